@@ -26,7 +26,6 @@ impl Verdict {
     pub const ALL: [Self; 4] = [Self::Problem, Self::Warning, Self::Waiting, Self::Ok];
 
     /// The word for it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Problem => "problem",
@@ -218,13 +217,11 @@ causes! {
 
 impl Cause {
     /// The cause of polls that fail with this class.
-    #[must_use]
     pub fn of_class(class: &str) -> &'static Self {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
     /// What is wrong, of these tokens.
-    #[must_use]
     pub fn says_of(&self, tokens: &[&str]) -> String {
         let token = match *tokens {
             [] => "the token".to_owned(),
@@ -239,7 +236,6 @@ impl Cause {
     }
 
     /// What to do about it, where the token is `file`; `None` for several, or for one in the configuration.
-    #[must_use]
     pub fn remedy_at(&self, file: Option<&str>) -> String {
         self.remedy.replace("{file}", file.unwrap_or("the token file"))
     }

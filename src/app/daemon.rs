@@ -118,7 +118,6 @@ impl Handle {
     }
 
     /// Whether every target was asked at least once.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.context.store.is_complete()
     }

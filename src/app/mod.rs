@@ -25,7 +25,6 @@ use pds_exposition::Group;
 use pds_interface::Resource;
 
 /// Every family that can be on the page, in its order and by section.
-#[must_use]
 pub fn catalogue() -> Vec<Group> {
     let of_service = Resource::all()
         .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() });

@@ -60,7 +60,6 @@ impl ConfigSource {
     }
 
     /// Applies the flags to a configuration.
-    #[must_use]
     pub fn override_keys(&self, loaded: Loaded) -> Loaded {
         let Loaded { mut config, mut explained } = loaded;
         if let Some(path) = &self.state_path {
@@ -86,7 +85,6 @@ impl ConfigSource {
     }
 
     /// Checksum of the files that [`ConfigSource::load`] reads.
-    #[must_use]
     pub fn checksum(&self) -> u64 {
         config::checksum(&self.path, self.environment.iter().cloned())
     }
@@ -95,7 +93,6 @@ impl ConfigSource {
 impl Served {
     /// The daemon of `handle`, whose status page is `status`, and which reloads its configuration from `source`; the
     /// configuration sets the level of `log`.
-    #[must_use]
     pub fn new(
         handle: Handle,
         status: status::Source,

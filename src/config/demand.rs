@@ -22,7 +22,6 @@ pub struct Load {
 
 impl Load {
     /// How this exceeds the limits of `api`, if it does: a sentence with both figures.
-    #[must_use]
     pub fn exceeds(&self, api: &Api) -> Option<String> {
         let (wanted, allowed) = (self.total, f64::from(api.max_requests_per_second?.get()) * 60.0);
         (wanted > allowed).then(|| {
@@ -37,7 +36,6 @@ impl Load {
 
 impl Config {
     /// The expected requests to the service per minute.
-    #[must_use]
     pub fn requests_per_minute(&self) -> Load {
         let mut load = Load { apps: Vec::new(), projects: Vec::new(), total: 0.0 };
         let mut accounts = HashSet::new();

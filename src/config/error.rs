@@ -56,7 +56,6 @@ pub enum LoadError {
 
 impl LoadError {
     /// All problems; empty if the file could not be read or parsed.
-    #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Problems { problems, .. } => problems,

@@ -69,7 +69,6 @@ pub struct Explained {
 
 impl Explained {
     /// The flag `name` with the value `value`, which was `given` on the command line or is the default.
-    #[must_use]
     pub fn flag(name: &str, value: &str, given: bool, help: String) -> Self {
         Self {
             key: format!("--{name}"),

@@ -35,7 +35,6 @@ pub enum Preset {
 
 impl Preset {
     /// The default, or an example.
-    #[must_use]
     pub fn example(self) -> &'static str {
         match self {
             Self::Default(toml) | Self::Required(toml) | Self::Unset(toml) => toml,
@@ -131,20 +130,17 @@ pub(super) fn in_bytes(bytes: u64) -> String {
 
 impl Key {
     /// Its environment variable; `None` for keys of list entries, which only a file can set.
-    #[must_use]
     pub fn environment_name(&self) -> Option<String> {
         environment_name(&self.path)
     }
 
     /// Its section, and its name there.
-    #[must_use]
     pub fn split(&self) -> (&str, &str) {
         self.path.rsplit_once('.').unwrap_or(("", &self.path))
     }
 }
 
 /// The environment variable that sets the key at `path`; `None` for keys of list entries.
-#[must_use]
 pub fn environment_name(path: &str) -> Option<String> {
     if path.contains('[') {
         return None;
@@ -154,14 +150,12 @@ pub fn environment_name(path: &str) -> Option<String> {
 }
 
 /// A key's name as TOML writes it: bare, or quoted if needed.
-#[must_use]
 pub fn as_written(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { format!("{name:?}") }
 }
 
 /// `name` in the section at `path`.
-#[must_use]
 pub fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

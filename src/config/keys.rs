@@ -8,20 +8,17 @@ use std::sync::LazyLock;
 use super::key::{Key, Preset};
 
 /// All keys, in the order of the example file.
-#[must_use]
 pub fn all() -> &'static [Key] {
     static ALL: LazyLock<Vec<Key>> = LazyLock::new(super::declared);
     &ALL
 }
 
 /// The key declared at `path`.
-#[must_use]
 pub fn find(path: &str) -> Option<&'static Key> {
     all().iter().find(|key| key.path == path)
 }
 
 /// Whether keys are declared below `path`.
-#[must_use]
 pub fn is_section(path: &str) -> bool {
     all().iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
@@ -39,7 +36,6 @@ pub(super) fn instead_of(name: &str, beside: &[&str], in_list: bool) -> String {
 }
 
 /// The defaults as a TOML text.
-#[must_use]
 pub fn defaults() -> String {
     let defaults = all().iter().filter_map(|key| match key.preset {
         Preset::Default(value) => Some(format!("{} = {value}\n", key.path)),
@@ -52,7 +48,6 @@ pub fn defaults() -> String {
 const ALIKE: f64 = 0.5;
 
 /// The word of `known` that is nearest to `word`, if any is near; the first of equally near ones.
-#[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let mut best = None;

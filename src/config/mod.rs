@@ -136,7 +136,6 @@ fn declared() -> Vec<Key> {
 
 /// A checksum of the configuration file at `path` and of all files it includes under this `environment`. It changes
 /// when a file changes, appears, vanishes, or becomes unreadable. Reads all of them.
-#[must_use]
 pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> u64 {
     let values = file::read(path).and_then(|values| file::layers(values, environment, &mut Vec::new()));
     let folder = path.parent().unwrap_or(Path::new(""));

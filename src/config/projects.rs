@@ -40,13 +40,11 @@ section! {
 
 impl super::Config {
     /// The projects' ids, each with its own service account, if it has one.
-    #[must_use]
     pub fn accounts(&self) -> Vec<(Arc<str>, Option<TokenSource>)> {
         self.projects.iter().map(|project| (Arc::clone(&project.id), project.token.clone())).collect()
     }
 
     /// Which ranges are counted.
-    #[must_use]
     pub fn counted_ranges(&self) -> pds_ledger::Config {
         pds_ledger::Config {
             settle: self.poll.settle,
@@ -90,7 +88,6 @@ pub struct Objective {
 
 impl Objective {
     /// The share of requests that must be good; above 0 and below 1.
-    #[must_use]
     pub fn share(self) -> f64 {
         f64::from(self.share_millionths) / 1e6
     }

@@ -44,13 +44,11 @@ impl Shard {
     }
 
     /// Whether this shard polls the app.
-    #[must_use]
     pub fn owns_app(&self, project: &str, app: &str) -> bool {
         self.is_highest(&[project.as_bytes(), b"\0", app.as_bytes()])
     }
 
     /// Whether this shard polls the project's own resources: volume alerts, domains, name and role.
-    #[must_use]
     pub fn owns_project(&self, project: &str) -> bool {
         self.is_highest(&[project.as_bytes()])
     }

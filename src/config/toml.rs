@@ -9,7 +9,6 @@ use pds_core::secret::REDACTED;
 
 /// All settings that differ from the defaults, as a configuration file. Keys with a redacted value are comments.
 /// Projects of included files appear like the others.
-#[must_use]
 pub fn toml(rows: &[Explained]) -> String {
     let included = rows.iter().any(|row| row.key.contains(": projects["));
     let keys = rows.iter().filter(|row| row.origin != Origin::Default && !row.key.starts_with("--"));
@@ -59,7 +58,6 @@ const HEAD: &str = "\
 const SHOWN: &[&str] = &["api.token_file", "projects[].apps"];
 
 /// The text of `config.example.toml`: every key with its default and one line of help.
-#[must_use]
 pub fn example() -> String {
     let mut out = HEAD.to_owned();
     let mut section = "";

@@ -46,7 +46,6 @@ pub struct UrlTemplate(String);
 
 impl UrlTemplate {
     /// The URL for an app.
-    #[must_use]
     pub fn url(&self, project: &str, app: &str) -> String {
         let write = |name: &str, out: &mut String| {
             percent_encode(if name == "project" { project } else { app }, out);

@@ -14,7 +14,6 @@ const QUARTER: Duration = Duration::from_secs(900);
 
 impl Config {
     /// One sentence per setting that is valid but hardly intended.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let overload = self.requests_per_minute().exceeds(&self.api);
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));

@@ -49,7 +49,6 @@ impl Links {
 }
 
 /// `text` as a segment of a path, or as a value of a query.
-#[must_use]
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     percent_encode(text, &mut encoded);

@@ -74,7 +74,6 @@ pub struct StatusPages {
 impl StatusPages {
     /// The pages of `source`, with `groups` as the catalogue of metrics. `prefix` is the path under which browsers
     /// reach them: that of `--web.external-url`, else of `--web.route-prefix`.
-    #[must_use]
     pub fn new(source: Source, groups: Vec<Group>, prefix: &str) -> Self {
         let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
         let links = Links::new(prefix);
@@ -94,7 +93,6 @@ impl StatusPages {
     }
 
     /// The routes of all pages.
-    #[must_use]
     pub fn routes(&self) -> Vec<Route> {
         let handler = |make: Make| {
             let site = self.clone();
@@ -126,7 +124,6 @@ impl StatusPages {
     }
 
     /// What is at `path` (without the route prefix, still encoded) for `query` (without `?`).
-    #[must_use]
     pub fn respond(&self, path: &str, query: &str) -> Rendered {
         if let Some(asset) = path.strip_prefix(FOLDER).and_then(Asset::named) {
             return Rendered::Asset(asset.content_type, asset.content);

@@ -77,7 +77,6 @@ impl Plan {
 
     /// Whether the counters of `target` are exposed while its `ledger`, what holds them back, and what has `settled` are
     /// as given.
-    #[must_use]
     pub fn counters(
         &self,
         target: &Target,

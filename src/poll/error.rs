@@ -73,7 +73,6 @@ pub(super) enum Reach {
 
 impl PollError {
     /// The class of the failure: for requests that of their code.
-    #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
             Self::Fetch(error) => error.class().as_str(),

@@ -27,7 +27,6 @@ pub enum Assumption {
 
 impl Assumption {
     /// Which one a reply about `answered` breaks, if `asked` was asked for; `None` if they are the same.
-    #[must_use]
     pub fn broken_by(asked: TimeRange, answered: TimeRange) -> Option<Self> {
         match answered.ignores(asked) {
             _ if asked == answered => None,
@@ -37,7 +36,6 @@ impl Assumption {
     }
 
     /// What to do about it.
-    #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Names(Ignored::Start) => "set api.query_names.start; pdstool check service finds the name",
@@ -88,7 +86,6 @@ const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 
 impl Audit {
     /// The audit of `config`: that of the configuration `before` if it asks the same service in the same way.
-    #[must_use]
     pub fn of(config: &Config, before: Option<(&Config, &Arc<Self>)>, telemetry: &Telemetry) -> Arc<Self> {
         let asks = |config: &Config| {
             let (names, accounting) = (&config.api.query_names, &config.accounting);
@@ -115,7 +112,6 @@ impl Audit {
     }
 
     /// Whether a check has found that the service ignores what range it is asked for.
-    #[must_use]
     pub fn ignores_ranges(&self, account: &str) -> bool {
         self.believes(account).is_err_and(|broken| matches!(broken, Assumption::Names(_)))
     }

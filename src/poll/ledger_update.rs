@@ -54,13 +54,11 @@ impl<'a> LedgerUpdate<'a> {
     }
 
     /// The current ledger.
-    #[must_use]
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_deref()
     }
 
     /// The hour to be counted again now, if any.
-    #[must_use]
     pub fn recheck_due(&self) -> Option<TimeRange> {
         let Poll { plan, target, .. } = self.poll;
         let ledger = self.ledger().filter(|_| target.progress.may_recheck())?;

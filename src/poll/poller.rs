@@ -57,7 +57,6 @@ struct Started {
 
 impl Poller {
     /// A poller of `plan`; every target is due at once, and again when `restorer` has restored its counters.
-    #[must_use]
     pub fn new(context: Context, plan: Arc<Plan>, restorer: Option<Restorer>) -> Self {
         let mut poller = Self {
             context: Arc::new(context),

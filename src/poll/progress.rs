@@ -108,7 +108,6 @@ pub struct CountedAgain {
 
 impl CountedAgain {
     /// The share that came late; `None` before anything was counted again.
-    #[must_use]
     pub fn late_share(self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
         (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
@@ -181,7 +180,6 @@ impl Progress {
     }
 
     /// When the next poll is due; `None` during the very first poll.
-    #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.remembered().due
     }
@@ -218,13 +216,11 @@ impl Progress {
     }
 
     /// What was counted again since the process started.
-    #[must_use]
     pub fn rechecked(&self) -> CountedAgain {
         self.remembered().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
     }
 
     /// The time that was given up last because the service does not answer for it.
-    #[must_use]
     pub fn hole(&self) -> Option<GivenUp> {
         self.remembered().more.as_ref()?.hole.as_ref()?.found.clone()
     }

@@ -43,7 +43,6 @@ pub enum Purpose {
 ///
 /// A window as long as the accounting step is aligned to the steps if the target is polled once per step. Its reply then
 /// also serves the counters.
-#[must_use]
 pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
     let (settled, step) = (plan.watermark.at_present(), plan.watermark.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
@@ -69,7 +68,6 @@ pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
 
 /// The range to count next, up to `settled_step`, which had settled when the poll began. What settles during the poll is
 /// left to the next one, otherwise the windows would lag behind the counters. Shorter if longer ranges have failed.
-#[must_use]
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);

@@ -14,20 +14,17 @@ pub struct Phase(u64);
 impl Phase {
     /// The phase of all targets of `owner`. It depends on the name only, so other targets can come and go without effect.
     /// An app's targets are polled together, so its figures are of one moment and its ledgers are written side by side.
-    #[must_use]
     pub fn of(owner: &Owner) -> Self {
         Self(owner.digest())
     }
 
     /// The position as seconds within a period.
-    #[must_use]
     pub fn of_seconds(self, period: i64) -> i64 {
         let offset = (u128::from(period.unsigned_abs()) * u128::from(self.0)) >> 64;
         i64::try_from(offset).unwrap_or_default()
     }
 
     /// The first tick of this phase after `after`: ticks lie `interval` apart, counted from `origin`.
-    #[must_use]
     pub fn tick_after(self, origin: Instant, interval: Duration, after: Instant) -> Instant {
         let interval_nanos = interval.as_nanos().max(1);
         let offset = (interval_nanos * u128::from(self.0)) >> 64;
@@ -50,7 +47,6 @@ impl Schedule {
     }
 
     /// The earliest due time.
-    #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.0.peek().map(|Reverse((due, _))| *due)
     }

@@ -115,7 +115,6 @@ impl TransitionLog {
     }
 
     /// When [`TransitionLog::sum_up`] has something to log; `None` while every change got its line.
-    #[must_use]
     pub fn next_summary(&self) -> Option<Instant> {
         self.periods().values().filter(|period| period.further > 0).map(|period| period.ends).min()
     }

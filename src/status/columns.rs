@@ -109,13 +109,11 @@ impl Eq for Column {}
 
 impl Column {
     /// Whether it is that of the default order.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == VERDICT
     }
 
     /// The column with this key.
-    #[must_use]
     pub fn of(key: &str) -> Option<&'static Self> {
         COLUMNS.iter().find(|column| column.key == key)
     }
@@ -126,13 +124,11 @@ impl Column {
     }
 
     /// Whether it holds quantities: aligned to the right, the most first.
-    #[must_use]
     pub fn is_number(&self) -> bool {
         matches!((self.value)(&App::default()), Number(..) | Range(..))
     }
 
     /// Whether its usual order is descending.
-    #[must_use]
     pub fn is_descending(&self) -> bool {
         self.is_number() || matches!((self.value)(&App::default()), Failure(_))
     }
@@ -150,7 +146,6 @@ impl Column {
 
 impl Cell<'_> {
     /// Whether the app has no value there.
-    #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
             Text(text) => text.is_none(),
@@ -163,7 +158,6 @@ impl Cell<'_> {
     }
 
     /// For people; `""` for a missing value.
-    #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Number(value, write) => value.map(write).unwrap_or_default().into(),
@@ -176,7 +170,6 @@ impl Cell<'_> {
     }
 
     /// For programs: numbers as they are, in base units; `""` for a missing value.
-    #[must_use]
     pub fn raw(&self) -> Cow<'_, str> {
         match self {
             Self::Verdict(verdict) => verdict.as_str().into(),
@@ -218,19 +211,16 @@ fn in_any_case(one: &str, other: &str) -> Ordering {
 
 impl App {
     /// The name it is shown under.
-    #[must_use]
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.id)
     }
 
     /// The label matchers that select its series.
-    #[must_use]
     pub fn selector(&self) -> String {
         format!("project={},app={}", quoted(&self.project), quoted(&self.id))
     }
 
     /// Whether a word of it contains `text`, in any case: its name, or a column that is no number.
-    #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let words = COLUMNS.iter().map(|column| (column.value)(self));

@@ -39,7 +39,6 @@ impl Status {
     pub const SCHEMA: &str = include_str!("schema.json");
 
     /// What [`Status::SCHEMA`] is made by.
-    #[must_use]
     pub fn schema() -> schemars::Schema {
         schemars::schema_for!(Self)
     }

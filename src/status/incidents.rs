@@ -43,7 +43,6 @@ pub enum IncidentKind {
 
 impl IncidentKind {
     /// The words for it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Outage => "outage",

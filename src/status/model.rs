@@ -266,7 +266,6 @@ pub struct Resource {
 }
 
 /// The name of a resource for people: `response time`, and `settings` for an app's.
-#[must_use]
 pub fn resource_title(resource: &str) -> String {
     match resource {
         "app" => "settings".to_owned(),
@@ -322,7 +321,6 @@ pub struct LastError {
 
 impl State {
     /// The word for it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stale => "stale",

@@ -65,7 +65,6 @@ struct Followed {
 impl Source {
     /// The model of what `plan` polls, started now; `explained` is the configuration behind it
     /// ([`crate::config::Loaded::explained`]).
-    #[must_use]
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
         let followed = RwLock::new(Arc::new(Followed { plan, explained: explained.into() }));
@@ -101,7 +100,6 @@ impl Source {
     }
 
     /// The model, read at most a second ago. Reads thousands of cells, so it must not run on an I/O thread.
-    #[must_use]
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);

@@ -57,13 +57,11 @@ pub struct Apps {
 
 impl Apps {
     /// Those in which something is wrong.
-    #[must_use]
     pub fn unwell(self) -> usize {
         self.warning + self.problem
     }
 
     /// The worst state of any.
-    #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
             Self { problem: 1.., .. } => Verdict::Problem,
@@ -101,19 +99,16 @@ impl From<Problem> for String {
 
 impl Problem {
     /// Whether it is about numbers.
-    #[must_use]
     pub fn is_of_numbers(&self) -> bool {
         self.cause.is_none_or(|cause| cause.about == About::Numbers)
     }
 
     /// The verdict it leads to.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.cause.map_or(Verdict::Problem, |cause| cause.verdict)
     }
 
     /// Whether its cause has this code.
-    #[must_use]
     pub fn is(&self, code: &str) -> bool {
         self.cause.is_some_and(|cause| cause.code == code)
     }

@@ -25,7 +25,6 @@ pub struct Filter {
 impl Filter {
     /// Reads a query string, if there is one. A parameter given twice means either value. Other parameters are ignored:
     /// Prometheus sends whatever its `params` say.
-    #[must_use]
     pub fn parse(query: Option<&str>) -> Self {
         let mut filter = Self::default();
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -45,19 +44,16 @@ impl Filter {
     }
 
     /// Whether the whole page is requested.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether series without a target are requested.
-    #[must_use]
     pub fn spans_targets(&self) -> bool {
         self.projects.is_empty() && self.apps.is_empty()
     }
 
     /// Whether the family is requested: by its name, that of its samples, or its OpenMetrics name.
-    #[must_use]
     pub fn wants(&self, family: &Family) -> bool {
         let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
         self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())

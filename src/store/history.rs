@@ -120,7 +120,6 @@ impl History {
     }
 
     /// The last hours of an app's response times, the oldest slot first; [`super::course::REACH_SECONDS`] at most.
-    #[must_use]
     pub fn course(&self) -> Vec<SlotSummary> {
         match self.more.as_deref() {
             Some(More::Trend(_, course)) => course.summaries(),
@@ -129,7 +128,6 @@ impl History {
     }
 
     /// What changed in an app's settings since `since`, within the last day; the newest first.
-    #[must_use]
     pub fn changes(&self, since: Timestamp) -> Vec<Change> {
         match self.more.as_deref() {
             Some(More::Changes(changes)) => changes.since(since),
@@ -138,7 +136,6 @@ impl History {
     }
 
     /// The kept polls, the newest first; failures are kept longer than successes.
-    #[must_use]
     pub fn polls(&self) -> Vec<PollRecord> {
         let successes = self.successes.iter().map(|Success { at, took }| PollRecord {
             at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
@@ -152,13 +149,11 @@ impl History {
     }
 
     /// The last failure, even if many successes followed.
-    #[must_use]
     pub fn last_failure(&self) -> Option<PollRecord> {
         self.failures.as_ref()?.last().cloned()
     }
 
     /// The first window at the last polls, the oldest first; for response times only.
-    #[must_use]
     pub fn trend(&self) -> Vec<Point> {
         let Some(More::Trend(trend, _)) = self.more.as_deref() else { return Vec::new() };
         let point = |[p95, requests]: [u16; 2]| Point {

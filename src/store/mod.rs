@@ -131,7 +131,6 @@ impl Index {
 
 impl Store {
     /// An empty store whose counters' section has the given families.
-    #[must_use]
     pub fn new(counters: &[Family]) -> Self {
         let constant = [counters.to_vec(), vec![OBJECTIVE]];
         let families = Resource::all().map(|resource| resource.polled().families()).chain(constant).collect();
@@ -182,43 +181,36 @@ impl Store {
     }
 
     /// The cell with this key, if there is one.
-    #[must_use]
     pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<TargetState>> {
         self.index().cell(key, section).cloned()
     }
 
     /// The last replies in full, as far as they are kept.
-    #[must_use]
     pub fn replies(&self) -> &Replies {
         &self.0.replies
     }
 
     /// Whether every target was polled at least once.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.0.shared.unasked.load(Ordering::Acquire) == 0
     }
 
     /// A number that rises with every change.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.0.shared.version.load(Ordering::Acquire)
     }
 
     /// Whether somebody has asked for a whole page since it had this version.
-    #[must_use]
     pub fn was_read(&self, version: u64) -> bool {
         self.0.shared.read.load(Ordering::Acquire) >= version
     }
 
     /// When a target was last updated; `None` before the first time.
-    #[must_use]
     pub fn last_update(&self) -> Option<Instant> {
         *self.0.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The samples to expose at `now` of what `filter` names, without stale ones.
-    #[must_use]
     pub fn snapshot(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
         if filter.is_empty() {
@@ -235,7 +227,6 @@ impl Store {
     }
 
     /// The families of all sections and of the targets' health, in the order of the page.
-    #[must_use]
     pub fn families(&self) -> &[Vec<Family>] {
         &self.0.families
     }

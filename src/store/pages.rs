@@ -89,7 +89,6 @@ impl Ready {
 
 impl Pages {
     /// The pages of `store`, each with the exporter's own metrics at its end.
-    #[must_use]
     pub fn new(store: Store, telemetry: Telemetry) -> Self {
         Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
     }

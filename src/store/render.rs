@@ -112,7 +112,6 @@ impl Snapshot {
     }
 
     /// The memory that it takes, or keeps from being freed once the store has newer values.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let of_parts = self.sections.iter().map(|part| {
             let values: usize = part.targets.iter().map(|(_, samples)| size_of_val(&*samples.values)).sum();
@@ -122,7 +121,6 @@ impl Snapshot {
     }
 
     /// How many series there are.
-    #[must_use]
     pub fn series(&self) -> usize {
         let health: usize = self.health.iter().map(|h| 1 + usize::from(h.last_success.is_some())).sum();
         health

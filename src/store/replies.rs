@@ -62,7 +62,6 @@ impl Replies {
     }
 
     /// The last reply of `key`, if it was kept.
-    #[must_use]
     pub fn of(&self, key: &Key) -> Option<Reply> {
         self.kept().replies.get(key).cloned()
     }

@@ -83,7 +83,6 @@ impl TargetState {
     }
 
     /// How it fares, and whether samples of `variant` are exposed at `now`.
-    #[must_use]
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
         let contents = self.contents();
         let last_success = contents.last_success.and_then(timestamp);
@@ -93,7 +92,6 @@ impl TargetState {
     }
 
     /// The samples shown for `variant`, stale or not.
-    #[must_use]
     pub fn samples(&self, variant: &Variant) -> Option<Arc<Samples>> {
         self.contents()
             .entries
@@ -103,7 +101,6 @@ impl TargetState {
     }
 
     /// The samples of `variant` that are exposed at `now`: none where they went stale.
-    #[must_use]
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
         self.contents().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
     }
@@ -123,7 +120,6 @@ impl TargetState {
     }
 
     /// The text of the last reply for people, if the reply is not stale at `now`.
-    #[must_use]
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let contents = self.contents();
         let fresh = |entry: &Entry| contents.stale_at(entry).is_none_or(|at| at > now);
@@ -181,7 +177,6 @@ impl TargetState {
     }
 
     /// Whether the counters are on the page at `now`.
-    #[must_use]
     pub fn shows_counters(&self, now: Instant) -> bool {
         let contents = self.contents();
         contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
@@ -299,7 +294,6 @@ impl TargetState {
     }
 
     /// What `read` finds in the history; the default before the first poll.
-    #[must_use]
     pub fn history<T: Default>(&self, read: impl FnOnce(&History) -> T) -> T {
         self.contents().history.as_deref().map(read).unwrap_or_default()
     }

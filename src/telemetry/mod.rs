@@ -182,7 +182,6 @@ impl Telemetry {
     }
 
     /// The budget of this process.
-    #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.0.memory
     }

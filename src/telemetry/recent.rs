@@ -26,7 +26,6 @@ pub struct RequestRate {
 
 impl Telemetry {
     /// The request rate of the last minutes.
-    #[must_use]
     pub fn request_rate(&self) -> RequestRate {
         self.figures().recent.rate()
     }

@@ -61,7 +61,6 @@ pub struct TokenSnapshot {
 
 impl Telemetry {
     /// The figures of this moment.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let metrics = &self.0.metrics;
         let good = |value: f64| value > 0.0;

@@ -83,19 +83,16 @@ impl Account {
     }
 
     /// Its name: "default", or the id of the first project that uses it. The value of the label `token`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
     /// The file that its token is read from; `None` for a token in the configuration.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.0.credentials.file()
     }
 
     /// Expiry of its token; `None` without a token, or if the token does not state one.
-    #[must_use]
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
         self.0.credentials.expiry()
     }
@@ -201,7 +198,6 @@ impl Account {
     }
 
     /// Why no reply was about the range that was asked for; `None` if one was, or nothing is known yet.
-    #[must_use]
     pub fn ignored_range(&self) -> Option<Arc<str>> {
         match &self.state().ranges {
             Ranges::Ignored(told) => Some(Arc::clone(told)),

@@ -20,7 +20,6 @@ macro_rules! classes {
 
             /// The class as a label value. Unusual statuses share one value per hundred, so that no service can make
             /// the set grow.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
                     Self::Status(status) => status_as_str(status),

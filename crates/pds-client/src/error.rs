@@ -109,7 +109,6 @@ pub enum Reason {
 
 impl FetchError {
     /// Its class, the only part that may become a label value.
-    #[must_use]
     pub fn class(&self) -> Class {
         match &self.reason {
             Reason::Status { status, .. } | Reason::Redirect { status, .. } => Class::Status(*status),
@@ -126,7 +125,6 @@ impl FetchError {
     }
 
     /// The HTTP status of the reply, or of the earlier refusal of the token.
-    #[must_use]
     pub fn status(&self) -> Option<u16> {
         match &self.reason {
             Reason::Status { status, .. }
@@ -137,19 +135,16 @@ impl FetchError {
     }
 
     /// Whether the service answered 404.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
 
     /// Whether the service refused the token (401, 403), now or earlier.
-    #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         matches!(self.status(), Some(401 | 403))
     }
 
     /// How long the service asked to wait, if it did.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.reason {
             Reason::Status { retry_after, .. } => *retry_after,
@@ -161,7 +156,6 @@ impl FetchError {
     }
 
     /// The service's message (section 7); empty if there is none.
-    #[must_use]
     pub fn message(&self) -> &str {
         match &self.reason {
             Reason::Status { message, .. } | Reason::Unauthorized { message, .. } => message,

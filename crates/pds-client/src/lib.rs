@@ -85,7 +85,6 @@ pub struct Config {
 
 impl Config {
     /// The way to the service: trust anchors, proxy and the time to connect.
-    #[must_use]
     pub fn reached(&self) -> pds_http::Config<'_> {
         pds_http::Config {
             ca_key: "api.ca_file",
@@ -189,7 +188,6 @@ impl Client {
     }
 
     /// The service account of `project`: its own, or the default one.
-    #[must_use]
     pub fn account(&self, project: &str) -> Account {
         self.inner.projects.get(project).unwrap_or(&self.inner.default).clone()
     }
@@ -255,7 +253,6 @@ impl Client {
 
 /// A warning if `base` is plain http, where everyone on the network can read the token. `None` for https and for
 /// loopback.
-#[must_use]
 pub fn plain_http_warning(base: &Url) -> Option<String> {
     is_open(base).then(|| {
         format!("api.base_url {base} is plain http: anyone on the network can read the token; use https")

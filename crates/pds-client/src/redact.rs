@@ -59,7 +59,6 @@ impl Redactor {
 
     /// `body` with [`REDACTED`] in place of each token. If it is not `complete`, the beginning of a token at its end
     /// counts as one.
-    #[must_use]
     pub fn reply(&self, mut body: Vec<u8>, complete: bool) -> Vec<u8> {
         let Some(matcher) = self.matcher() else { return body };
         if !complete && let Some(part) = matcher.part_at_end(&body) {
@@ -71,7 +70,6 @@ impl Redactor {
     }
 
     /// As [`Redactor::reply`], for a text.
-    #[must_use]
     pub fn text(&self, text: impl Into<String>) -> String {
         let bytes = self.reply(text.into().into_bytes(), true);
         String::from_utf8(bytes)

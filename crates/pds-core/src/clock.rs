@@ -14,7 +14,6 @@ use tokio::time::{Duration, Instant};
 pub const MAX_SKEW: Duration = Duration::from_secs(15);
 
 /// Whether a difference of this many seconds is more than that.
-#[must_use]
 pub fn differ(skew_seconds: f64) -> bool {
     skew_seconds.abs() > MAX_SKEW.as_secs_f64()
 }
@@ -36,20 +35,17 @@ enum Source {
 
 impl Clock {
     /// The machine's own clock.
-    #[must_use]
     pub fn system() -> Self {
         Self(Arc::new(Source::System))
     }
 
     /// A clock that shows `start` now and runs with tokio's time, so it stands still while that is paused.
     /// Must be called inside the Tokio runtime whose time it follows.
-    #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
         Self::manual(start, Some(Instant::now()))
     }
 
     /// A clock that stands at `start` until [`Clock::jump`] moves it.
-    #[must_use]
     pub fn standing_at(start: Timestamp) -> Self {
         Self::manual(start, None)
     }
@@ -59,7 +55,6 @@ impl Clock {
     }
 
     /// The time now.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         match &*self.0 {
             Source::System => Timestamp::now(),
@@ -73,7 +68,6 @@ impl Clock {
     }
 
     /// The time now in whole seconds since the Unix epoch, rounded down.
-    #[must_use]
     pub fn unix_seconds(&self) -> i64 {
         let now = self.now();
         // jiff rounds towards zero, which is up before 1970.

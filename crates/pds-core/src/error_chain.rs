@@ -6,7 +6,6 @@ use super::printable::steers_terminal;
 
 /// The text of an error, followed by its causes. A cause is not repeated if the line already ends in its text: some
 /// libraries include the cause in their own text.
-#[must_use]
 pub fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -23,13 +22,11 @@ pub fn with_sources(error: &dyn Error) -> String {
 
 /// A quoted text in one line of at most 200 characters. A longer text keeps its beginning and its end, which often says
 /// what went wrong.
-#[must_use]
 pub fn shortened(text: &str) -> String {
     in_one_line(text, 140, 59)
 }
 
 /// As [`shortened`], in at most 1000 characters, for pages.
-#[must_use]
 pub fn in_full(text: &str) -> String {
     in_one_line(text, 800, 199)
 }

@@ -33,32 +33,27 @@ pub struct MemoryBudget {
 
 impl MemoryBudget {
     /// A quarter of the memory limit of this process' cgroup, if there is one, and 64 MiB at most.
-    #[must_use]
     pub fn of_process() -> Self {
         Self::within(cgroup_limit(Path::new("/")))
     }
 
     /// The budget of a process that may take `limit` bytes in all.
-    #[must_use]
     pub fn within(limit: Option<u64>) -> Self {
         let bytes = limit.map_or(MAX_BYTES, |limit| (limit / OF_LIMIT).clamp(MIN_BYTES, MAX_BYTES));
         Self { bytes, used: Arc::default() }
     }
 
     /// Its size.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// How many bytes of it are held, over all shares.
-    #[must_use]
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
     /// The share of `holder`.
-    #[must_use]
     pub fn share(&self, holder: Holder) -> Share {
         let eighths = match holder {
             Holder::Answers => 3,
@@ -112,7 +107,6 @@ impl Share {
     }
 
     /// Its size in bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.units) * UNIT
     }

@@ -77,7 +77,6 @@ impl Sources {
     }
 
     /// Whether a file differs from the one that was read, and all are settled.
-    #[must_use]
     pub fn changed(&self, now: SystemTime) -> bool {
         let mut changed = false;
         for (path, known) in &self.0 {

@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 
 /// Whether a character controls a terminal, or changes the direction of the text around it.
-#[must_use]
 pub fn steers_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// One line, with U+FFFD in place of each such character.
-#[must_use]
 pub fn plain(line: &str) -> Cow<'_, str> {
     if line.contains(steers_terminal) {
         Cow::Owned(line.replace(steers_terminal, "\u{fffd}"))
@@ -20,7 +18,6 @@ pub fn plain(line: &str) -> Cow<'_, str> {
 }
 
 /// As [`plain`], for text of several lines.
-#[must_use]
 pub fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }

@@ -14,20 +14,17 @@ pub struct Secret(Arc<str>);
 
 impl Secret {
     /// Wraps `text` as it is.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
     /// The text itself, for the one place that sends it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// `text` with every occurrence of the secret replaced by [`REDACTED`]. For error texts of libraries, which may
     /// echo what was sent.
-    #[must_use]
     pub fn redact(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { text.replace(&*self.0, REDACTED) }
     }

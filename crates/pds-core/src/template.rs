@@ -37,7 +37,6 @@ impl<'a> Template<'a> {
 
     /// The decoded values in `path`, if it has this form. A value is not empty, is valid UTF-8 and ends at the next
     /// `/`.
-    #[must_use]
     pub fn values(self, path: &str) -> Option<Vec<(&'a str, String)>> {
         let (mut rest, mut values) = (path, Vec::new());
         for (text, name) in self.parts() {

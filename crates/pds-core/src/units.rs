@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 /// Seconds with the unit that suits them: `41.2 ms`, `1.24 s`, `2 min 5 s`, `3 h 20 min`, `2 d 8 h`.
-#[must_use]
 pub fn seconds(value: f64) -> String {
     match value {
         0.0 => "0 s".to_owned(),
@@ -24,7 +23,6 @@ fn two_units(value: f64, per_large: f64, large: &str, small: &str) -> String {
 
 /// An age in one or two units: `12 s`, `4 min`, `3 h 20 min`, `9 d`. Coarser than [`seconds`], since it changes while
 /// it is read. The pages' script writes ages the same way.
-#[must_use]
 pub fn span(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -38,7 +36,6 @@ pub fn span(seconds: i64) -> String {
 }
 
 /// Three significant digits without trailing zeros, and from a hundred on a whole number: `0.0123`, `1.5`, `1,234,567`.
-#[must_use]
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() || value.abs() >= 100.0 {
         return count(value);
@@ -51,7 +48,6 @@ pub fn number(value: f64) -> String {
 }
 
 /// A whole number with its digits in groups: `1,234,567`.
-#[must_use]
 pub fn count(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
@@ -65,32 +61,27 @@ pub fn count(value: f64) -> String {
 }
 
 /// A count that is an integer.
-#[must_use]
 pub fn count_of(value: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "what is counted here stays below 2^53")]
     count(value as f64)
 }
 
 /// A number of things: `1 app`, `2 apps`.
-#[must_use]
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// A share of one: `97.25 %`.
-#[must_use]
 pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
 /// US dollars to the cent, and amounts below ten cents to three digits.
-#[must_use]
 pub fn dollars(value: f64) -> String {
     if value >= 0.1 || value == 0.0 { format!("${value:.2}") } else { format!("${}", number(value)) }
 }
 
 /// Bytes in decimal units, as the service counts them.
-#[must_use]
 pub fn bytes(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{} GB", number(v / 1e9)),
@@ -100,13 +91,11 @@ pub fn bytes(value: f64) -> String {
 }
 
 /// A point in time: `2026-03-01 03:00:00 UTC`.
-#[must_use]
 pub fn time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// A time of day: `03:00:00`.
-#[must_use]
 pub fn clock(time: Timestamp) -> String {
     time.strftime("%H:%M:%S").to_string()
 }

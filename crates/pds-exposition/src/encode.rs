@@ -19,7 +19,6 @@ impl Format {
     pub const ALL: [Self; 2] = [Self::Text, Self::OpenMetrics];
 
     /// The value of the Content-Type header.
-    #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -28,7 +27,6 @@ impl Format {
     }
 
     /// The end of a page in this format.
-    #[must_use]
     pub fn trailer(self) -> &'static str {
         match self {
             Self::Text => "",

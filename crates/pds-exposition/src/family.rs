@@ -20,7 +20,6 @@ pub enum Kind {
 
 impl Kind {
     /// The type's name in OpenMetrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -49,32 +48,27 @@ const UNITS: &[&str] = &["dollars_per_second", "seconds", "bytes", "ratio"];
 
 impl Family {
     /// A gauge.
-    #[must_use]
     pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         Self { name, kind: Kind::Gauge, help, labels }
     }
 
     /// A counter; `name` ends in `_total`.
-    #[must_use]
     pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         Self { name, kind: Kind::Counter, help, labels }
     }
 
     /// A histogram; `labels` do not hold `le`.
-    #[must_use]
     pub const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         Self { name, kind: Kind::Histogram, help, labels }
     }
 
     /// An info; `name` ends in `_info`.
-    #[must_use]
     pub const fn info(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         Self { name, kind: Kind::Info, help, labels }
     }
 
     /// The name of the family in OpenMetrics, where samples of counters and infos carry the suffix but the
     /// family does not.
-    #[must_use]
     pub fn base_name(&self) -> &'static str {
         let suffix = match self.kind {
             Kind::Counter => "_total",
@@ -85,13 +79,11 @@ impl Family {
     }
 
     /// The name that samples carry, the same in both formats.
-    #[must_use]
     pub fn sample_suffix(&self) -> &'static str {
         if self.kind == Kind::Histogram { "_bucket" } else { "" }
     }
 
     /// The unit at the end of the name, if any; infos have none.
-    #[must_use]
     pub fn unit(&self) -> Option<&'static str> {
         if self.kind == Kind::Info {
             return None;
@@ -102,7 +94,6 @@ impl Family {
 }
 
 /// Whether `name` is a label name that both formats accept: `[a-zA-Z_][a-zA-Z0-9_]*`.
-#[must_use]
 pub fn is_label_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
@@ -119,7 +110,6 @@ pub struct Group {
 }
 
 /// The groups as Markdown, one table each, with a row per family.
-#[must_use]
 pub fn markdown(groups: &[Group]) -> String {
     let row = |family: &Family| {
         let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();

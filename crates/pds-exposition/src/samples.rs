@@ -35,7 +35,6 @@ struct Shape {
 
 impl Layout {
     /// The indices of the series of family `family`.
-    #[must_use]
     pub fn series(&self, family: usize) -> Range<usize> {
         let starts = &self.shape.starts;
         match (starts.get(family), starts.get(family + 1)) {
@@ -67,7 +66,6 @@ pub struct Samples {
 
 impl Samples {
     /// Whether series and values are the same.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.layout == other.layout && self.values == other.values
     }
@@ -116,7 +114,6 @@ pub struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     /// The value of the label `name`.
-    #[must_use]
     pub fn get(self, name: &str) -> Option<&'a str> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
@@ -240,7 +237,6 @@ impl Sink {
     }
 
     /// The collected samples, with their layout shared through `layouts`.
-    #[must_use]
     pub fn finish(mut self, layouts: &Layouts) -> Samples {
         self.next_family();
         self.share(layouts)

@@ -140,7 +140,6 @@ pub async fn read_body(mut response: Response, limit: usize) -> Result<(Vec<u8>,
 }
 
 /// Whether others can read requests to `url`: it is plain http to another machine.
-#[must_use]
 pub fn is_open(url: &Url) -> bool {
     let loopback = match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -21,7 +21,6 @@ pub enum Method {
 
 impl Method {
     /// The method's name on the wire.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",

@@ -91,7 +91,6 @@ macro_rules! calls {
         }
 
         /// Each call with the method of `S` that answers it; the reply comes as it is written on the wire.
-        #[must_use]
         pub fn handlers<S: Service>() -> Vec<(&'static Call, Handler<S>)> {
             vec![$((&$call::CALL, |service| Ok(service.$call()?.encode()))),+]
         }
@@ -112,7 +111,6 @@ macro_rules! calls {
         }
 
         /// Each call with the method of `V` that visits its reply.
-        #[must_use]
         pub fn visits<V: Visitor>() -> Vec<(&'static Call, Visit<V>)> {
             vec![$((&$call::CALL, |visitor, body| Ok(visitor.$call($call::Reply::decode(body)?)))),+]
         }
@@ -155,7 +153,6 @@ pub fn families() -> impl Iterator<Item = Family> {
 
 /// Label names that a configured label must not repeat: those of the info families that it would be added to, and the
 /// target's own.
-#[must_use]
 pub fn taken_labels() -> Vec<&'static str> {
     let infos = families().filter(|family| family.kind == Kind::Info);
     infos.flat_map(|family| family.labels).copied().chain(["project", "app"]).collect()

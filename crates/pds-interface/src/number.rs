@@ -27,7 +27,6 @@ pub enum Number {
 
 impl Number {
     /// The value, if there is one.
-    #[must_use]
     pub fn value(self) -> Option<f64> {
         match self {
             Self::Value(value) => Some(value),

@@ -31,7 +31,6 @@ const ERRORS: [(&str, &str); 3] = [
 const REQUIRED: [&str; 6] = ["id", "data", "domains", "branches", "thresholds", "tree"];
 
 /// The document.
-#[must_use]
 pub fn document() -> Value {
     // Generators of clients do not know `true`, which takes any value.
     let mut any_value = ReplaceBoolSchemas::default();

@@ -21,7 +21,6 @@ pub struct Param {
 
 impl Param {
     /// Its name in a request.
-    #[must_use]
     pub fn sent_as<'a>(&self, names: &'a QueryNames) -> &'a str {
         self.configured.map_or(self.name, |configured| configured(names))
     }
@@ -121,7 +120,6 @@ impl Default for QueryNames {
 
 impl QueryNames {
     /// What to tell of a service that ignores bounds of `asked` and answered `answered`: with key and remedy.
-    #[must_use]
     pub fn told(&self, ignored: Ignored, asked: TimeRange, answered: TimeRange) -> String {
         let (start, end) = (&self.start, &self.end);
         let (what, keys) = match ignored {
@@ -156,7 +154,6 @@ impl Resolution {
         &[(Self::NAMES[0], Self::Standard), (Self::NAMES[1], Self::Medium), (Self::NAMES[2], Self::High)];
 
     /// The word that the interface gives it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

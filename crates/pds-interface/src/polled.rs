@@ -57,7 +57,6 @@ pub struct Point {
 
 impl Point {
     /// Whether it has any value.
-    #[must_use]
     pub fn has_value(&self) -> bool {
         self.values.iter().any(Option::is_some)
     }
@@ -132,19 +131,16 @@ impl Polled {
     }
 
     /// Whether the reply has a series.
-    #[must_use]
     pub fn has_series(&self) -> bool {
         self.point.is_some()
     }
 
     /// The samples for `point` of `subject`, or for no datapoint; `None` for a call without a series.
-    #[must_use]
     pub fn show_point(&self, point: Option<Point>, subject: Subject<'_>) -> Option<Sink> {
         self.point.map(|show| show(point, subject))
     }
 
     /// The families of its reply, in the order in which [`Polled::read`] fills them.
-    #[must_use]
     pub fn families(&self) -> Vec<Family> {
         (self.families)()
     }

@@ -17,20 +17,17 @@ pub struct TimeRange {
 
 impl TimeRange {
     /// How many seconds long it is; 0 where the end is not after the start.
-    #[must_use]
     pub fn seconds(self) -> u64 {
         u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
     }
 
     /// Whether this is `asked` or that rounded outwards, to multiples of some width by less than one width on each
     /// side. A width is one that services use for their buckets, and no larger than `asked` is long.
-    #[must_use]
     pub fn is_rounded_from(self, asked: Self) -> bool {
         self.rounding_of(asked).is_some()
     }
 
     /// The width to whose multiples `asked` was rounded outwards to give this range; 1 without rounding.
-    #[must_use]
     pub fn rounding_of(self, asked: Self) -> Option<i64> {
         const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
         let (before, after) = (asked.start.saturating_sub(self.start), self.end.saturating_sub(asked.end));
@@ -46,7 +43,6 @@ impl TimeRange {
     /// Which bounds of `asked` a reply about this range ignores, as a service does that knows them by other names. `None`
     /// if it ignores none: the range is the one asked for, that rounded outwards, or a part of it, as of a service with a
     /// longest range.
-    #[must_use]
     pub fn ignores(self, asked: Self) -> Option<Ignored> {
         if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
             return None;
@@ -60,7 +56,6 @@ impl TimeRange {
 
     /// The range between two times of a reply, each rounded to the nearest second; `None` if one of them is in no form
     /// that [`parse_time`] reads.
-    #[must_use]
     pub fn parse(start: &str, end: &str) -> Option<Self> {
         let second = |text| Some(parse_time(text)?.round(jiff::Unit::Second).ok()?.as_second());
         Some(Self { start: second(start)?, end: second(end)? })
@@ -68,7 +63,6 @@ impl TimeRange {
 }
 
 /// A time in one of the forms that services write: RFC 3339, the same without a zone (UTC), or Unix seconds.
-#[must_use]
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.starts_with(is_digit) && text.chars().all(|c| is_digit(c) || c == '.') {
@@ -107,7 +101,6 @@ pub enum Ignored {
 
 /// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601
 /// forms are none.
-#[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let (head, rest) = text.split_at_checked("2026-01-01T00:00:00".len())?;
     let rest = match rest.strip_prefix('.') {
@@ -131,13 +124,11 @@ fn is_digit(c: char) -> bool {
 }
 
 /// The beginning of a Unix second.
-#[must_use]
 pub fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// A Unix second as written in a query: RFC 3339 in UTC (`2026-01-01T00:00:00Z`).
-#[must_use]
 pub fn rfc3339(second: i64) -> String {
     instant(second).to_string()
 }
@@ -158,7 +149,6 @@ impl RangeEnd {
 }
 
 /// A millisecond before a Unix second: the end of a range for a service that includes it.
-#[must_use]
 pub fn before(second: i64) -> Timestamp {
     let millisecond = second.saturating_mul(1000).saturating_sub(1);
     Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH)

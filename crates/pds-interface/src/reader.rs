@@ -50,7 +50,6 @@ impl Unexpected {
 pub(super) const DOMAIN_STATUS: &str = "validation_status";
 
 /// The configuration key that names an unexpected field, where one does.
-#[must_use]
 pub fn named_by(field: &str) -> Option<&'static str> {
     (field == DOMAIN_STATUS).then_some("api.domain_status_field")
 }

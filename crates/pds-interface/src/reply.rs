@@ -40,7 +40,6 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
 }
 
 /// A JSON reply with all fields, known or not; null if it is not JSON.
-#[must_use]
 pub fn json(body: &[u8]) -> serde_json::Value {
     lenient::from_slice(body).unwrap_or_default()
 }
@@ -89,7 +88,6 @@ pub enum DecodeError {
 }
 
 /// The error body of section 7: `{message}`. Any other body (raw text, HTML) gives its beginning.
-#[must_use]
 pub fn error_message(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Message {

@@ -29,7 +29,6 @@ struct Argument<'a> {
 
 impl<'a> Arguments<'a> {
     /// The arguments of a call about an app of a project. Empty ids are left out.
-    #[must_use]
     pub fn about(project: &'a str, app: &'a str) -> Self {
         let ids = [("project_id", project), ("app_id", app)].into_iter().filter(|(_, id)| !id.is_empty());
         // Room for those of a metrics call.
@@ -85,7 +84,6 @@ impl<'a> Arguments<'a> {
     }
 
     /// The value of `name`, if it was given.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.find(name).map(|argument| &*argument.value)
     }
@@ -166,14 +164,12 @@ fn restriction(arguments: &Arguments<'_>) -> Option<String> {
 
 impl Request {
     /// Path and query of the request line, encoded.
-    #[must_use]
     pub fn target(&self) -> String {
         let query = self.encoded_query();
         query.map_or_else(|| self.path.clone(), |query| format!("{}?{query}", self.path))
     }
 
     /// The query of the request line, encoded; `None` if there is none.
-    #[must_use]
     pub fn encoded_query(&self) -> Option<String> {
         let mut encoded = String::with_capacity(128);
         for (name, value) in &self.query {

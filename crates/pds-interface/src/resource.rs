@@ -35,7 +35,6 @@ impl Resource {
     }
 
     /// All of them as a TOML array of their names: what is polled by default.
-    #[must_use]
     pub fn all_as_toml() -> &'static str {
         static ALL: LazyLock<String> = LazyLock::new(|| {
             let names: Vec<String> =
@@ -46,25 +45,21 @@ impl Resource {
     }
 
     /// The resource of that name.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|resource| resource.as_str() == name)
     }
 
     /// Its place, below [`Resource::COUNT`].
-    #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
     /// The row.
-    #[must_use]
     pub fn call(self) -> &'static Call {
         CALLS[self.index()]
     }
 
     /// How it is polled.
-    #[must_use]
     pub fn polled(self) -> &'static Polled {
         match &self.call().polled {
             Some(polled) => polled,
@@ -73,7 +68,6 @@ impl Resource {
     }
 
     /// The resource as a label value.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.polled().resource
     }

@@ -180,7 +180,6 @@ const NOISE: f64 = 1e-5;
 
 /// A label of the distribution as seconds. Reads any decimal number with one of the units us, ms, s, sec, m,
 /// min, h, hr in either case, and an optional leading `<` or `<=`.
-#[must_use]
 pub fn threshold_seconds(label: &str) -> Option<f64> {
     let label = label.trim_ascii_start();
     let label = label

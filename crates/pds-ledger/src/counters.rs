@@ -20,7 +20,6 @@ macro_rules! numbers {
             pub const ALL: &[Self] = &[$(Self::$number),*];
 
             /// Its value in `ledger`.
-            #[must_use]
             pub fn of(self, ledger: &Ledger) -> u64 {
                 match self { $(Self::$number => u64::from_le_bytes(ledger.$field.to_le_bytes())),* }
             }
@@ -31,7 +30,6 @@ macro_rules! numbers {
             }
 
             /// Its name in messages.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$number => $name),* }
             }
@@ -124,7 +122,6 @@ rows! {
 }
 
 /// The series of a ledger, in the order of [`ROWS`]; `rechecked` says whether its hours are counted again.
-#[must_use]
 pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
     by_row(resource, |sink, row, labels| match row.shows {
         Shows::Number(number) => {
@@ -156,7 +153,6 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
 }
 
 /// The series that a ledger has while it is hidden: by how many seconds it is behind.
-#[must_use]
 pub fn behind(resource: Resource, seconds: u64) -> Sink {
     by_row(resource, |sink, row, labels| {
         if row.shows == Shows::Behind {

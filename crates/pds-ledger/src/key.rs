@@ -24,7 +24,6 @@ pub struct Owner {
 
 impl Owner {
     /// The given app of the given project; the project itself if `app` is empty.
-    #[must_use]
     pub fn new(project: Arc<str>, app: Arc<str>) -> Arc<Self> {
         let mut labels = String::new();
         label(&mut labels, "project", &project);
@@ -36,13 +35,11 @@ impl Owner {
     }
 
     /// A hash of its name, evenly spread over `u64` and the same in every process, version and platform.
-    #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
     /// The labels of all its series, as written on the page.
-    #[must_use]
     pub fn labels(&self) -> &Arc<str> {
         &self.labels
     }

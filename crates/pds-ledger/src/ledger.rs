@@ -85,13 +85,11 @@ impl Ledger {
     }
 
     /// Whether nothing was counted or given up since it was opened.
-    #[must_use]
     pub fn is_new(&self) -> bool {
         (self.total, self.accounted, self.unaccounted) == (0, 0, 0)
     }
 
     /// Whether it has buckets for all thresholds of `other`.
-    #[must_use]
     pub fn has_thresholds_of(&self, other: &Self) -> bool {
         self.thresholds == other.thresholds || self.learn_thresholds(&*other.thresholds).is_none()
     }
@@ -103,7 +101,6 @@ impl Ledger {
     }
 
     /// An empty ledger that begins at `second`.
-    #[must_use]
     pub fn open(second: i64) -> Self {
         Self { until: second, ..Self::default() }
     }
@@ -112,7 +109,6 @@ impl Ledger {
     /// multiple of `step` then). Hours that begin at or after `hourly_from` are still to be counted again, as is one
     /// that was begun while it was such an hour; no range reaches across their boundaries. `None` while nothing new has
     /// settled.
-    #[must_use]
     pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
         let aligned = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
         // Even the shortest range has to move the cursor.
@@ -228,7 +224,6 @@ impl Ledger {
     }
 
     /// How many of the reply's thresholds the ledger has no room for.
-    #[must_use]
     pub fn beyond_room(&self, tally: &Tally) -> usize {
         let room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
         if tally.shares.len() <= room {

@@ -74,7 +74,6 @@ impl LedgerStore {
     }
 
     /// The ledger of `key`, as last committed.
-    #[must_use]
     pub fn ledger(&self, key: &Key) -> Option<Arc<Ledger>> {
         self.read().by_key.get(key).cloned()
     }
@@ -90,7 +89,6 @@ impl LedgerStore {
     }
 
     /// The ledger of `key`. The store and the caller share the names in `key` from now on.
-    #[must_use]
     pub fn adopt(&self, key: &Key) -> Option<Arc<Ledger>> {
         let mut ledgers = self.ledgers();
         let ledger = ledgers.by_key.remove(key)?;
@@ -142,7 +140,6 @@ impl LedgerStore {
     }
 
     /// What keeps the ledger of `key` from being shown.
-    #[must_use]
     pub fn held_back(&self, key: &Key) -> Option<Hold> {
         self.read().holds.get(key).copied()
     }

@@ -26,7 +26,6 @@ pub struct Ages(Box<[i64]>);
 
 impl Ages {
     /// These ages, in any order.
-    #[must_use]
     pub fn new(ages: impl IntoIterator<Item = i64>) -> Self {
         let mut ages: Vec<i64> = ages.into_iter().collect();
         ages.sort_unstable();
@@ -35,19 +34,16 @@ impl Ages {
     }
 
     /// Whether hours are counted again at all.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The greatest age.
-    #[must_use]
     pub fn last(&self) -> Option<i64> {
         self.0.last().copied()
     }
 
     /// Where the first hour begins that is still to be counted again when it is `now`; `i64::MAX` where none is.
-    #[must_use]
     pub fn hourly_from(&self, now: i64) -> i64 {
         self.0.last().map_or(i64::MAX, |age| Hour::of(now.saturating_sub(*age).saturating_sub(HOUR)).end())
     }
@@ -94,7 +90,6 @@ impl Recheck {
 impl Ledger {
     /// The oldest hour that is due to be counted again at `now`; the ages of this ledger count from `phase` seconds
     /// later, so that not all apps are asked for at once.
-    #[must_use]
     pub fn recheck_due(&self, ages: &Ages, phase: i64, now: i64) -> Option<TimeRange> {
         let is_due = |hour: &&Hour| {
             let doubt = self.doubt.filter(|doubt| doubt.index == hour.index && doubt.added < hour.added);
@@ -106,7 +101,6 @@ impl Ledger {
     }
 
     /// What was added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer known.
-    #[must_use]
     pub fn added_in_hour(&self, start: i64) -> Option<u64> {
         let hour = self.hours.iter().find(|hour| hour.start() == start && hour.end() <= self.until)?;
         Some(hour.added)

@@ -43,7 +43,6 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
 }
 
 /// The ledger of a record in this format. `None` if it is not one.
-#[must_use]
 pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
     let (words, []) = record.as_chunks::<8>() else { return None };
     let mut words = words.iter().map(|word| u64::from_le_bytes(*word));

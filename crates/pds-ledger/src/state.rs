@@ -137,7 +137,6 @@ fn not_converted(path: &Path) -> Option<StateError> {
 }
 
 /// The database of version 0.2 in whose place the file at `path` comes: of the same name, but `.redb`.
-#[must_use]
 pub fn database_of(path: &Path) -> PathBuf {
     path.with_extension("redb")
 }

@@ -97,7 +97,6 @@ struct Seen {
 
 impl Watermark {
     /// The watermark of a configuration.
-    #[must_use]
     pub fn new(config: &Config, clock: Clock) -> Self {
         Self {
             clock,
@@ -116,32 +115,27 @@ impl Watermark {
     }
 
     /// The step that ranges are aligned to, in seconds.
-    #[must_use]
     pub fn step(&self) -> i64 {
         self.step
     }
 
     /// The ages at which hours are counted again.
-    #[must_use]
     pub fn ages(&self) -> &Ages {
         &self.ages
     }
 
     /// The beginning of the first hour that is still to be counted again. `i64::MAX` if none is.
-    #[must_use]
     pub fn hourly_from(&self) -> i64 {
         self.ages.hourly_from(self.settled())
     }
 
     /// The last second that has settled.
-    #[must_use]
     pub fn settled(&self) -> i64 {
         let ours = self.clock.unix_seconds();
         self.seen().date.map_or(ours, |date| ours.min(date.latest())).saturating_sub(self.settle)
     }
 
     /// The end of the last whole step that has settled.
-    #[must_use]
     pub fn settled_step(&self) -> i64 {
         self.whole_step(self.settled())
     }
@@ -153,13 +147,11 @@ impl Watermark {
     /// Where a new ledger begins: the end of the last whole step that has settled by the service's clock. `None` while
     /// no two clocks agree: a ledger begun in the service's future would stand still until then, and one begun too
     /// early would count requests from before the start.
-    #[must_use]
     pub fn first_cursor(&self) -> Option<i64> {
         Some(self.whole_step(self.now()?.saturating_sub(self.settle)))
     }
 
     /// The time by the service's clock, at most a second ahead of it. `None` while no two clocks agree.
-    #[must_use]
     pub fn now(&self) -> Option<i64> {
         let seen = self.seen();
         let now = || seen.date.map_or_else(|| self.clock.unix_seconds(), RunningClock::latest);
@@ -167,14 +159,12 @@ impl Watermark {
     }
 
     /// The last whole step that had settled when two clocks first agreed; `None` before.
-    #[must_use]
     pub fn started(&self) -> Option<i64> {
         self.seen().started
     }
 
     /// The first whole step that may still be asked for. Older time is given up. `None` while no two clocks agree,
     /// because giving up cannot be undone.
-    #[must_use]
     pub fn oldest(&self) -> Option<i64> {
         let oldest = || self.settled().saturating_sub(self.max_catch_up);
         self.is_vouched(&self.seen()).then(|| self.whole_step(oldest().saturating_add(self.step - 1)))
@@ -223,26 +213,22 @@ impl Watermark {
 
     /// Whether `range` had settled by the service's own clock when it answered, with [`Watermark::tolerance`] for the
     /// difference of the two clocks. Always true for a service that sends no Date.
-    #[must_use]
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
         date.is_none_or(|date| range.end + self.settle - self.tolerance() <= date.as_second() + 1)
     }
 
     /// Whether `range` was so old when it was answered that the service may have deleted it. One step is allowed for
     /// the duration of the request.
-    #[must_use]
     pub fn is_too_old(&self, range: TimeRange) -> bool {
         self.oldest().is_some_and(|oldest| range.start.saturating_add(self.step) < oldest)
     }
 
     /// The difference of the two clocks that does no harm: half of `settle`, in seconds.
-    #[must_use]
     pub fn tolerance(&self) -> i64 {
         self.settle - self.settle / 2
     }
 
     /// What has settled now.
-    #[must_use]
     pub fn at_present(&self) -> Settled {
         Settled { second: self.settled(), step: self.step, started: self.started() }
     }
@@ -276,7 +262,6 @@ pub struct Settled {
 
 impl Settled {
     /// The end of the last whole step that has settled.
-    #[must_use]
     pub fn step_end(self) -> i64 {
         self.second.div_euclid(self.step) * self.step
     }
@@ -288,7 +273,6 @@ impl Settled {
     /// settled two intervals ago: a counter that stands still reads as no requests, and its jump afterwards as far too
     /// many. They are also hidden until the ledger has passed what had settled when counting began: an earlier process
     /// with the same counters may have shown as much.
-    #[must_use]
     pub fn shown_for(self, until: i64, interval: Duration) -> Option<Duration> {
         if until < self.started?.min(self.step_end()) {
             return None;
@@ -297,7 +281,6 @@ impl Settled {
     }
 
     /// As [`Settled::shown_for`], without regard to what had settled when counting began.
-    #[must_use]
     pub fn keeps_up_for(self, until: i64, interval: Duration) -> Option<Duration> {
         let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
         // A clock set back does not prolong it.

@@ -48,7 +48,6 @@ struct Inner {
 
 impl World {
     /// A world of this size with the time of `clock`.
-    #[must_use]
     pub fn new(settings: Settings, clock: Clock) -> Self {
         let state = Mutex::new(State::new(&settings));
         let (faults, journal) = (Faults::new(settings.seed), Mutex::default());
@@ -56,7 +55,6 @@ impl World {
     }
 
     /// The projects with their apps' ids in the order of creation, without deleted apps.
-    #[must_use]
     pub fn projects(&self) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
         let settings = &self.0.settings;
         self.state(|state| {
@@ -72,13 +70,11 @@ impl World {
     }
 
     /// The token of the project's service account, which does not expire; `None` for an unknown project.
-    #[must_use]
     pub fn token(&self, project: &str) -> Option<Secret> {
         self.token_until(project, None)
     }
 
     /// A token of the project's service account that expires at `expires`, if ever.
-    #[must_use]
     pub fn token_until(&self, project: &str, expires: Option<Timestamp>) -> Option<Secret> {
         let seed = self.0.settings.seed;
         self.state(|state| {
@@ -93,26 +89,22 @@ impl World {
     }
 
     /// The exact figures of an app in a range; the future counts as empty. `None` for an unknown app.
-    #[must_use]
     pub fn truth(&self, project: &str, app: &str, range: TimeRange) -> Option<Truth> {
         let app = self.state(|state| state.projects.get(project)?.apps.get(app).copied())?;
         Some(self.count(app.number, self.visible(app, range, 0), None))
     }
 
     /// The faults in force.
-    #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.0.faults
     }
 
     /// The requests so far.
-    #[must_use]
     pub fn requests(&self) -> Journal {
         self.journal(|journal| journal.clone())
     }
 
     /// The settings of the world.
-    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }

@@ -48,7 +48,6 @@ pub struct Credentials {
 impl Credentials {
     /// Reads an `Authorization` header of basic auth (RFC 7617), `Basic <base64 of user:password>`; `None` for anything
     /// else.
-    #[must_use]
     pub fn parse(authorization: &[u8]) -> Option<Self> {
         let (scheme, encoded) = authorization.split_at_checked(6)?;
         let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;

@@ -26,7 +26,6 @@ pub struct Page {
 
 impl Page {
     /// A page in the text format.
-    #[must_use]
     pub fn text(page: String) -> Self {
         Self { format: Format::Text, encoding: Encoding::Identity, body: page.into() }
     }

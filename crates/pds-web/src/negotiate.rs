@@ -18,7 +18,6 @@ pub struct Negotiated {
 
 impl Negotiated {
     /// The `Content-Type` of the answer. All our names are legacy names, as `underscores` promises.
-    #[must_use]
     pub fn content_type(self) -> &'static str {
         match (self.format, self.escaping) {
             (format, false) => format.content_type(),
@@ -43,7 +42,6 @@ pub enum Encoding {
 
 impl Encoding {
     /// Its name in `Accept-Encoding` and `Content-Encoding`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -57,7 +55,6 @@ impl Encoding {
 ///
 /// Each format has the quality of the most specific range that covers it. The highest quality wins; between
 /// equals the more specific range, then the one named first, then text.
-#[must_use]
 pub fn format(accept: Option<&str>) -> Negotiated {
     let ranges: Vec<Range<'_>> = elements(accept.unwrap_or_default())
         .enumerate()
@@ -78,7 +75,6 @@ pub fn format(accept: Option<&str>) -> Negotiated {
 /// The content coding for an `Accept-Encoding` header: the highest quality wins; between equals gzip (pages are kept
 /// in it), then zstd, then none. A coding that is not named is not acceptable, except `identity`: even if it is
 /// refused, it is the only one left.
-#[must_use]
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
     let quality_of = |name: &str| {

@@ -135,7 +135,6 @@ impl RequestSlots {
 
 impl RequestPermit {
     /// Counts the bytes of the answer; `false` if there is no room for them.
-    #[must_use]
     pub(super) fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
         let (own_bytes, blocks) = match body {
             ResponseBody::Parts(parts) => {

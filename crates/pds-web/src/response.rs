@@ -36,7 +36,6 @@ const PAGE_HEADERS: [(HeaderName, &str); 5] = [
 
 impl Response {
     /// An answer of any type.
-    #[must_use]
     pub fn new(status: StatusCode, content_type: &'static str, body: impl Into<ResponseBody>) -> Self {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
@@ -46,13 +45,11 @@ impl Response {
     }
 
     /// A sentence for people and scripts, with a newline at its end.
-    #[must_use]
     pub fn text(status: StatusCode, sentence: impl Into<String>) -> Self {
         Self::new(status, "text/plain; charset=utf-8", sentence.into())
     }
 
     /// An HTML page, with the headers that keep it harmless.
-    #[must_use]
     pub fn html(status: StatusCode, page: impl Into<ResponseBody>) -> Self {
         let mut response = Self::new(status, "text/html; charset=utf-8", page);
         for (name, value) in PAGE_HEADERS {
@@ -62,7 +59,6 @@ impl Response {
     }
 
     /// A JSON document; caches ask again each time.
-    #[must_use]
     pub fn json(status: StatusCode, document: impl Into<ResponseBody>) -> Self {
         Self::new(status, "application/json; charset=utf-8", document)
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))

@@ -118,19 +118,16 @@ impl PageRequest {
     }
 
     /// The path as sent.
-    #[must_use]
     pub fn path(&self) -> &str {
         self.uri.path()
     }
 
     /// The query string as sent.
-    #[must_use]
     pub fn raw_query(&self) -> Option<&str> {
         self.uri.query()
     }
 
     /// The first value of a query parameter, decoded.
-    #[must_use]
     pub fn query(&self, name: &str) -> Option<String> {
         form_urlencoded::parse(self.raw_query()?.as_bytes())
             .find(|(key, _)| key == name)
@@ -138,13 +135,11 @@ impl PageRequest {
     }
 
     /// The segment `{name}`, decoded; empty if the route has no such segment.
-    #[must_use]
     pub fn segment(&self, name: &str) -> &str {
         self.segments.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
     /// A header's value, if it was sent and is text; several lines of one header are one list.
-    #[must_use]
     pub fn header(&self, name: HeaderName) -> Option<String> {
         let lines: Vec<&str> =
             self.headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect();

@@ -100,13 +100,11 @@ impl Config {
 
 impl Server {
     /// The addresses it listens on, for the log.
-    #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         self.listeners.iter().map(ToString::to_string).collect()
     }
 
     /// The first TCP address; port 0 is resolved.
-    #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.listeners.iter().find_map(Listener::tcp_address)
     }

@@ -61,7 +61,6 @@ const USUAL_WIDTH: usize = 100;
 impl Console {
     /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`, `columns` the width
     /// that it gives for pipes (`COLUMNS`).
-    #[must_use]
     pub fn of_process(no_color: bool, columns: Option<usize>) -> Self {
         let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
         let out_is_terminal = out.is_terminal();
@@ -93,7 +92,6 @@ impl Console {
     }
 
     /// `text` in `style`, if styles are written.
-    #[must_use]
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }

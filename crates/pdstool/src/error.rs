@@ -113,7 +113,6 @@ impl ToolError {
     }
 
     /// Why, without the request that was sent.
-    #[must_use]
     pub fn reason(&self) -> String {
         match self {
             Self::Fetch(error) => with_sources(&error.reason),
@@ -122,7 +121,6 @@ impl ToolError {
     }
 
     /// The exit code.
-    #[must_use]
     pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Rule(_) => 2,
@@ -137,7 +135,6 @@ impl ToolError {
     }
 
     /// Whether the reader closed the pipe, which is not a failure.
-    #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -102,7 +102,6 @@ impl From<reqwest::Error> for ExporterError {
 
 impl ExporterError {
     /// Whether no connection could be made.
-    #[must_use]
     pub fn is_connect(&self) -> bool {
         matches!(self, Self::Http(error) if error.is_connect())
     }

@@ -110,7 +110,6 @@ pub enum Command {
 }
 
 /// Runs the tool: `arguments` with the program's name first, `environment` by name.
-#[must_use]
 pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Console) -> ExitCode {
     if completion::answer(&mut console, &environment, &arguments) {
         return ExitCode::SUCCESS;

@@ -25,7 +25,6 @@ pub enum OutputFormat {
 
 impl OutputFormat {
     /// Whether people read it.
-    #[must_use]
     pub fn is_for_people(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }

@@ -285,7 +285,6 @@ fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Resu
 }
 
 /// A bar of `share` of `width` columns, in eighths of one.
-#[must_use]
 pub fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let most = 8 * width;

@@ -114,7 +114,6 @@ impl Report {
     }
 
     /// The lines of a configuration that correct what was found.
-    #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         self.findings.iter().flat_map(|finding| finding.lines.clone()).collect()
     }
@@ -169,7 +168,6 @@ impl Report {
     }
 
     /// The findings for programs.
-    #[must_use]
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "problems": self.count(State::Problem),
@@ -236,7 +234,6 @@ impl Report {
 }
 
 /// The first few of `subjects` by name, the rest counted.
-#[must_use]
 pub fn first_few(subjects: &[String]) -> String {
     let (named, rest) = subjects.split_at(subjects.len().min(MAX_NAMED));
     let named = named.join(", ");

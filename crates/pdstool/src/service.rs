@@ -99,7 +99,6 @@ impl Service {
     }
 
     /// Each account that a configured project uses, once; the default one if there are no projects.
-    #[must_use]
     pub fn accounts(&self) -> Vec<Account> {
         let accounts: Vec<Account> = self.client.accounts().cloned().collect();
         if accounts.is_empty() { vec![self.client.account("")] } else { accounts }
@@ -144,7 +143,6 @@ impl Service {
 }
 
 /// The service's clock minus ours at a reply that was just read, in seconds, if it says so.
-#[must_use]
 pub fn skew(fetched: &Fetched) -> Option<f64> {
     let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
     // A date has whole seconds, so is half a second early on average.

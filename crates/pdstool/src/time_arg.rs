@@ -18,7 +18,6 @@ pub enum TimeArg {
 
 impl TimeArg {
     /// In seconds since the Unix epoch, given the current time `now`.
-    #[must_use]
     pub fn resolve(self, now: Timestamp) -> i64 {
         match self {
             Self::At(second) => second,

@@ -109,7 +109,6 @@ pub struct TargetSubject {
 impl Plan {
     /// The targets of `config`. Creates their cells in the store and shows the known counters. Targets that stay take
     /// over their state from `before`.
-    #[must_use]
     pub fn new(
         config: Arc<Config>,
         client: Client,
@@ -230,7 +229,6 @@ impl Plan {
     }
 
     /// Whether another plan has replaced it, so that its polls may be obsolete.
-    #[must_use]
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
@@ -257,46 +255,39 @@ impl Plan {
     }
 
     /// The first window without container filter, which represents the app where only one is shown.
-    #[must_use]
     pub fn shown(&self) -> Variant {
         let window = self.windows.first().map_or(0, |window| window.seconds.unsigned_abs());
         Variant { window, container: None }
     }
 
     /// The project of a subject.
-    #[must_use]
     pub fn project(&self, subject: &TargetSubject) -> Option<&Project> {
         self.config.projects.get(subject.project)
     }
 
     /// The time between two polls of `target`.
-    #[must_use]
     pub fn interval(&self, target: &Target) -> Duration {
         let app = target.subjects.first().and_then(|subject| self.app(subject));
         interval(&self.config, target.endpoint.cadence, app)
     }
 
     /// How long samples of `target` stay without a successful poll.
-    #[must_use]
     pub fn stale_after(&self, target: &Target) -> Duration {
         let app = target.subjects.first().and_then(|subject| self.app(subject));
         stale_after(&self.config, target.endpoint.cadence, app)
     }
 
     /// The time between two polls of `target` while the service says that it does not exist.
-    #[must_use]
     pub fn slow_interval(&self, target: &Target) -> Duration {
         self.interval(target).max(self.config.poll.settings_interval)
     }
 
     /// The app of a subject, if it is about one.
-    #[must_use]
     pub fn app(&self, subject: &TargetSubject) -> Option<&App> {
         self.project(subject)?.apps.get(subject.app?)
     }
 
     /// A subject as plain data, for reading a reply about `window`.
-    #[must_use]
     pub fn subject<'a>(&'a self, of: &TargetSubject, window: Option<Window<'a>>) -> Option<Subject<'a>> {
         let project = self.project(of)?;
         let app = self.app(of);

@@ -166,7 +166,6 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
 }
 
 /// `path` with `suffix` added to its name.
-#[must_use]
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);

@@ -95,7 +95,6 @@ impl Job {
 
 /// Whether `restored` replaces the ledger of the state file. A ledger that is later and yet holds less is another count
 /// of the same app: taking it would take back what was shown.
-#[must_use]
 pub fn is_later(restored: &Ledger, known: &Ledger) -> bool {
     restored.until > known.until && (known.set_aside || restored.total >= known.total)
 }

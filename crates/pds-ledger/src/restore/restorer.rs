@@ -90,7 +90,6 @@ struct State {
 
 impl Restorer {
     /// A restorer for `ledgers`, without a source.
-    #[must_use]
     pub fn new(ledgers: LedgerStore, observer: Arc<dyn Observer>) -> Self {
         let (state, changed, known) = (Mutex::default(), Notify::new(), Notify::new());
         Self(Arc::new(Inner { ledgers, observer, state, changed, known }))

@@ -159,7 +159,6 @@ impl From<Kind> for Fault {
 
 impl Fault {
     /// Every request fails with this status.
-    #[must_use]
     pub fn status(status: u16) -> Self {
         Kind::Status { status, retry_after: None }.into()
     }

@@ -52,13 +52,11 @@ impl Faults {
     }
 
     /// The faults in force.
-    #[must_use]
     pub fn list(&self) -> Vec<Fault> {
         self.armed(|armed| armed.iter().map(|armed| armed.fault.clone()).collect())
     }
 
     /// How often each fault was applied.
-    #[must_use]
     pub fn struck(&self) -> Vec<u64> {
         self.armed(|armed| armed.iter().map(|armed| armed.struck).collect())
     }

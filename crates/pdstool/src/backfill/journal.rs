@@ -29,7 +29,6 @@ pub struct Record {
 
 impl Record {
     /// The tally of a reply.
-    #[must_use]
     pub fn tally(&self) -> Tally {
         let range = self.answered.map(|(start, end)| TimeRange { start, end });
         Tally { total: self.total, shares: self.shares.clone(), range }

@@ -106,7 +106,6 @@ impl Plan {
     }
 
     /// The lengths of the ranges that end with each step: those of the windows, and the step itself.
-    #[must_use]
     pub fn lengths(&self) -> Vec<i64> {
         let mut lengths = self.windows.clone();
         lengths.push(self.step);
@@ -116,13 +115,11 @@ impl Plan {
     }
 
     /// How many requests there are in all.
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.steps_until(self.end) * self.requests_per_step() * self.streams().count() as u64
     }
 
     /// How many requests one step of one stream takes.
-    #[must_use]
     pub fn requests_per_step(&self) -> u64 {
         self.lengths().len() as u64
     }
@@ -214,7 +211,6 @@ impl Work {
     }
 
     /// The file of a stream's journal.
-    #[must_use]
     pub fn journal(&self, stream: &Stream<'_>) -> PathBuf {
         self.folder.join(format!("{:05}.jsonl", stream.index))
     }

@@ -36,7 +36,6 @@ pub struct Series {
 
 impl Lines {
     /// None yet, of the target with these labels; what does not fit into memory goes to `folder`.
-    #[must_use]
     pub fn new(folder: &Path, target: String) -> Self {
         let (by_name, series) = (HashMap::new(), Vec::new());
         Self { folder: folder.to_owned(), target, by_name, series, samples: 0 }

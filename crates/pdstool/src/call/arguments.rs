@@ -27,7 +27,6 @@ pub struct Called {
 impl Called {
     /// The arguments of the call. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
     /// reaches until `now`.
-    #[must_use]
     pub fn arguments(&self, now: Timestamp) -> Arguments<'_> {
         let ranged = |kind| self.call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
         let (start, end) = (ranged(ParamKind::RangeStart), ranged(ParamKind::RangeEnd));

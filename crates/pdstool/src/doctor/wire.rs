@@ -74,13 +74,11 @@ pub async fn speaks_tls(address: SocketAddr, host: &str, tls: &Arc<ClientConfig>
 }
 
 /// The TLS library's error inside an I/O error.
-#[must_use]
 pub fn tls_error(error: &io::Error) -> Option<&TlsError> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>())
 }
 
 /// The meaning of a failed handshake, and the remedy.
-#[must_use]
 pub fn explain(error: &io::Error, ca_file: bool) -> (String, &'static str) {
     use CertificateError as Bad;
     let Some(tls) = tls_error(error) else {

@@ -34,7 +34,6 @@ pub struct DraftProject {
 
 impl Draft {
     /// The text of the file.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!(
             "# {}\n# docs/keys.md describes every key; pds-exporter --config.check checks this file.\n\n[api]\n",

@@ -77,7 +77,6 @@ const PAGE: u16 = 10;
 
 impl View {
     /// A view without rows yet.
-    #[must_use]
     pub fn new(source: String, filter: String, color: bool) -> Self {
         Self { source, color, filter, table: TableState::new().with_selected(0), ..Self::default() }
     }
@@ -96,7 +95,6 @@ impl View {
     }
 
     /// The rows shown, in their order.
-    #[must_use]
     pub fn shown(&self) -> Vec<&App> {
         let mut rows: Vec<&App> = self.rows.iter().filter(|row| row.holds(&self.filter)).collect();
         rows.sort_by(|a, b| {
@@ -107,7 +105,6 @@ impl View {
     }
 
     /// The row selected, if there is one.
-    #[must_use]
     pub fn selected(&self) -> Option<App> {
         let shown = self.shown();
         let index = self.table.selected()?.min(shown.len().saturating_sub(1));

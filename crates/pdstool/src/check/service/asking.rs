@@ -46,7 +46,6 @@ pub struct Answer {
 
 impl Asking {
     /// For a service not asked anything yet.
-    #[must_use]
     pub fn new(mut service: Service) -> Self {
         // Retries would be requests that are not counted.
         service.config.api.max_retries = 0;
@@ -64,7 +63,6 @@ impl Asking {
     }
 
     /// 47 minutes of the hour, whose bounds no service has by default and none rounds to: 06:07 to 06:54.
-    #[must_use]
     pub fn odd(&self) -> TimeRange {
         TimeRange { start: self.hour.start + 7 * 60, end: self.hour.start + 54 * 60 }
     }
@@ -157,13 +155,11 @@ pub fn refused<T>(answer: Result<T>) -> Result<Result<T, String>> {
 }
 
 /// Whole seconds for people.
-#[must_use]
 pub fn lasting(seconds: u64) -> String {
     units::seconds(Duration::from_secs(seconds).as_secs_f64())
 }
 
 /// A duration as the configuration writes it.
-#[must_use]
 pub fn written(seconds: u64) -> String {
     format!("\"{}\"", humantime::format_duration(Duration::from_secs(seconds)))
 }
