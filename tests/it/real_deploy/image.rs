@@ -102,8 +102,9 @@ fn static_binaries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/static");
-        let mut build = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"));
-        build.arg(host()).env("CARGO_TARGET_DIR", &target).env("CARGO_NET_OFFLINE", "true");
+        let mut build = Command::new("nice");
+        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist")).arg(host());
+        build.env("CARGO_TARGET_DIR", &target).env("CARGO_NET_OFFLINE", "true");
         build.env("PDS_EXPORTER_REVISION", REVISION);
         succeed(build);
         target.join(host()).join("dist")
