@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::http::tls;
 use crate::process::{Core, Process, role};
 use crate::stalls::{BareTimer, of_exporter};
-use crate::table::{Table, Target};
+use crate::table::{self, Target};
 use crate::web::{Http, Polling, Web, scraper, start, url};
 
 const APPS: usize = 2_000;
@@ -67,7 +67,7 @@ const ATTACKS: &[(&str, usize, Option<Attack>, Web)] = &[
 ];
 
 /// The 99th percentile of scrapes under each attack, stalls, and the exporter's memory.
-pub(crate) fn latency(daemon: &str, table: &mut Table) {
+pub(crate) fn latency(daemon: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (at, (name, _, attack, web)) in ATTACKS.iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
@@ -82,16 +82,16 @@ pub(crate) fn latency(daemon: &str, table: &mut Table) {
         let on_new =
             runtime.block_on(percentile(&scraper(folder.path(), *web, Http::One, false), &url, TIME));
         drop(attacker);
-        table.row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), "p99 in ms");
-        table.row(&format!("{name}: new connection"), on_new, 1, Target::AtMost(1000.0), "p99 in ms");
+        table::row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), "p99 in ms");
+        table::row(&format!("{name}: new connection"), on_new, 1, Target::AtMost(1000.0), "p99 in ms");
         let stalls = runtime.block_on(of_exporter(&open, &url));
         // Of a machine that stands still, the exporter's timers tell as much as any.
         let bare = bare.late();
         let note = format!("timers late by more than 50 ms; {bare} of a thread that only sleeps");
-        table.row(&format!("{name}: stalls"), stalls, 0, Target::AtMost(f64::from(bare)), &note);
+        table::row(&format!("{name}: stalls"), stalls, 0, Target::AtMost(f64::from(bare)), &note);
         let memory = memory(daemon, at, &runtime);
         let note = format!("MB at peak, {LOADED_APPS} apps");
-        table.row(&format!("{name}: memory"), memory, 0, Target::AtMost(MEMORY), &note);
+        table::row(&format!("{name}: memory"), memory, 0, Target::AtMost(MEMORY), &note);
     }
 }
 

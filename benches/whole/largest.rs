@@ -6,7 +6,7 @@ use crate::daemon::{Exporter, Setting};
 use crate::process::Core;
 use crate::restore;
 use crate::scrape::{Scraper, value};
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 const APPS: usize = 100_000;
 const MINUTES: usize = 3;
@@ -17,9 +17,9 @@ fn setting(tables: &str) -> Setting<'_> {
 }
 
 /// Time to start, processor, memory, disk, scrapes, polls beside scrapes, status pages, and counters read back.
-pub(crate) fn cost(daemon: &str, table: &mut Table) {
-    let mut row = |what: &str, figure: Figure, digits, target, note: &str| {
-        table.row(&format!("{APPS} apps{what}"), figure, digits, target, note);
+pub(crate) fn cost(daemon: &str) {
+    let row = |what: &str, figure: Figure, digits, target, note: &str| {
+        table::row(&format!("{APPS} apps{what}"), figure, digits, target, note);
     };
     let exporter = Exporter::start(daemon, setting(STATE));
     let listening = exporter.since_start();

@@ -7,7 +7,7 @@ use crate::growth::{self, Load};
 use crate::polls;
 use crate::process::{Core, number_of, role};
 use crate::scrape::{Scraper, value};
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 /// How many minutes are measured of which the middle one counts.
 const MINUTES: usize = 3;
@@ -18,7 +18,7 @@ fn setting(apps: usize, tables: &str) -> Setting<'_> {
 }
 
 /// Memory at a million series, and at ten apps; time to the first scrape; size of the program.
-pub(crate) fn memory(daemon: &str, table: &mut Table) {
+pub(crate) fn memory(daemon: &str) {
     let exporter = Exporter::start(daemon, setting(10_000, "")).ready();
     // The second round begins half an interval after the first; what follows is scraped while polls go on.
     std::thread::sleep(Duration::from_secs(35));
@@ -36,7 +36,7 @@ pub(crate) fn memory(daemon: &str, table: &mut Table) {
         now as f64 / 1e6,
         before_scrapes.0 as f64 / 1e6
     );
-    table.row(
+    table::row(
         "bytes a series, 10,000 apps, polled and scraped with gzip",
         most as f64 / series,
         1,
@@ -56,8 +56,8 @@ pub(crate) fn memory(daemon: &str, table: &mut Table) {
     }
     let (now, most) = exporter.process.memory();
     let note = format!("after 60 polls and 240 scrapes; {:.1} MB at peak", most as f64 / 1e6);
-    table.row("RSS in MB, 10 apps", now as f64 / 1e6, 1, Target::AtMost(11.0), &note);
-    table.row(
+    table::row("RSS in MB, 10 apps", now as f64 / 1e6, 1, Target::AtMost(11.0), &note);
+    table::row(
         "start to first answered scrape, ms",
         first.as_secs_f64() * 1e3,
         0,
@@ -65,13 +65,13 @@ pub(crate) fn memory(daemon: &str, table: &mut Table) {
         "10 apps",
     );
     let size = std::fs::metadata(daemon).unwrap().len() as f64 / 1e6;
-    table.row("stripped binary, MB", size, 1, Target::AtMost(11.0), "");
+    table::row("stripped binary, MB", size, 1, Target::AtMost(11.0), "");
 }
 
 /// Processor time, memory and disk by the number of apps at one poll and two scrapes a minute. The service is on a core
 /// of its own: on the exporter's it would run between its lines.
-pub(crate) fn steady(daemon: &str, table: &mut Table) {
-    let loads = [10, 100, 1_000, 10_000].map(|apps| steady_load(daemon, apps, table));
+pub(crate) fn steady(daemon: &str) {
+    let loads = [10, 100, 1_000, 10_000].map(|apps| steady_load(daemon, apps));
     // What lies between 100 and 1,000 apps foretells 10,000.
     let [_, few, more, most] = &loads;
     let grown = |at: fn(&Load) -> f64| {
@@ -80,14 +80,14 @@ pub(crate) fn steady(daemon: &str, table: &mut Table) {
     };
     for (what, at) in [("CPU", (|of| of.cpu) as fn(&Load) -> f64), ("memory", |of| of.memory)] {
         let what = format!("{what} at 10,000 apps / straight line through 100 and 1,000");
-        table.row(&what, grown(at), 2, Target::AtMost(1.15), "");
+        table::row(&what, grown(at), 2, Target::AtMost(1.15), "");
     }
     growth::draw(&loads);
 }
 
 /// Processor time of polling 10,000 apps once a minute, against a loop that makes as many requests in the same groups
 /// and only decodes the replies: waking up and cold caches cost both the same. Nothing is scraped.
-pub(crate) fn paced(daemon: &str, table: &mut Table) {
+pub(crate) fn paced(daemon: &str) {
     const APPS: usize = 10_000;
     let setting = Setting { core: Core::First, upstream_core: Core::Last, ..setting(APPS, STEADY) };
     let exporter = Exporter::start(daemon, setting).ready();
@@ -113,9 +113,9 @@ pub(crate) fn paced(daemon: &str, table: &mut Table) {
         .collect();
     let ratio = of_exporter.iter().zip(&of_bare).map(|(exporter, bare)| exporter / bare).collect();
     let note = format!("{requests:.0} requests/s in groups of 100 ms");
-    table.row("10000 apps, polling / paced bare loop", Figure::of(ratio), 2, Target::AtMost(1.3), &note);
-    table.row("10000 apps, polling: % of a core", Figure::of(of_exporter), 2, Target::None, "not scraped");
-    table.row("paced bare loop: % of a core", Figure::of(of_bare), 2, Target::None, &note);
+    table::row("10000 apps, polling / paced bare loop", Figure::of(ratio), 2, Target::AtMost(1.3), &note);
+    table::row("10000 apps, polling: % of a core", Figure::of(of_exporter), 2, Target::None, "not scraped");
+    table::row("paced bare loop: % of a core", Figure::of(of_bare), 2, Target::None, &note);
 }
 
 /// Percent of a core in a minute with two scrapes; `lag` becomes the latest poll's seconds where they are more.
@@ -135,7 +135,7 @@ fn minute(exporter: &Exporter, lag: &mut f64) -> f64 {
     (exporter.process.cpu() - cpu) / began.elapsed().as_secs_f64() * 100.0
 }
 
-fn steady_load(daemon: &str, apps: usize, table: &mut Table) -> Load {
+fn steady_load(daemon: &str, apps: usize) -> Load {
     let setting = Setting { core: Core::First, upstream_core: Core::Last, ..setting(apps, STEADY) };
     let exporter = Exporter::start(daemon, setting).ready();
     // The first round comes out of turn.
@@ -153,15 +153,15 @@ fn steady_load(daemon: &str, apps: usize, table: &mut Table) -> Load {
     let large = |target| if apps == 10_000 { target } else { Target::None };
     let note = format!("{requests:.0} requests/s, 2 scrapes a minute");
     let what = format!("{apps} apps each minute: % of a core");
-    table.row(&what, cpu, 2, large(Target::AtMost(5.0)), &note);
-    table.row(&format!("{apps} apps: RSS in MB"), load.memory, 1, large(Target::AtMost(70.0)), "at peak");
+    table::row(&what, cpu, 2, large(Target::AtMost(5.0)), &note);
+    table::row(&format!("{apps} apps: RSS in MB"), load.memory, 1, large(Target::AtMost(70.0)), "at peak");
     let what = format!("{apps} apps: latest poll, s late");
-    table.row(&what, lag, 2, large(Target::AtMost(6.0)), "of an interval of 60 s");
+    table::row(&what, lag, 2, large(Target::AtMost(6.0)), "of an interval of 60 s");
     let note = format!("state file {:.1} MB", exporter.state_size() as f64 / 1e6);
-    table.row(&format!("{apps} apps: state written, kB/s"), written, 0, Target::None, &note);
+    table::row(&format!("{apps} apps: state written, kB/s"), written, 0, Target::None, &note);
     if let Some(flushes) = exporter.process.flushes(Duration::from_secs(10)) {
         let what = format!("{apps} apps: fsyncs a second");
-        table.row(&what, flushes, 1, large(Target::AtMost(5.0)), "counted by strace");
+        table::row(&what, flushes, 1, large(Target::AtMost(5.0)), "counted by strace");
     }
     load
 }

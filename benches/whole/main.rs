@@ -39,8 +39,6 @@ mod web;
 
 use std::time::Duration;
 
-use table::Table;
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let number = |at: usize| arguments[at].parse::<usize>().unwrap();
@@ -73,7 +71,7 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 13] = [
+    let groups: [(&str, fn(&str)); 13] = [
         ("polls", polls::cost),
         ("peer", peer::cost),
         ("latency", polls::latency),
@@ -89,11 +87,10 @@ fn measure(arguments: &[String]) {
         ("largest", largest::cost),
     ];
     let wanted = &arguments[1..];
-    let mut table = Table::default();
+    table::head();
     for (name, run) in groups {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
-            run(daemon, &mut table);
+            run(daemon);
         }
     }
-    table.print();
 }

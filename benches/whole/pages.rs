@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::daemon::{Exporter, Setting};
 use crate::process::{Core, Process, role};
 use crate::scrape;
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 const QUIET: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"10h\"\n";
 
 /// Pages when nothing has changed, against a server that answers with the same bytes.
-pub(crate) fn throughput(daemon: &str, table: &mut Table) {
+pub(crate) fn throughput(daemon: &str) {
     for (apps, size) in [(10, "1k"), (1_000, "100k"), (10_000, "1M")] {
         let setting = Setting {
             apps,
@@ -38,7 +38,7 @@ pub(crate) fn throughput(daemon: &str, table: &mut Table) {
             let rounds = Figure::of(rounds.collect());
             let coding = if gzip { "gzip" } else { "plain" };
             let what = format!("unchanged page of {size} series, {coding} / constant body");
-            table.row(
+            table::row(
                 &what,
                 rounds,
                 2,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::fixture::{app, project};
 use crate::process::{Core, Process, command, role};
 use crate::scrape::Scraper;
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 const APPS: usize = 1_000;
 
 /// What it costs to poll, and how long a scrape takes. `PEER_PYTHON` names the interpreter that has its packages.
-pub(crate) fn cost(_daemon: &str, table: &mut Table) {
+pub(crate) fn cost(_daemon: &str) {
     let Some(python) = std::env::var_os("PEER_PYTHON") else {
         eprintln!("no peer: PEER_PYTHON names no interpreter");
         return;
@@ -36,7 +36,7 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
         (peer.cpu() - cpu) / (served() - before) * 1e6
     });
     let rounds = Figure::of(rounds.collect());
-    table.row(
+    table::row(
         "Python peer (aiohttp, prometheus_client)",
         rounds,
         0,
@@ -44,5 +44,5 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
         "ms of CPU per 1,000 requests",
     );
     let note = format!("RSS in MB, {APPS} apps");
-    table.row("Python peer", peer.memory().0 as f64 / 1e6, 0, Target::None, &note);
+    table::row("Python peer", peer.memory().0 as f64 / 1e6, 0, Target::None, &note);
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::daemon::{Exporter, FOR_A_CORE, Setting, WITHOUT_PAUSE};
 use crate::process::{Core, Process, number_of, role};
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 /// Requests of one round of the bare loop.
 const REQUESTS: usize = 60_000;
 const ROUNDS: usize = 5;
 
 /// Processor time of polled requests, everything included, against a loop that only asks and decodes.
-pub(crate) fn cost(daemon: &str, table: &mut Table) {
+pub(crate) fn cost(daemon: &str) {
     let setting = Setting {
         apps: FOR_A_CORE,
         delay: 0,
@@ -35,16 +35,16 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
         ratio.push(cost / bare);
     }
     let made_of = "ms of CPU per 1,000 requests";
-    table.row(
+    table::row(
         "poll / bare reqwest + typed serde_json",
         Figure::of(ratio),
         2,
         Target::AtMost(1.25),
         "same run, in turns",
     );
-    table.row("poll, everything included", Figure::of(of_exporter), 1, Target::None, made_of);
-    table.row("bare loop, HTTP/1.1", Figure::of(of_bare), 1, Target::None, made_of);
-    table.row("bare loop, HTTP/2", Figure::of(of_http2), 1, Target::None, made_of);
+    table::row("poll, everything included", Figure::of(of_exporter), 1, Target::None, made_of);
+    table::row("bare loop, HTTP/1.1", Figure::of(of_bare), 1, Target::None, made_of);
+    table::row("bare loop, HTTP/2", Figure::of(of_http2), 1, Target::None, made_of);
 }
 
 fn bare(upstream: &Process, http: &str) -> f64 {
@@ -71,7 +71,7 @@ fn signal(process: &Process, name: &str) {
 }
 
 /// Requests a second against what an upstream that takes 20 ms allows.
-pub(crate) fn latency(daemon: &str, table: &mut Table) {
+pub(crate) fn latency(daemon: &str) {
     for concurrency in [16, 64] {
         let setting = Setting {
             apps: 2_000,
@@ -90,6 +90,6 @@ pub(crate) fn latency(daemon: &str, table: &mut Table) {
         });
         let rounds = Figure::of(rounds.collect());
         let what = format!("round at 20 ms, concurrency {concurrency}, / ideal");
-        table.row(&what, rounds, 2, Target::AtMost(1.3), "GETs x 20 ms / concurrency");
+        table::row(&what, rounds, 2, Target::AtMost(1.3), "GETs x 20 ms / concurrency");
     }
 }

@@ -8,13 +8,13 @@ use pds_web::Encoding;
 
 use crate::fixture::store::Filled;
 use crate::fixture::{APPS_A_PROJECT, project, rivals};
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 /// The least ratio of the `prometheus` crate's time to ours.
 const RIVAL: f64 = 25.0;
 
 /// Renders and compresses at both sizes, each beside its rivals.
-pub(crate) fn cost(_daemon: &str, table: &mut Table) {
+pub(crate) fn cost(_daemon: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (apps, size, target) in [(1_000, "100k", 50.0), (10_000, "1M", 80.0)] {
         let filled = runtime.block_on(Filled::new(apps));
@@ -60,27 +60,33 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
             }
             _ => (Target::AtMost(target), "ns a series"),
         };
-        table.row(&format!("page of {size} series after a change"), render, 1, target, note);
-        table.row(&format!("memcpy of the page, {size}"), Figure::of(memcpy), 1, Target::None, "ns a series");
-        table.row(&format!("std write!, {size}"), Figure::of(formatted), 1, Target::None, "ns a series");
+        table::row(&format!("page of {size} series after a change"), render, 1, target, note);
+        table::row(
+            &format!("memcpy of the page, {size}"),
+            Figure::of(memcpy),
+            1,
+            Target::None,
+            "ns a series",
+        );
+        table::row(&format!("std write!, {size}"), Figure::of(formatted), 1, Target::None, "ns a series");
         if let (Some(gathered), Some(ratio)) = (gathered, ratio) {
-            table.row(
+            table::row(
                 "`prometheus` crate, gather + encode / page after a change",
                 ratio,
                 1,
                 Target::AtLeast(RIVAL),
                 "100k series",
             );
-            table.row("`prometheus` crate, gather + encode", gathered, 0, Target::None, "ns a series");
+            table::row("`prometheus` crate, gather + encode", gathered, 0, Target::None, "ns a series");
         }
-        table.row(
+        table::row(
             &format!("one zlib-rs level 1 pass, {size}"),
             Figure::of(gzip),
             1,
             Target::None,
             "ns a series",
         );
-        table.row(
+        table::row(
             &format!("first gzip page of {size} / (render + one pass)"),
             Figure::of(first),
             2,
@@ -88,11 +94,11 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
             "",
         );
     }
-    part(&runtime, table);
+    part(&runtime);
 }
 
 /// One app in twenty, by project and by app, beside the page of a store that has no others.
-fn part(runtime: &tokio::runtime::Runtime, table: &mut Table) {
+fn part(runtime: &tokio::runtime::Runtime) {
     const APPS: usize = 20_000;
     let whole = runtime.block_on(Filled::new(APPS));
     let just = runtime.block_on(Filled::new(APPS / 20));
@@ -115,7 +121,7 @@ fn part(runtime: &tokio::runtime::Runtime, table: &mut Table) {
             just.render(Format::Text, &mut others);
             selected / (began.elapsed().as_secs_f64() / others.len() as f64)
         });
-        table.row(
+        table::row(
             &format!("one app in twenty of 2M series by `{key}` / page of just these"),
             Figure::of(ratios.collect()),
             2,

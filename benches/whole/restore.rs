@@ -12,7 +12,7 @@ use crate::daemon::{Exporter, Setting};
 use crate::http::tls;
 use crate::process::{Core, Process, number_of, role};
 use crate::scrape::{Scraper, value};
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 const APPS: usize = 10_000;
 const ROUNDS: usize = 3;
@@ -22,7 +22,7 @@ const RESTORED: &str = "pds_exporter_state_last_restore_successful";
 const SECONDS: &str = "seconds ";
 
 /// Time, requests, bytes and memory.
-pub(crate) fn cost(daemon: &str, table: &mut Table) {
+pub(crate) fn cost(daemon: &str) {
     let (mut alone, mut to_read, mut to_decode, mut of_read, mut of_decode) =
         (vec![], vec![], vec![], vec![], vec![]);
     let (mut requests, mut bytes) = (0.0, 0.0);
@@ -46,18 +46,18 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
     }
     let what = "10,000 apps read back from Prometheus";
     let note = format!("{requests} requests, {:.1} MB, 25 series an app", bytes / 1e6);
-    table.row(&format!("{what}, s"), Figure::of(alone), 2, Target::AtMost(5.0), &note);
+    table::row(&format!("{what}, s"), Figure::of(alone), 2, Target::AtMost(5.0), &note);
     let note = "the same requests, in turns";
     let ratio = format!("{what} / bare reqwest + typed serde_json");
-    table.row(&ratio, Figure::of(of_decode), 2, Target::AtMost(2.0), note);
-    table.row(&format!("{what} / bare reqwest"), Figure::of(of_read), 1, Target::None, note);
-    table.row("the same, bare reqwest + typed serde_json, s", Figure::of(to_decode), 2, Target::None, "");
-    table.row("the same, bare reqwest, s", Figure::of(to_read), 2, Target::None, "bytes are only read");
-    at_a_start(daemon, table);
+    table::row(&ratio, Figure::of(of_decode), 2, Target::AtMost(2.0), note);
+    table::row(&format!("{what} / bare reqwest"), Figure::of(of_read), 1, Target::None, note);
+    table::row("the same, bare reqwest + typed serde_json, s", Figure::of(to_decode), 2, Target::None, "");
+    table::row("the same, bare reqwest, s", Figure::of(to_read), 2, Target::None, "bytes are only read");
+    at_a_start(daemon);
 }
 
 /// The same while the exporter polls everything for the first time, as it does at a start.
-fn at_a_start(daemon: &str, table: &mut Table) {
+fn at_a_start(daemon: &str) {
     let (mut took, mut memory) = (vec![], vec![]);
     let mut note = String::new();
     for _ in 0..ROUNDS {
@@ -71,9 +71,15 @@ fn at_a_start(daemon: &str, table: &mut Table) {
         note = format!("{:.0} MB at peak, {:.0} MB without", with / 1e6, without / 1e6);
     }
     let what = "10,000 apps read back while all are polled, s";
-    table.row(what, Figure::of(took), 2, Target::AtMost(10.0), "from the first question to the last counter");
+    table::row(
+        what,
+        Figure::of(took),
+        2,
+        Target::AtMost(10.0),
+        "from the first question to the last counter",
+    );
     let what = "memory at a start with 10,000 apps read back / without";
-    table.row(what, Figure::of(memory), 2, Target::AtMost(1.5), &note);
+    table::row(what, Figure::of(memory), 2, Target::AtMost(1.5), &note);
 }
 
 fn setting(tables: &str) -> Setting<'_> {

@@ -7,13 +7,13 @@ use pds_exposition::Format;
 
 use crate::fixture::site::Site;
 use crate::fixture::{self, rivals};
-use crate::table::{Figure, Table, Target};
+use crate::table::{self, Figure, Target};
 
 /// The most that a status page may take beside the metrics page of the same apps: readers share it for a second.
 const METRICS_PAGE: f64 = 2.0;
 
 /// The overview, its model read anew each time, beside the metrics page of the same apps, which also visits every app.
-pub(crate) fn overview(_daemon: &str, table: &mut Table) {
+pub(crate) fn overview(_daemon: &str) {
     let mut before: Option<(f64, f64)> = None;
     for (apps, name) in [(2_000, "2,000"), (10_000, "10,000")] {
         let site = Site::new(apps);
@@ -33,16 +33,16 @@ pub(crate) fn overview(_daemon: &str, table: &mut Table) {
         let (time, weight) = (Figure::of(times), kilobytes(&page));
         let median = time.median();
         let what = |what: &str| format!("status page of {name} apps{what}");
-        table.row(
+        table::row(
             &what(" / metrics page"),
             Figure::of(ratios),
             2,
             Target::AtMost(METRICS_PAGE),
             "time to make each anew",
         );
-        table.row(&what(", ms"), time, 1, Target::None, "model and first page, made anew");
-        table.row(&what(", kB"), weight, 1, Target::AtMost(10.0), "first page, gzip");
-        table.row(
+        table::row(&what(", ms"), time, 1, Target::None, "model and first page, made anew");
+        table::row(&what(", kB"), weight, 1, Target::AtMost(10.0), "first page, gzip");
+        table::row(
             &format!("page of one app of {name}, ms"),
             Figure::of(of_app),
             1,
@@ -51,20 +51,20 @@ pub(crate) fn overview(_daemon: &str, table: &mut Table) {
         );
         if let Some((few, light)) = before {
             let straight = median / (few * 5.0);
-            table.row(
+            table::row(
                 &what(" / five times 2,000 apps"),
                 straight,
                 2,
                 Target::AtMost(2.0),
                 "time; most of 2,000 apps fits into the processor's cache",
             );
-            table.row(&what(" / of 2,000 apps"), weight / light, 2, Target::AtMost(1.05), "bytes, gzip");
+            table::row(&what(" / of 2,000 apps"), weight / light, 2, Target::AtMost(1.05), "bytes, gzip");
         }
         before = Some((median, weight));
         if apps == 2_000 {
             let assets: f64 = assets(&site, &page).iter().map(|asset| kilobytes(asset)).sum();
             let note = "gzip; kept by the browser until the next version";
-            table.row("style, scripts and icons, kB", assets, 1, Target::None, note);
+            table::row("style, scripts and icons, kB", assets, 1, Target::None, note);
         }
     }
 }

@@ -40,39 +40,22 @@ pub(crate) enum Target {
     None,
 }
 
-/// All rows.
-#[derive(Default)]
-pub(crate) struct Table(Vec<[String; 4]>);
+/// Prints the head of the table, as Markdown.
+pub(crate) fn head() {
+    println!("| what | measured | target | of |\n| --- | --- | --- | --- |");
+}
 
-impl Table {
-    /// Adds a row: what, its figure with so many digits, its target, and a note (what it is made of).
-    pub(crate) fn row(
-        &mut self,
-        what: &str,
-        figure: impl Into<Figure>,
-        digits: usize,
-        target: Target,
-        note: &str,
-    ) {
-        let figure = figure.into();
-        let median = figure.median();
-        let verdict = match target {
-            Target::AtMost(most) if median <= most => format!("<= {most}"),
-            Target::AtMost(most) => format!("<= {most} MISSED"),
-            Target::AtLeast(least) if median >= least => format!(">= {least}"),
-            Target::AtLeast(least) => format!(">= {least} MISSED"),
-            Target::None => String::new(),
-        };
-        let row = [what.to_owned(), figure.text(digits), verdict, note.to_owned()];
-        eprintln!("{}", row.join(" | "));
-        self.0.push(row);
-    }
-
-    /// Prints it as Markdown.
-    pub(crate) fn print(&self) {
-        println!("| what | measured | target | of |\n| --- | --- | --- | --- |");
-        for row in &self.0 {
-            println!("| {} |", row.join(" | "));
-        }
-    }
+/// Prints a row as soon as it is measured, so that a group that fails takes none of the others with it: what, its figure
+/// with so many digits, its target, and a note (what it is made of).
+pub(crate) fn row(what: &str, figure: impl Into<Figure>, digits: usize, target: Target, note: &str) {
+    let figure = figure.into();
+    let median = figure.median();
+    let verdict = match target {
+        Target::AtMost(most) if median <= most => format!("<= {most}"),
+        Target::AtMost(most) => format!("<= {most} MISSED"),
+        Target::AtLeast(least) if median >= least => format!(">= {least}"),
+        Target::AtLeast(least) => format!(">= {least} MISSED"),
+        Target::None => String::new(),
+    };
+    println!("| {what} | {} | {verdict} | {note} |", figure.text(digits));
 }
