@@ -81,6 +81,20 @@ fn the_rules_stay_short() {
 }
 
 #[test]
+fn a_third_of_the_series_is_read_by_no_rule_and_no_dashboard() {
+    const FAMILY: &str = "pds_app_response_time_within_ratio";
+    let page = text("../tests/it/whole/demo.txt");
+    let of_apps: Vec<&str> = page.lines().filter(|line| line.contains("app=\"")).collect();
+    let unread = of_apps.iter().filter(|line| line.starts_with(FAMILY)).count();
+    let share = unread as f64 / of_apps.len() as f64;
+    assert!((0.30..0.37).contains(&share), "{share}");
+    for file in files("prometheus/rules", "yml").into_iter().chain(files("grafana/dashboards", "json")) {
+        assert!(!text(file.to_str().unwrap()).contains(FAMILY), "{}", file.display());
+    }
+    assert!(text("README.md").contains(&format!("A third of the scraped series are `{FAMILY}`")));
+}
+
+#[test]
 fn every_alert_leads_to_its_runbook_and_every_runbook_to_series_and_commands_that_exist() {
     let mut runbooks = BTreeSet::new();
     let commands = std::fs::read_to_string("docs/flags.md").unwrap();
