@@ -124,6 +124,12 @@ async fn a_service_that_ignores_every_range_is_told_and_nothing_is_written() {
     let (code, said) = tool(&["check", "service", "--write", "--config.file", &config]).await;
     assert!(code == Some(1) && said.contains("Ask the owner of the service for the names"), "{said}");
     assert_eq!(std::fs::read_to_string(&config).unwrap(), before);
+    until("each app was polled a few times", async || {
+        let page = exporter.get("/metrics").await;
+        value(&page, "pds_api_requests_total{code=\"200\",resource=\"response_time\"}")
+            .is_some_and(|polls| polls > 20.0)
+    })
+    .await;
     // A new total is served at 0 for two polls.
     let page = exporter.get("/metrics").await;
     let mut totals = page.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
