@@ -82,16 +82,19 @@ impl Call {
     }
 
     /// With these query parameters.
+    #[must_use]
     pub const fn with_query(self, query: &'static [Param]) -> Self {
         Self { query, ..self }
     }
 
     /// With these fields in its JSON body.
+    #[must_use]
     pub const fn with_body(self, body: &'static [Param]) -> Self {
         Self { body, ..self }
     }
 
     /// Polled by the daemon.
+    #[must_use]
     pub const fn polled_as(self, polled: Polled) -> Self {
         Self { polled: Some(polled), ..self }
     }
