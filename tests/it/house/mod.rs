@@ -255,3 +255,24 @@ fn no_source_holds_a_banned_word() {
     }
     assert_none("words that have no place here", &complaints);
 }
+
+#[test]
+fn each_reason_of_a_slow_test_is_one_of_tests_that_exist() {
+    let script = std::fs::read_to_string("tests/slowest").unwrap();
+    let beginnings = script.lines().filter_map(|line| line.strip_prefix("    \"")?.split_once("\": "));
+    let complaints: Vec<String> = beginnings
+        .map(|(beginning, _)| beginning)
+        .filter(|beginning| {
+            let (modules, test) = beginning.rsplit_once("::").unwrap();
+            let path = format!("tests/it/{}", modules.replace("::", "/"));
+            let nested = Path::new(&format!("{path}/{test}.rs")).is_file();
+            let text = [format!("{path}.rs"), format!("{path}/mod.rs")].map(std::fs::read_to_string);
+            let named =
+                text.iter().flatten().any(|text| test.is_empty() || text.contains(&format!("fn {test}")));
+            !nested && !named
+        })
+        .map(str::to_owned)
+        .collect();
+    assert!(script.contains("\"recipes::\""));
+    assert_none("no test begins like this", &complaints);
+}
