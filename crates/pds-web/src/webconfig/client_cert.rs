@@ -12,7 +12,10 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
     SignatureScheme,
 };
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 
 use super::ClientAuth::{
     NoClientCert, RequestClientCert, RequireAndVerifyClientCert, RequireAnyClientCert,
@@ -180,16 +183,17 @@ struct NoAllowedName {
 
 /// The subject alternative names of the kinds Go reads: DNS names, mail addresses, IP addresses, URIs.
 fn names(certificate: &CertificateDer<'_>) -> Option<Vec<String>> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let Some(extension) = certificate.subject_alternative_name().ok()? else { return Some(Vec::new()) };
-    let name = |name: &GeneralName<'_>| match name {
-        GeneralName::DNSName(text) | GeneralName::RFC822Name(text) | GeneralName::URI(text) => {
-            Some((*text).to_owned())
-        }
-        GeneralName::IPAddress(bytes) => ip(bytes).map(|ip| ip.to_string()),
+    let certificate = Certificate::from_der(certificate).ok()?;
+    let extension = certificate.tbs_certificate().get_extension::<SubjectAltName>().ok()?;
+    let Some((_, SubjectAltName(general_names))) = extension else { return Some(Vec::new()) };
+    let name = |name: &GeneralName| match name {
+        GeneralName::DnsName(text)
+        | GeneralName::Rfc822Name(text)
+        | GeneralName::UniformResourceIdentifier(text) => Some(text.to_string()),
+        GeneralName::IpAddress(bytes) => ip(bytes.as_bytes()).map(|ip| ip.to_string()),
         _ => None,
     };
-    Some(extension.value.general_names.iter().filter_map(name).collect())
+    Some(general_names.iter().filter_map(name).collect())
 }
 
 fn ip(bytes: &[u8]) -> Option<IpAddr> {

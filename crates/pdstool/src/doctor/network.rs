@@ -13,6 +13,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::client::TlsStream;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 use pds_core::error_chain::with_sources;
 use pds_core::units;
@@ -208,9 +210,10 @@ impl Way<'_> {
         };
         let http = if connection.alpn_protocol() == Some(b"h2") { "HTTP/2" } else { "HTTP/1.1" };
         let chain = connection.peer_certificates().unwrap_or_default();
-        let certificate = chain.first().and_then(|first| x509_parser::parse_x509_certificate(first).ok());
-        let expiry = certificate.and_then(|(_, certificate)| {
-            Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
+        let certificate = chain.first().and_then(|first| Certificate::from_der(first).ok());
+        let expiry = certificate.and_then(|certificate| {
+            let expiry = certificate.tbs_certificate().validity().not_after.to_unix_duration();
+            Timestamp::UNIX_EPOCH.checked_add(expiry).ok()
         });
         let until =
             expiry.map(|expiry| format!(", certificate until {}", units::time(expiry))).unwrap_or_default();
