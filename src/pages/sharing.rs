@@ -1,9 +1,10 @@
 //! One rendering of a page for all readers, and one copy of its bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use http::StatusCode;
+use parking_lot::Mutex;
 
 use crate::status::Status;
 use pds_web::Response;
@@ -82,7 +83,7 @@ impl Sharing {
     }
 
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         kept.retain(|page| page.status.as_ptr() == Arc::as_ptr(status));
         if let Some(page) = kept.iter().find(|page| page.path == path && page.query == query) {
             return Arc::clone(&page.made);
@@ -95,7 +96,7 @@ impl Sharing {
 
     /// Drops the oldest pages while there are too many.
     fn tidy(&self) {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         let bytes = |kept: &[Kept]| -> usize {
             kept.iter().filter_map(|page| page.made.get()).map(|made| made.text.len()).sum()
         };
@@ -117,7 +118,7 @@ impl Sharing {
 
     /// `text` as bytes, shared with an equal text that some client has yet to read.
     fn shared(&self, text: String) -> Bytes {
-        let mut sent = lock(&self.sent);
+        let mut sent = self.sent.lock();
         sent.retain(|bytes| !bytes.is_unique());
         if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
             return bytes.clone();
@@ -127,10 +128,6 @@ impl Sharing {
         sent.push(bytes.clone());
         bytes
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -161,10 +158,10 @@ mod tests {
             let large = "x".repeat(MAX_KEPT_BYTES / 2) + &n.to_string();
             sharing.made(&status, "/", &n.to_string(), || Rendered::Page(large));
         }
-        assert!(lock(&sharing.kept).len() <= 2);
+        assert!(sharing.kept.lock().len() <= 2);
         for n in 0..100 {
             sharing.made(&status, "/config", &n.to_string(), || Rendered::Page(n.to_string()));
         }
-        assert!(lock(&sharing.kept).len() <= MAX_KEPT);
+        assert!(sharing.kept.lock().len() <= MAX_KEPT);
     }
 }

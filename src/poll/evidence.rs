@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
 use crate::config::Config;
@@ -104,7 +105,7 @@ impl Audit {
     /// # Errors
     /// The assumption that does not hold.
     pub fn believes(&self, account: &str) -> Result<bool, Assumption> {
-        let account = self.accounts().get(account).copied().unwrap_or_default();
+        let account = self.0.lock().get(account).copied().unwrap_or_default();
         match account.broken {
             Some(broken) if !account.passed => Err(broken),
             _ => Ok(account.passed),
@@ -118,17 +119,17 @@ impl Audit {
 
     /// How far back the service answers, in seconds, where that was found out.
     pub(super) fn reach(&self, account: &str) -> Option<i64> {
-        self.accounts().get(account)?.reach
+        self.0.lock().get(account)?.reach
     }
 
     /// The service answers ranges that begin so many seconds ago, and no older ones.
     pub(super) fn reaches(&self, account: &str, seconds: i64) {
-        self.accounts().entry(account.into()).or_default().reach = Some(seconds);
+        self.0.lock().entry(account.into()).or_default().reach = Some(seconds);
     }
 
     /// Whether it is the caller's turn to find that out.
     pub(super) fn may_verify(&self, account: &str) -> bool {
-        let (mut accounts, now) = (self.accounts(), Instant::now());
+        let (mut accounts, now) = (self.0.lock(), Instant::now());
         let account = accounts.entry(account.into()).or_default();
         let may = account.again_at.is_none_or(|at| at <= now);
         if may {
@@ -139,24 +140,20 @@ impl Audit {
 
     /// What is known to be broken.
     pub(super) fn broken(&self, account: &str) -> Option<Assumption> {
-        self.accounts().get(account)?.broken
+        self.0.lock().get(account)?.broken
     }
 
     /// A check of the account passed, in which the service told parts from the whole.
     pub(super) fn passes(&self, account: &str) {
-        self.accounts().entry(account.into()).or_default().passed = true;
+        self.0.lock().entry(account.into()).or_default().passed = true;
     }
 
     /// A check of the account found this. Returns whether that is new.
     pub(super) fn breaks(&self, account: &str, broken: Assumption) -> bool {
-        let mut accounts = self.accounts();
+        let mut accounts = self.0.lock();
         let account = accounts.entry(account.into()).or_default();
         // The end of ranges and rounding concern some requests, ignored names all.
         account.passed &= !matches!(broken, Assumption::Names(_));
         account.broken.replace(broken) != Some(broken)
-    }
-
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Arc<str>, Account>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

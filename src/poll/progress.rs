@@ -1,10 +1,11 @@
 //! State that one poll of a target passes to the next. What is public of it is part of `/api/v1/status`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
@@ -156,12 +157,12 @@ pub struct GivenUp {
 impl Progress {
     /// What was learned about the datapoints so far.
     pub(crate) fn datapoints<T>(&self, learn: impl FnOnce(&mut Datapoints) -> T) -> T {
-        learn(self.remembered().datapoints.get_or_insert_default())
+        learn(self.remembered.lock().datapoints.get_or_insert_default())
     }
 
     /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
     pub(crate) fn equals(&self, container: &Arc<str>, equal: bool) -> u32 {
-        let mut remembered = self.remembered();
+        let mut remembered = self.remembered.lock();
         let known = &mut remembered.containers().equal;
         known.retain(|(id, _)| id != container || equal);
         if !equal {
@@ -181,17 +182,17 @@ impl Progress {
 
     /// When the next poll is due; `None` during the very first poll.
     pub fn due(&self) -> Option<Instant> {
-        self.remembered().due
+        self.remembered.lock().due
     }
 
     /// The service refused a request about `container`. Returns whether this is new.
     pub(super) fn container_fails(&self, container: &Arc<str>) -> bool {
-        self.remembered().containers().failing.insert(Arc::clone(container))
+        self.remembered.lock().containers().failing.insert(Arc::clone(container))
     }
 
     /// The service answered a request about `container`.
     pub(super) fn container_answers(&self, container: &str) {
-        let mut remembered = self.remembered();
+        let mut remembered = self.remembered.lock();
         if let Some(containers) = remembered.more.as_mut().and_then(|more| more.containers.as_mut()) {
             containers.failing.remove(container);
         }
@@ -200,41 +201,41 @@ impl Progress {
     /// A recheck failed: the next try waits a while, and counting goes on.
     pub(super) fn recheck_failed(&self) {
         let at = Instant::now() + RECHECK_PAUSE;
-        self.remembered().more.get_or_insert_default().recheck_again_at = Some(at);
+        self.remembered.lock().more.get_or_insert_default().recheck_again_at = Some(at);
     }
 
     /// Whether a recheck may be tried.
     pub(super) fn may_recheck(&self) -> bool {
-        let at = self.remembered().more.as_ref().and_then(|more| more.recheck_again_at);
+        let at = self.remembered.lock().more.as_ref().and_then(|more| more.recheck_again_at);
         at.is_none_or(|at| at <= Instant::now())
     }
 
     /// An hour was rechecked.
     pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
         let again = CountedAgain { counted, late, overcounted };
-        self.remembered().more.get_or_insert_default().rechecked.add(again);
+        self.remembered.lock().more.get_or_insert_default().rechecked.add(again);
     }
 
     /// What was counted again since the process started.
     pub fn rechecked(&self) -> CountedAgain {
-        self.remembered().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
+        self.remembered.lock().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
     }
 
     /// The time that was given up last because the service does not answer for it.
     pub fn hole(&self) -> Option<GivenUp> {
-        self.remembered().more.as_ref()?.hole.as_ref()?.found.clone()
+        self.remembered.lock().more.as_ref()?.hole.as_ref()?.found.clone()
     }
 
     /// The service refused the range at the cursor `until`. Returns whether to look for a hole.
     pub(super) fn is_refused(&self, until: i64, interval: Duration) -> bool {
-        let mut remembered = self.remembered();
+        let mut remembered = self.remembered.lock();
         let hole = remembered.more.get_or_insert_default().hole.get_or_insert_default();
         Refusals::add(&mut hole.refusals, until, interval)
     }
 
     /// The refusals so far prove nothing.
     pub(super) fn forget_refusals(&self) {
-        let mut remembered = self.remembered();
+        let mut remembered = self.remembered.lock();
         if let Some(hole) = remembered.more.as_mut().and_then(|more| more.hole.as_mut()) {
             hole.refusals = None;
         }
@@ -242,12 +243,12 @@ impl Progress {
 
     /// A hole was given up.
     pub(super) fn found(&self, hole: GivenUp) {
-        self.remembered().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
+        self.remembered.lock().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
     }
 
     /// An audit is due once in each `period`. Returns whether this is another one than before.
     pub(super) fn begins_period(&self, period: u32) -> bool {
-        let mut remembered = self.remembered();
+        let mut remembered = self.remembered.lock();
         let before = std::mem::replace(&mut remembered.more.get_or_insert_default().audited, period);
         before != 0 && before < period
     }
@@ -255,7 +256,7 @@ impl Progress {
     /// A range was counted, and before it a window that held `in_window`. Returns whether the window has held less than
     /// the counted ranges within it for several polls.
     pub(super) fn is_short(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
-        let mut remembered = self.remembered();
+        let mut remembered = self.remembered.lock();
         let more = remembered.more.get_or_insert_default();
         let (range, total) = counted;
         let before = more.counted.replace(counted);
@@ -271,22 +272,18 @@ impl Progress {
 
     /// Removes and returns the counter that waits for a page to be read.
     pub(super) fn take_start(&self) -> Option<Start> {
-        self.remembered().more.as_mut().and_then(|more| more.start.take()).map(|start| *start)
+        self.remembered.lock().more.as_mut().and_then(|more| more.start.take()).map(|start| *start)
     }
 
     /// A counter waits for a page to be read.
     pub(super) fn put_start(&self, start: Option<Start>) {
         if let Some(start) = start {
-            self.remembered().more.get_or_insert_default().start = Some(Box::new(start));
+            self.remembered.lock().more.get_or_insert_default().start = Some(Box::new(start));
         }
     }
 
     pub(crate) fn set_due(&self, due: Instant) {
-        self.remembered().due = Some(due);
-    }
-
-    fn remembered(&self) -> MutexGuard<'_, Remembered> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.remembered.lock().due = Some(due);
     }
 }
 

@@ -5,8 +5,8 @@
 //! stops a whole service account is logged once, by the account. `pds_up` and the status page name every target.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
 use crate::cause::Cause;
@@ -116,12 +116,12 @@ impl TransitionLog {
 
     /// When [`TransitionLog::sum_up`] has something to log; `None` while every change got its line.
     pub fn next_summary(&self) -> Option<Instant> {
-        self.periods().values().filter(|period| period.further > 0).map(|period| period.ends).min()
+        self.periods.lock().values().filter(|period| period.further > 0).map(|period| period.ends).min()
     }
 
     /// Ends the periods that are over at `now` (all of them for `None`), and sums up changes without a line.
     pub fn sum_up(&self, now: Option<Instant>) {
-        self.periods().retain(|sort, period| {
+        self.periods.lock().retain(|sort, period| {
             let over = now.is_none_or(|now| period.ends <= now);
             if over {
                 tell_further(*sort, period.further);
@@ -133,7 +133,7 @@ impl TransitionLog {
     /// Counts a change. Returns whether it gets a line.
     fn has_line(&self, sort: LogClass) -> bool {
         let now = Instant::now();
-        let mut periods = self.periods();
+        let mut periods = self.periods.lock();
         let begun = || Period { ends: now + PERIOD, lines: 0, further: 0 };
         let period = periods.entry(sort).or_insert_with(begun);
         if period.ends <= now {
@@ -147,10 +147,6 @@ impl TransitionLog {
             period.further += 1;
         }
         has_line
-    }
-
-    fn periods(&self) -> MutexGuard<'_, BTreeMap<LogClass, Period>> {
-        self.periods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

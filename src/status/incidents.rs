@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,7 @@ impl Incidents {
         now: Timestamp,
         all: impl Iterator<Item = ((&'a str, &'a str), GoingOn)>,
     ) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         kept.observed = now.as_second();
         all.for_each(|(object, going_on)| kept.add(object, going_on, now));
         let oldest = now.as_second() - REACH.as_secs();
@@ -115,12 +115,12 @@ impl Incidents {
 
     /// Records a moment of the exporter, which concerns the service as a whole.
     pub(super) fn note(&self, kind: IncidentKind, now: Timestamp) {
-        self.kept().add(("", ""), (kind, None, None), now);
+        self.0.lock().add(("", ""), (kind, None, None), now);
     }
 
     /// The incidents of `object` within reach of `now`, oldest first.
     pub(super) fn of(&self, object: (&str, &str), now: Timestamp) -> Vec<Incident> {
-        let kept = self.kept();
+        let kept = self.0.lock();
         let (oldest, observed) = (now.as_second() - REACH.as_secs(), kept.observed);
         let time = |second| Timestamp::from_second(second).unwrap_or(now);
         let spans = kept.of.get(&(object.0.into(), object.1.into())).into_iter().flatten();
@@ -131,10 +131,6 @@ impl Incidents {
             detail: span.cause.map(|cause| Cow::Borrowed(cause.says)),
         };
         spans.filter(|span| span.end >= oldest).map(incident).collect()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -197,7 +193,7 @@ mod tests {
         assert_eq!(incidents.of(("p", "b"), at(30)), [], "an app that is well takes nothing");
         assert_eq!(seen(&incidents, 6 * 60 + 8), expected[1..]);
         incidents.observe(at(12 * 60), std::iter::empty());
-        assert!(incidents.kept().of.is_empty(), "what is old is forgotten");
+        assert!(incidents.0.lock().of.is_empty(), "what is old is forgotten");
     }
 
     #[test]
@@ -209,11 +205,11 @@ mod tests {
         assert_eq!(ends, [Some(at(1)), Some(at(2))]);
         for minute in 0..100 {
             incidents.observe(at(minute * 6), [(("p", "a"), outage(minute * 6))].into_iter());
-            incidents.kept().of.values().for_each(|spans| assert!(spans.len() <= MAX_INCIDENTS));
+            incidents.0.lock().of.values().for_each(|spans| assert!(spans.len() <= MAX_INCIDENTS));
         }
         let names: Vec<String> = (0..MAX_OBJECTS + 9).map(|n| n.to_string()).collect();
         incidents.observe(at(600), names.iter().map(|name| (("p", name.as_str()), outage(600))));
-        assert_eq!(incidents.kept().of.len(), MAX_OBJECTS);
+        assert_eq!(incidents.0.lock().of.len(), MAX_OBJECTS);
         assert!(size_of::<Span>() <= 32);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
 use tokio::time::{Duration, Instant};
 
 use crate::config::{Explained, Web};
@@ -77,7 +78,7 @@ impl Source {
     /// Switches to another plan, as the poller does at a reload.
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Arc::new(Followed { plan, explained: explained.into() });
-        *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
+        *self.0.followed.write() = followed;
         self.0.incidents.note(IncidentKind::Reload, self.now());
     }
 
@@ -86,12 +87,12 @@ impl Source {
         if let Some(refused) = &refused {
             self.0.incidents.note(IncidentKind::ReloadRefused, refused.at);
         }
-        *self.0.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        *self.0.refused.lock() = refused;
     }
 
     /// The last reload, if it was refused.
     pub(crate) fn last_refused(&self) -> Option<Refused> {
-        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.refused.lock().clone()
     }
 
     /// The configured links to other programs.
@@ -102,7 +103,7 @@ impl Source {
     /// The model, read at most a second ago. Reads thousands of cells, so it must not run on an I/O thread.
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
-        let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.0.read.lock();
         let of = self.followed();
         if let Some(last) = &*read
             && Arc::ptr_eq(&last.of, &of)
@@ -183,7 +184,7 @@ impl Source {
     }
 
     fn followed(&self) -> Arc<Followed> {
-        Arc::clone(&self.0.followed.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.followed.read())
     }
 }
 

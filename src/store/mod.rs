@@ -22,9 +22,10 @@ pub mod render;
 pub mod replies;
 pub mod target_state;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use parking_lot::{Mutex, RwLock};
 use tokio::time::{Duration, Instant};
 
 use pds_exposition::Family;
@@ -174,7 +175,7 @@ impl Store {
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
         let unasked = index.sections.iter().flatten().filter(|cell| cell.is_unasked()).count();
         let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
-        *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
+        *self.0.cells.write() = Arc::new(index);
         self.0.shared.unasked.store(unasked, Ordering::Release);
         self.0.shared.slot_seconds.store(course::slot_seconds(apps), Ordering::Relaxed);
         self.0.shared.version.fetch_add(1, Ordering::Release);
@@ -207,7 +208,7 @@ impl Store {
 
     /// When a target was last updated; `None` before the first time.
     pub fn last_update(&self) -> Option<Instant> {
-        *self.0.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.shared.last_update.lock()
     }
 
     /// The samples to expose at `now` of what `filter` names, without stale ones.
@@ -232,7 +233,7 @@ impl Store {
     }
 
     fn index(&self) -> Arc<Index> {
-        Arc::clone(&self.0.cells.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.cells.read())
     }
 }
 

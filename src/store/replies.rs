@@ -5,9 +5,10 @@
 //! their next poll on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use pds_ledger::Key;
 
@@ -43,7 +44,7 @@ impl Replies {
     /// Keeps what `text` makes of a body of `length` bytes as the last reply of `key`, if there is room for it. `text`
     /// is called only then.
     pub fn keep(&self, key: &Key, at: Timestamp, length: usize, text: impl FnOnce() -> String) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         kept.remove(key);
         let wanted = kept.looked_at(key);
         if length > MAX || (!wanted && kept.bytes + length > BUDGET) {
@@ -63,12 +64,12 @@ impl Replies {
 
     /// The last reply of `key`, if it was kept.
     pub fn of(&self, key: &Key) -> Option<Reply> {
-        self.kept().replies.get(key).cloned()
+        self.0.lock().replies.get(key).cloned()
     }
 
     /// Somebody looks at an app: its replies are kept from now on.
     pub fn look_at(&self, project: &Arc<str>, app: &Arc<str>) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         kept.looked_at.retain(|known| (&known.0, &known.1) != (project, app));
         kept.looked_at.insert(0, (Arc::clone(project), Arc::clone(app)));
         kept.looked_at.truncate(LOOKED_AT);
@@ -76,13 +77,9 @@ impl Replies {
 
     /// Forgets the replies of targets that are not `wanted`.
     pub(super) fn retain(&self, wanted: impl Fn(&Key) -> bool) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         let gone: Vec<Key> = kept.replies.keys().filter(|key| !wanted(key)).cloned().collect();
         gone.iter().for_each(|key| kept.remove(key));
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,7 +116,7 @@ mod tests {
         assert!(replies.of(&key(29)).is_some(), "looked at");
         (0..30).for_each(keep);
         assert!(replies.of(&key(29)).is_some(), "stays");
-        let kept = replies.kept();
+        let kept = replies.0.lock();
         assert!(kept.bytes <= BUDGET);
         assert_eq!(kept.bytes, kept.replies.len() * length);
     }

@@ -1,10 +1,11 @@
 //! One target's place in the store.
 
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
 use pds_exposition::{Samples, Sink};
@@ -84,7 +85,7 @@ impl TargetState {
 
     /// How it fares, and whether samples of `variant` are exposed at `now`.
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
-        let contents = self.contents();
+        let contents = self.contents.lock();
         let last_success = contents.last_success.and_then(timestamp);
         let failing = contents.trouble.as_ref().and_then(|trouble| trouble.failing.clone());
         let health = Health { up: contents.up, last_success, failing };
@@ -93,7 +94,8 @@ impl TargetState {
 
     /// The samples shown for `variant`, stale or not.
     pub fn samples(&self, variant: &Variant) -> Option<Arc<Samples>> {
-        self.contents()
+        self.contents
+            .lock()
             .entries
             .iter()
             .find(|entry| entry.variant == *variant)
@@ -102,7 +104,7 @@ impl TargetState {
 
     /// The samples of `variant` that are exposed at `now`: none where they went stale.
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
-        self.contents().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
+        self.contents.lock().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
     }
 
     /// Whether its replies are an app's settings.
@@ -113,7 +115,7 @@ impl TargetState {
 
     /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
-        let trouble = &mut self.contents().trouble;
+        let trouble = &mut self.contents.lock().trouble;
         if message.is_some() || trouble.is_some() {
             trouble.get_or_insert_default().message = message.map(Arc::new);
         }
@@ -121,7 +123,7 @@ impl TargetState {
 
     /// The text of the last reply for people, if the reply is not stale at `now`.
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
-        let contents = self.contents();
+        let contents = self.contents.lock();
         let fresh = |entry: &Entry| contents.stale_at(entry).is_none_or(|at| at > now);
         contents.trouble.as_ref()?.message.clone().filter(|_| contents.entries.iter().any(fresh))
     }
@@ -129,7 +131,7 @@ impl TargetState {
     /// Replaces what `variant` said, whole.
     pub fn replace(&self, variant: &Variant, sink: Sink) {
         let now = Instant::now();
-        let mut guard = self.contents();
+        let mut guard = self.contents.lock();
         let contents = &mut *guard;
         match contents.entries.iter_mut().find(|entry| entry.variant == *variant) {
             Some(entry) => {
@@ -151,7 +153,7 @@ impl TargetState {
             }
         }
         drop(guard);
-        *self.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *self.shared.last_update.lock() = Some(now);
         self.changed();
     }
 
@@ -164,7 +166,7 @@ impl TargetState {
     /// Keeps the counters on the page as they are, for `shown_for` from now on.
     pub fn keep_counters(&self, shown_for: Duration) {
         self.set_stale_after(Some(shown_for));
-        for entry in &mut self.contents().entries {
+        for entry in &mut self.contents.lock().entries {
             entry.updated_at = Instant::now();
         }
         self.changed();
@@ -178,13 +180,13 @@ impl TargetState {
 
     /// Whether the counters are on the page at `now`.
     pub fn shows_counters(&self, now: Instant) -> bool {
-        let contents = self.contents();
+        let contents = self.contents.lock();
         contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
     }
 
     /// Drops all values at once: the target does not exist any more.
     pub fn clear(&self) {
-        let mut contents = self.contents();
+        let mut contents = self.contents.lock();
         contents.entries = Box::default();
         if let Some(trouble) = &mut contents.trouble {
             trouble.message = None;
@@ -195,7 +197,7 @@ impl TargetState {
 
     /// Forgets what variants that are not `wanted` said, at once.
     pub fn retain(&self, wanted: impl Fn(&Variant) -> bool) {
-        let mut contents = self.contents();
+        let mut contents = self.contents.lock();
         let mut entries = std::mem::take(&mut contents.entries).into_vec();
         entries.retain(|entry| wanted(&entry.variant));
         contents.entries = entries.into();
@@ -205,7 +207,7 @@ impl TargetState {
 
     /// A poll succeeded at `now`.
     pub fn succeeded(&self, now: Timestamp) -> Transition {
-        let mut contents = self.contents();
+        let mut contents = self.contents.lock();
         self.asked(&mut contents, true);
         contents.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
         let failing = contents.trouble.as_mut().and_then(|trouble| trouble.failing.take());
@@ -231,7 +233,7 @@ impl TargetState {
     }
 
     fn fail(&self, now: Timestamp, class: &'static str, message: &str, tell: bool) -> Transition {
-        let mut contents = self.contents();
+        let mut contents = self.contents.lock();
         self.asked(&mut contents, false);
         let trouble = contents.trouble.get_or_insert_default();
         let before = trouble.failing.take();
@@ -247,11 +249,11 @@ impl TargetState {
     pub(super) fn set_stale_after(&self, stale_after: Option<Duration>) {
         let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
         // Nothing at all is not to be mistaken for no expiry.
-        self.contents().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
+        self.contents.lock().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
     }
 
     pub(super) fn is_unasked(&self) -> bool {
-        self.section == Section::Endpoint && self.contents().up.is_none()
+        self.section == Section::Endpoint && self.contents.lock().up.is_none()
     }
 
     /// Hands the samples that are exposed at `now` to `show`. Gives how it fares (whether it is up, and when it last
@@ -261,7 +263,7 @@ impl TargetState {
         now: Instant,
         mut show: impl FnMut(&Arc<Samples>),
     ) -> (Option<(bool, Option<UnixNanos>)>, Option<Instant>) {
-        let contents = self.contents();
+        let contents = self.contents.lock();
         let mut first_stale = None;
         for entry in &contents.entries {
             let stale_at = contents.stale_at(entry);
@@ -275,7 +277,7 @@ impl TargetState {
 
     /// A poll has ended; `shown` is the variant that an app's trend follows.
     pub fn record(&self, poll: PollRecord, shown: &Variant) {
-        let mut contents = self.contents();
+        let mut contents = self.contents.lock();
         let (at, failed) = (poll.at, poll.failure.is_some());
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
             let entry = contents.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
@@ -295,7 +297,7 @@ impl TargetState {
 
     /// What `read` finds in the history; the default before the first poll.
     pub fn history<T: Default>(&self, read: impl FnOnce(&History) -> T) -> T {
-        self.contents().history.as_deref().map(read).unwrap_or_default()
+        self.contents.lock().history.as_deref().map(read).unwrap_or_default()
     }
 
     fn asked(&self, contents: &mut Contents, up: bool) {
@@ -308,9 +310,5 @@ impl TargetState {
 
     fn changed(&self) {
         self.shared.version.fetch_add(1, Ordering::Release);
-    }
-
-    fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

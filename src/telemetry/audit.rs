@@ -53,12 +53,12 @@ impl Telemetry {
 
     /// An audit found a difference.
     pub fn audit_differs(&self, difference: Difference) {
-        self.figures().differences.insert(Arc::clone(&difference.account), difference);
+        self.0.figures.lock().differences.insert(Arc::clone(&difference.account), difference);
     }
 
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
-        self.figures().differences.clear();
+        self.0.figures.lock().differences.clear();
     }
 
     pub(super) fn audit(&self) -> AuditSnapshot {
@@ -67,7 +67,7 @@ impl Telemetry {
             equal: of(AuditResult::Equal),
             different: of(AuditResult::Different),
             unanswered: of(AuditResult::Unanswered),
-            differences: self.figures().differences.values().cloned().collect(),
+            differences: self.0.figures.lock().differences.values().cloned().collect(),
         }
     }
 

@@ -21,10 +21,11 @@ mod registry;
 mod snapshot;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus::{Counter, Histogram, IntCounter, Registry};
 use tokio::time::Instant;
 
@@ -131,10 +132,6 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    fn figures(&self) -> MutexGuard<'_, Figures> {
-        self.0.figures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn known(&self, resource: Resource) -> &Known {
         &self.0.known[resource.index()]
     }
@@ -144,7 +141,7 @@ impl Telemetry {
         for field in fields {
             self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
             let value = UnexpectedValue { resource, field, target: target.to_owned(), at: Instant::now() };
-            if self.figures().unexpected.insert((resource, field), value).is_some() {
+            if self.0.figures.lock().unexpected.insert((resource, field), value).is_some() {
                 continue;
             }
             let problem = named_by(field).map_or_else(
@@ -199,7 +196,7 @@ impl Telemetry {
     /// A poll panicked and was contained.
     pub fn panicked(&self, what: &str) {
         self.0.metrics.panics.with_label_values::<&str>(&[]).inc();
-        self.figures().last_panic = Some(Instant::now());
+        self.0.figures.lock().last_panic = Some(Instant::now());
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
     }
 

@@ -25,12 +25,12 @@ impl pds_client::Observer for Telemetry {
             .took
             .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
             .observe(took.as_secs_f64());
-        self.figures().recent.count(!code.starts_with('2'));
+        self.0.figures.lock().recent.count(!code.starts_with('2'));
     }
 
     fn request_not_sent(&self, resource: Resource, code: &str) {
         self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.figures().recent.count(true);
+        self.0.figures.lock().recent.count(true);
     }
 
     fn retried(&self, resource: Resource) {
@@ -117,7 +117,7 @@ impl pds_ledger::Observer for Telemetry {
             Some(now) if now.missing > 0 && now.obstacle.is_none() => {}
             Some(now) => self.0.metrics.state_restored.set(&[], flag(now.missing == 0)),
         }
-        self.figures().restoring = now;
+        self.0.figures.lock().restoring = now;
     }
 
     fn config_loaded(&self) -> Option<Timestamp> {

@@ -27,7 +27,7 @@ pub struct RequestRate {
 impl Telemetry {
     /// The request rate of the last minutes.
     pub fn request_rate(&self) -> RequestRate {
-        self.figures().recent.rate()
+        self.0.figures.lock().recent.rate()
     }
 }
 

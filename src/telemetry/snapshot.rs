@@ -72,7 +72,7 @@ impl Telemetry {
             tokens.entry(name).or_default().readable = Some(good(readable));
         }
         let audit = self.audit();
-        let figures = self.figures();
+        let figures = self.0.figures.lock();
         Snapshot {
             config_good: metrics.config_loaded.get().map(good),
             config_loaded: metrics.config_loaded_time.get().and_then(time),

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use humantime::format_duration;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::credentials::{Credentials, Token, TokenSource};
@@ -100,7 +101,7 @@ impl Account {
     /// Fails if a refusal keeps `token` from being sent to `path`. If one has expired, a request that gives `again` tries
     /// again, and the others wait for its outcome, for that long at most.
     pub(super) fn check(&self, path: &str, token: &Token, again: Option<Duration>) -> Result<(), Reason> {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         for key in [WHOLE_ACCOUNT, path] {
             let Some(refusal) = state.rejections.get_mut(key) else { continue };
             if refusal.generation != token.generation {
@@ -124,7 +125,7 @@ impl Account {
     pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
         let whole = status == 401;
         let key = if whole { WHOLE_ACCOUNT } else { path };
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         self.note_accepted(&mut state, !whole);
         let refusal = Rejection {
             status,
@@ -149,7 +150,7 @@ impl Account {
     /// Records that the service did not refuse a request to `path`, which ends a refusal; if it answered `well`, it
     /// accepts the token.
     pub(super) fn accept(&self, path: &str, well: bool) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if !state.rejections.is_empty() {
             self.take_again(&mut state);
             state.rejections.remove(path);
@@ -175,7 +176,7 @@ impl Account {
 
     /// Records that a reply is about the range that was asked for.
     pub fn range_honoured(&self) {
-        match std::mem::replace(&mut self.state().ranges, Ranges::Honoured) {
+        match std::mem::replace(&mut self.0.state.lock().ranges, Ranges::Honoured) {
             Ranges::Honoured => return,
             Ranges::Ignored(_) => {
                 tracing::info!(token = self.name(), "the service answers the range that it is asked for");
@@ -188,7 +189,7 @@ impl Account {
     /// Records that a reply is about another range than was asked for, for the reason that `told` says. Returns whether
     /// that is so of all replies so far: the service does not know the query parameters.
     pub fn range_ignored(&self, told: &str) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let ranges = &mut state.ranges;
         if matches!(ranges, Ranges::Unknown) {
             *ranges = Ranges::Ignored(told.into());
@@ -199,14 +200,10 @@ impl Account {
 
     /// Why no reply was about the range that was asked for; `None` if one was, or nothing is known yet.
     pub fn ignored_range(&self) -> Option<Arc<str>> {
-        match &self.state().ranges {
+        match &self.0.state.lock().ranges {
             Ranges::Ignored(told) => Some(Arc::clone(told)),
             Ranges::Unknown | Ranges::Honoured => None,
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

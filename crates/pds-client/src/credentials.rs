@@ -5,13 +5,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderValue;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::observer::Observer;
@@ -137,7 +138,7 @@ impl Credentials {
 
     /// The token to send now.
     pub(super) fn current(&self) -> Result<Arc<Token>, CredentialsError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if self.file().is_some() && state.read.elapsed() >= REREAD_EVERY {
             self.read_into(&mut state);
         }
@@ -151,11 +152,7 @@ impl Credentials {
 
     /// Reads the token again at once: the service has just refused the one that was sent.
     pub(super) fn reread(&self) {
-        self.read_into(&mut self.state());
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.read_into(&mut self.state.lock());
     }
 
     fn read_into(&self, state: &mut State) {

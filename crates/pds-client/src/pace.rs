@@ -5,10 +5,11 @@
 //! never grows to more than twice what was really sent, so that the service has accepted each step.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use humantime::format_duration;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -99,7 +100,7 @@ impl Pace {
 
     /// How much longer a pause lasts; zero without one.
     pub(super) fn paused_for(&self) -> Duration {
-        let until = self.state().paused_until;
+        let until = self.state.lock().paused_until;
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
@@ -107,7 +108,7 @@ impl Pace {
     /// `patience`, for which requests do not wait, makes them fail and is logged.
     pub(super) fn pause(&self, wait: Duration, patience: Duration) {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.paused_until = state.paused_until.max(Some(now + wait));
         let begins = wait > patience && state.told.is_none();
         if begins {
@@ -123,13 +124,13 @@ impl Pace {
     /// Waits until the adapted pace, if there is one, allows one more request, and returns for how long. Of several
     /// requests the one that has been waiting since the earliest `since` goes first.
     pub(super) async fn acquire(&self, since: Instant) -> Duration {
-        if self.state().is_free() {
+        if self.state.lock().is_free() {
             return Duration::ZERO;
         }
         let began = Instant::now();
         let ticket = self.join(since);
         loop {
-            let turn = self.state().take_turn(ticket.place);
+            let turn = self.state.lock().take_turn(ticket.place);
             let woken = ticket.wake.notified();
             match turn {
                 Ok(()) => break,
@@ -144,7 +145,7 @@ impl Pace {
 
     /// Joins those that wait, as a request that has waited since `since`.
     fn join(&self, since: Instant) -> Ticket<'_> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.joined += 1;
         let (place, wake) = ((since, state.joined), Arc::new(Notify::new()));
         state.waiting.insert(place, Arc::clone(&wake));
@@ -153,13 +154,13 @@ impl Pace {
 
     /// Records that a request is sent now.
     pub(super) fn sent(&self) {
-        self.state().count(Instant::now(), 1.0);
+        self.state.lock().count(Instant::now(), 1.0);
     }
 
     /// Records that a request sent at `sent` was answered by a 429.
     pub(super) fn too_many(&self, sent: Instant) {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let repeated = match state.heeded {
             // Sent before the last 429 that counted, so part of the same burst.
             Some(heeded) if sent < heeded => return,
@@ -199,7 +200,7 @@ impl Pace {
     /// Records that a request was answered without a 429.
     pub(super) fn went_well(&self) {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // A reply to a request sent before the pause does not end it.
         if state.paused_until.is_none_or(|until| until <= now)
             && let Some(since) = state.told.take()
@@ -222,10 +223,6 @@ impl Pace {
         if recovered {
             tracing::info!(token = &*self.name, "back at full pace");
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -254,7 +251,7 @@ impl Adapted {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut state = self.pace.state();
+        let mut state = self.pace.state.lock();
         state.waiting.remove(&self.place);
         state.wake_first();
     }
@@ -313,7 +310,7 @@ mod tests {
 
     /// The adapted pace.
     fn adapted(pace: &Pace) -> Option<f64> {
-        pace.state().adapted.map(|adapted| adapted.per_second)
+        pace.state.lock().adapted.map(|adapted| adapted.per_second)
     }
 
     /// Sends 10 requests a second for 20 seconds, and gets 429s for the last two of them, a second apart.
@@ -384,12 +381,12 @@ mod tests {
             let since = began.checked_sub(Duration::from_secs(waited)).unwrap();
             tasks.spawn(async move {
                 pace.acquire(since).await;
-                order.lock().unwrap().push(waited);
+                order.lock().push(waited);
             });
             tokio::task::yield_now().await;
         }
         tasks.join_all().await;
-        assert_eq!(*order.lock().unwrap(), [5, 4, 3, 2, 1]);
+        assert_eq!(*order.lock(), [5, 4, 3, 2, 1]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -403,7 +400,7 @@ mod tests {
             // Others wait, so the adaptation goes on beyond the pace before.
             let _waiting = (shares.len() < 31).then(|| pace.join(Instant::now()));
             tokio::time::advance(Duration::from_secs(1)).await;
-            pace.state().count(Instant::now(), 2.0 * per_second);
+            pace.state.lock().count(Instant::now(), 2.0 * per_second);
             pace.went_well();
         }
         assert!(shares.is_sorted(), "{shares:?}");

@@ -7,12 +7,13 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::memchr3;
+use parking_lot::Mutex;
 
 use pds_core::secret::{REDACTED, Secret};
 
@@ -50,7 +51,7 @@ struct Matcher {
 impl Redactor {
     /// Sets the token of `account`.
     pub fn add(&self, account: &Arc<str>, token: &Secret) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let tokens = state.tokens.entry(Arc::clone(account)).or_default();
         tokens.insert(0, token.clone());
         tokens.truncate(2);
@@ -77,7 +78,7 @@ impl Redactor {
     }
 
     fn matcher(&self) -> Option<Arc<Matcher>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.matcher.is_none() {
             let tokens = state.tokens.values().flatten();
             state.matcher =

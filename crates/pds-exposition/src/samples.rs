@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::Family;
 use super::encode;
@@ -157,7 +159,7 @@ pub struct Layouts {
 
 /// The member of `known` that equals `value`, which becomes one if there is none.
 fn share<T: Eq + Hash>(known: &Mutex<HashSet<Arc<T>>>, value: T) -> Arc<T> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     if let Some(found) = known.get(&value) {
         return Arc::clone(found);
     }
@@ -331,7 +333,7 @@ mod tests {
         for i in 0..1000 {
             drop(two_families(&i.to_string(), [1.0; 3]).finish(&layouts));
         }
-        let kept = layouts.layouts.lock().unwrap().len();
+        let kept = layouts.layouts.lock().len();
         assert!(kept < 100, "{kept} layouts kept");
     }
 
@@ -347,7 +349,7 @@ mod tests {
         for i in 0..1000 {
             drop(two_families(&"1".repeat(i), [1.0; 3]).finish(&layouts));
         }
-        let shapes = layouts.shapes.lock().unwrap().len();
+        let shapes = layouts.shapes.lock().len();
         assert!(shapes < 300, "{shapes} shapes kept");
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
@@ -75,12 +76,12 @@ impl LedgerStore {
 
     /// The ledger of `key`, as last committed.
     pub fn ledger(&self, key: &Key) -> Option<Arc<Ledger>> {
-        self.read().by_key.get(key).cloned()
+        self.ledgers.read().by_key.get(key).cloned()
     }
 
     /// The ledgers of many, in the order of `keys`.
     pub fn find<'a>(&self, keys: impl Iterator<Item = Option<&'a Key>>) -> Vec<Option<Found>> {
-        let ledgers = self.read();
+        let ledgers = self.ledgers.read();
         let find = |key: &Key| {
             let ledger = Arc::clone(ledgers.by_key.get(key)?);
             Some(Found { ledger, hold: ledgers.holds.get(key).copied() })
@@ -90,7 +91,7 @@ impl LedgerStore {
 
     /// The ledger of `key`. The store and the caller share the names in `key` from now on.
     pub fn adopt(&self, key: &Key) -> Option<Arc<Ledger>> {
-        let mut ledgers = self.ledgers();
+        let mut ledgers = self.ledgers.write();
         let ledger = ledgers.by_key.remove(key)?;
         ledgers.by_key.insert(key.clone(), Arc::clone(&ledger));
         Some(ledger)
@@ -102,7 +103,9 @@ impl LedgerStore {
     pub fn new_ledger(&self, key: &Key, second: i64) -> Ledger {
         let ledger = Ledger::open(second);
         match key.resource.polled().counted {
-            Some(Counted::Requests) => ledger.learn_thresholds(&*self.read().thresholds).unwrap_or(ledger),
+            Some(Counted::Requests) => {
+                ledger.learn_thresholds(&*self.ledgers.read().thresholds).unwrap_or(ledger)
+            }
             _ => ledger,
         }
     }
@@ -130,25 +133,25 @@ impl LedgerStore {
     /// Makes `ledger` the ledger of `key` in memory only, for facts that cost nothing to learn again.
     pub fn hold(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
         let ledger = self.shared(ledger);
-        self.ledgers().by_key.insert(key.clone(), Arc::clone(&ledger));
+        self.ledgers.write().by_key.insert(key.clone(), Arc::clone(&ledger));
         ledger
     }
 
     /// Keeps the ledger of `key` from being shown or opened.
     pub fn hold_back(&self, key: &Key, hold: Hold) {
-        self.ledgers().holds.insert(key.clone(), hold);
+        self.ledgers.write().holds.insert(key.clone(), hold);
     }
 
     /// What keeps the ledger of `key` from being shown.
     pub fn held_back(&self, key: &Key) -> Option<Hold> {
-        self.read().holds.get(key).copied()
+        self.ledgers.read().holds.get(key).copied()
     }
 
     /// Lets the ledger of `key` be shown again.
     pub fn release(&self, key: &Key) {
         // Nearly all are not held back, and those who read wait for those who write.
         if self.held_back(key).is_some() {
-            self.ledgers().holds.remove(key);
+            self.ledgers.write().holds.remove(key);
         }
     }
 
@@ -158,7 +161,7 @@ impl LedgerStore {
             let aside = if elsewhere(key) { ledger.put_aside() } else { None };
             aside.map(|aside| (key.clone(), Some(Arc::new(aside))))
         };
-        let aside: Vec<Record> = self.read().by_key.iter().filter_map(aside).collect();
+        let aside: Vec<Record> = self.ledgers.read().by_key.iter().filter_map(aside).collect();
         let ledgers = aside.len();
         if ledgers > 0 && self.write(aside).await.is_ok() {
             tracing::info!(ledgers, "set aside the counters of apps that another shard counts");
@@ -168,10 +171,10 @@ impl LedgerStore {
     /// Drops the ledgers of apps that are not `wanted` and whose cursor is before `oldest` (Unix seconds), and whatever
     /// keeps those of others that are not wanted from being shown.
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
-        self.ledgers().holds.retain(|key, _| wanted.contains(key));
+        self.ledgers.write().holds.retain(|key, _| wanted.contains(key));
         let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
         let gone: Vec<Record> =
-            self.read().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
+            self.ledgers.read().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
         let ledgers = gone.len();
         if ledgers > 0 && self.write(gone).await.is_ok() {
             tracing::info!(ledgers, "dropped the counters of apps removed long ago");
@@ -181,7 +184,7 @@ impl LedgerStore {
     /// Hands these over, and waits until all of them are on disk. In memory they take effect at once.
     async fn write(&self, records: Vec<Record>) -> Result<(), NotCommitted> {
         let Some(commits) = &self.commits else {
-            self.ledgers().take(records);
+            self.ledgers.write().take(records);
             return Ok(());
         };
         let (done, written) = oneshot::channel();
@@ -190,16 +193,8 @@ impl LedgerStore {
     }
 
     fn shared(&self, mut ledger: Ledger) -> Arc<Ledger> {
-        ledger.share_thresholds(&mut self.ledgers().thresholds);
+        ledger.share_thresholds(&mut self.ledgers.write().thresholds);
         Arc::new(ledger)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Ledgers> {
-        self.ledgers.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ledgers(&self) -> RwLockWriteGuard<'_, Ledgers> {
-        self.ledgers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -318,10 +313,10 @@ async fn commit_all(
             batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.records)).collect();
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
         let written = tokio::task::spawn_blocking(move || {
-            let before = || held.read().unwrap_or_else(PoisonError::into_inner).records();
-            file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;
+            let before = || held.read().records();
+            file.lock().commit(&records, before)?;
             // Memory follows the disk before those who wait for the commit go on.
-            held.write().unwrap_or_else(PoisonError::into_inner).take(records);
+            held.write().take(records);
             Ok::<(), StateError>(())
         })
         .await
@@ -373,7 +368,7 @@ mod tests {
 
     impl Observer for Commits {
         fn committed(&self, good: bool) {
-            self.0.lock().unwrap().push(good);
+            self.0.lock().push(good);
         }
 
         fn restoring(&self, _: Option<Restoring>) {}
@@ -426,7 +421,7 @@ mod tests {
         assert_eq!(store.ledger(&requests("a")).unwrap().until, 180);
         drop(store);
         committer.finished().await;
-        assert_eq!(*commits.0.lock().unwrap(), [true, false, true]);
+        assert_eq!(*commits.0.lock(), [true, false, true]);
     }
 
     #[tokio::test]
@@ -456,7 +451,7 @@ mod tests {
         assert!(one.is_ok() && other.is_ok());
         let took = begun.elapsed();
         assert!(took <= COMMIT_INTERVAL && took > COMMIT_INTERVAL / 2, "{took:?}");
-        assert_eq!(*commits.0.lock().unwrap(), [true, true]);
+        assert_eq!(*commits.0.lock(), [true, true]);
     }
 
     #[tokio::test]
@@ -482,7 +477,7 @@ mod tests {
         store.commit(&requests("a"), ledger(60)).await.unwrap();
         let key = requests("a");
         assert_eq!(store.adopt(&key).unwrap().until, 60);
-        let ledgers = store.read();
+        let ledgers = store.ledgers.read();
         let (held, ledger) = ledgers.by_key.get_key_value(&key).unwrap();
         assert!(Arc::ptr_eq(&held.owner, &key.owner));
         assert_eq!(ledger.until, 60);

@@ -1,9 +1,10 @@
 //! Which time has settled by our clock and the service's, and whether a ledger keeps up with it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use pds_core::clock::Clock;
@@ -174,7 +175,7 @@ impl Watermark {
     /// stepped if that is too much to be believed yet.
     pub fn observe(&self, date: Option<Timestamp>) -> Option<i64> {
         let ours = self.clock.unix_seconds();
-        let mut seen = self.lock();
+        let mut seen = self.seen.lock();
         match date {
             None => {
                 // A clock that was set meanwhile begins its minute again.
@@ -206,7 +207,7 @@ impl Watermark {
         drop(seen);
         let seen = self.seen();
         if seen.started.is_none() && self.is_vouched(&seen) {
-            self.lock().started = Some(self.settled_step());
+            self.seen.lock().started = Some(self.settled_step());
         }
         None
     }
@@ -241,11 +242,7 @@ impl Watermark {
     }
 
     fn seen(&self) -> Seen {
-        *self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.seen.lock()
     }
 }
 

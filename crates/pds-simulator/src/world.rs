@@ -1,8 +1,9 @@
 //! The world: the state of the simulated service.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Serialize, Serializer};
 
 use pds_core::clock::Clock;
@@ -115,11 +116,11 @@ impl World {
 
     /// Reads or writes the journal.
     pub(super) fn journal<T>(&self, read: impl FnOnce(&mut Journal) -> T) -> T {
-        read(&mut self.0.journal.lock().unwrap_or_else(PoisonError::into_inner))
+        read(&mut self.0.journal.lock())
     }
 
     pub(super) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
-        read(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+        read(&mut self.0.state.lock())
     }
 
     /// The part of `range` that has happened, up to `lag` seconds ago, while there was the app.

@@ -5,11 +5,12 @@
 //! each credential; the outcome is remembered under a keyed hash, never the password itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
+use parking_lot::Mutex;
 use ring::hmac;
 use ring::rand::SecureRandom as _;
 use tokio::sync::watch;
@@ -125,7 +126,7 @@ impl Auth {
         let name = known.and_then(|_| String::from_utf8(user.clone()).ok());
         let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
         let mut outcome = {
-            let mut outcomes = self.outcomes();
+            let mut outcomes = self.outcomes.lock();
             if outcomes.right.contains(&fingerprint) {
                 return AuthOutcome::Welcome;
             }
@@ -184,7 +185,7 @@ impl Auth {
     }
 
     fn remember(&self, fingerprint: Fingerprint, outcome: AuthOutcome) {
-        let mut outcomes = self.outcomes();
+        let mut outcomes = self.outcomes.lock();
         outcomes.pending.remove(&fingerprint);
         let kept = match outcome {
             AuthOutcome::Welcome => &mut outcomes.right,
@@ -198,10 +199,6 @@ impl Auth {
             kept.remove(&any);
         }
         kept.insert(fingerprint);
-    }
-
-    fn outcomes(&self) -> MutexGuard<'_, Outcomes> {
-        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -276,7 +273,7 @@ mod tests {
             let outcome = auth.check(&users, Some(&basic("carol:fakepassword")), PEER).await;
             assert_eq!(outcome, AuthOutcome::Refused);
         }
-        assert!(auth.outcomes().right.is_empty(), "a stranger takes no place of a user");
+        assert!(auth.outcomes.lock().right.is_empty(), "a stranger takes no place of a user");
     }
 
     #[tokio::test]
@@ -310,10 +307,10 @@ mod tests {
             waiting.spawn(async move { auth.check(&users, Some(&header), PEER).await });
         }
         settle().await;
-        assert_eq!(auth.outcomes().pending.len(), 1);
+        assert_eq!(auth.outcomes.lock().pending.len(), 1);
         drop(turns);
         assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Welcome));
-        let outcomes = auth.outcomes();
+        let outcomes = auth.outcomes.lock();
         assert_eq!((outcomes.right.len(), outcomes.pending.len()), (1, 0));
     }
 
@@ -340,7 +337,7 @@ mod tests {
         for fingerprint in 0..REMEMBERED + 10 {
             auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), AuthOutcome::Refused);
         }
-        let outcomes = auth.outcomes();
+        let outcomes = auth.outcomes.lock();
         assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (REMEMBERED, 1));
     }
 
@@ -364,7 +361,7 @@ mod tests {
     /// The right login is welcome before most guesses are computed.
     async fn assert_let_in(auth: &Auth, right: JoinHandle<AuthOutcome>) {
         assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
-        let computed = auth.outcomes().wrong.len();
+        let computed = auth.outcomes.lock().wrong.len();
         assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
     }
 
@@ -403,10 +400,10 @@ mod tests {
         let left = auth.check(&users, Some(&header), PEER);
         assert!(tokio::time::timeout(std::time::Duration::ZERO, left).await.is_err());
         drop(turns);
-        while !auth.outcomes().pending.is_empty() {
+        while !auth.outcomes.lock().pending.is_empty() {
             tokio::task::yield_now().await;
         }
-        assert!(auth.outcomes().wrong.is_empty());
+        assert!(auth.outcomes.lock().wrong.is_empty());
     }
 
     #[test]

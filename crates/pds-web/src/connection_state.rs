@@ -1,9 +1,10 @@
 //! What a connection is doing, and for how long it may: timeouts of handshakes, headers, idle connections and stuck
 //! readers.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -92,14 +93,14 @@ impl ConnectionState {
 
     /// Requests may come now, over HTTP/2 if `multiplexed`.
     pub(super) fn begin(&self, multiplexed: bool) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         state.multiplexed = multiplexed;
         self.enter(&mut state, Phase::Reading);
     }
 
     /// A request was taken; the guard is dropped once it is answered.
     pub(super) fn open(&self) -> InFlight {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if state.open == 0 {
             self.0.observer.connection(Some(Activity::Idle), Some(Activity::Active));
         }
@@ -115,20 +116,20 @@ impl ConnectionState {
 
     /// A connection without a request ends soon.
     pub(super) fn last_call(&self) {
-        self.state().leave_by = Some(Instant::now() + LAST_CALL);
+        self.0.state.lock().leave_by = Some(Instant::now() + LAST_CALL);
         self.0.changed.notify_one();
     }
 
     /// Ends the connection.
     pub(super) fn close(&self, why: &'static str) {
-        self.state().closing = Some(why);
+        self.0.state.lock().closing = Some(why);
         self.0.changed.notify_one();
     }
 
     /// Since when nothing moves, if the connection may be closed for the sake of others: it has no request, or its
     /// client has not read for a while.
     pub(super) fn waits_since(&self) -> Option<Instant> {
-        let state = self.state();
+        let state = self.0.state.lock();
         match state.open {
             _ if state.closing.is_some() => None,
             0 => Some(state.since),
@@ -138,14 +139,14 @@ impl ConnectionState {
 
     /// Since when the client has not taken a piece of answer `number`, if that is long enough to give way to others.
     pub(super) fn unread_since(&self, number: u64) -> Option<Instant> {
-        let state = self.state();
+        let state = self.0.state.lock();
         state.unread(|sending| sending == number).filter(|since| state.closing.is_none() && gives_way(since))
     }
 
     /// Completes with the reason once the connection is to end.
     pub(super) async fn expired(&self) -> &'static str {
         loop {
-            let due = self.due(&self.state());
+            let due = self.due(&self.0.state.lock());
             match due {
                 Some((at, why)) if at <= Instant::now() => return why,
                 Some((at, _)) => tokio::select! {
@@ -183,7 +184,7 @@ impl ConnectionState {
 
     /// Bytes have arrived.
     pub(super) fn arrived(&self) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if state.open == 0 && state.phase == Phase::Idle && !state.multiplexed {
             self.enter(&mut state, Phase::Reading);
         }
@@ -191,11 +192,7 @@ impl ConnectionState {
 
     /// The client took bytes.
     pub(super) fn written(&self) {
-        self.state().written = Instant::now();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().written = Instant::now();
     }
 }
 
@@ -219,13 +216,13 @@ pub(super) struct InFlight {
 impl InFlight {
     /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
     pub(super) fn sending(&self) {
-        self.connection.state().sending.push((self.number, Instant::now()));
+        self.connection.0.state.lock().sending.push((self.number, Instant::now()));
         self.connection.0.changed.notify_one();
     }
 
     /// The client waits for the next piece.
     pub(super) fn taken(&self) {
-        self.connection.state().taken(self.number);
+        self.connection.0.state.lock().taken(self.number);
     }
 }
 
@@ -242,7 +239,7 @@ impl State {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut state = self.connection.state();
+        let mut state = self.connection.0.state.lock();
         state.taken(self.number);
         state.open -= 1;
         if state.open == 0 {

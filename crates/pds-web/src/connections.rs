@@ -1,8 +1,10 @@
 //! The open connections. At the limit, the connection idle for longest makes room, starting with the peer that has
 //! the most, so that no client locks others out by holding connections.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use pds_core::memory::{Room, Share};
 use tokio::time::Instant;
@@ -52,9 +54,9 @@ impl Connections {
     pub(super) async fn admit(&self, peer: Peer) -> Connected {
         let most = self.limits.max_connections;
         // Logged again after the crowd has gone, not with every connection at the limit.
-        self.logged().crowded &= self.open() > most / 2;
+        self.logged.lock().crowded &= self.open() > most / 2;
         let turn = self.turns.acquire_from(peer, || {
-            if !std::mem::replace(&mut self.logged().crowded, true) {
+            if !std::mem::replace(&mut self.logged.lock().crowded, true) {
                 tracing::warn!(
                     connections = most,
                     "the limit on connections is reached: idle ones are closed, first of the client that has most"
@@ -82,7 +84,7 @@ impl Connections {
     /// The system has no descriptor for a connection on `listener`: the longest idle connection goes. Logged once a
     /// minute at most.
     pub(super) fn out_of_files(&self, error: &std::io::Error, listener: &dyn std::fmt::Display) {
-        let mut logged = self.logged();
+        let mut logged = self.logged.lock();
         if logged.starved.is_none_or(|at| at.elapsed() >= LOGGED_EVERY) {
             logged.starved = Some(Instant::now());
             tracing::warn!(%error, %listener, "cannot take a connection; idle ones are closed until it works");
@@ -93,10 +95,6 @@ impl Connections {
     /// How many there are.
     pub(super) fn open(&self) -> usize {
         self.turns.held()
-    }
-
-    fn logged(&self) -> MutexGuard<'_, Logged> {
-        self.logged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,7 +143,7 @@ mod tests {
         tokio::task::yield_now().await;
         let ended = [&idle[0], &idle[1], &busy, &other].map(tokio::task::JoinHandle::is_finished);
         assert_eq!(ended, [true, false, false, false]);
-        assert!(connections.logged().crowded);
+        assert!(connections.logged.lock().crowded);
         drop((request, newcomer));
     }
 
@@ -159,7 +157,7 @@ mod tests {
         let (first, second) = (serve(first, "first"), serve(second, "second"));
         connections.out_of_files(&std::io::Error::other("too many open files"), &"a listener");
         assert_eq!(first.await.unwrap(), "first");
-        assert!(!second.is_finished() && connections.logged().starved.is_some());
+        assert!(!second.is_finished() && connections.logged.lock().starved.is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -183,14 +181,14 @@ mod tests {
             held.push(connections.admit(CROWD).await);
         }
         let newcomer = tokio::time::timeout(Duration::ZERO, connections.admit(OTHER)).await;
-        assert!(newcomer.is_err() && connections.logged().crowded);
+        assert!(newcomer.is_err() && connections.logged.lock().crowded);
         assert_eq!(connections.open(), 4);
         held.pop();
         held.push(connections.admit(CROWD).await);
-        assert!(connections.logged().crowded && connections.open() == 4);
+        assert!(connections.logged.lock().crowded && connections.open() == 4);
         held.truncate(2);
         held.push(connections.admit(CROWD).await);
-        assert!(!connections.logged().crowded, "told again the next time");
+        assert!(!connections.logged.lock().crowded, "told again the next time");
         held.clear();
         assert_eq!(connections.open(), 0);
     }

@@ -10,10 +10,11 @@
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else asks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use pds_core::memory::{Room, Share};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -121,7 +122,7 @@ impl RequestSlots {
             self.memory.try_acquire(bytes).map(Arc::new)
         };
         let mut rooms = vec![take(own_bytes)?];
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.shared.lock();
         shared.retain(|_, room| room.strong_count() > 0);
         for block in blocks {
             let known = shared.entry(block.as_ptr() as usize).or_default();
@@ -335,7 +336,7 @@ mod tests {
         drop((held, late));
         assert_eq!((budget.used(), slots.turns.held()), (0, 0));
         drop(slots.rooms(0, &[]));
-        assert!(slots.shared.lock().unwrap().is_empty());
+        assert!(slots.shared.lock().is_empty());
     }
 
     #[tokio::test]

@@ -8,9 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -84,7 +85,7 @@ impl<T> Turns<T> {
     /// only one of a configured `user`.
     pub(super) async fn acquire(self: &Arc<Self>, peer: Peer, user: Option<String>) -> Option<Turn<T>> {
         let waiting = {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             if state.held.len() < state.all {
                 return Some(self.turn(&mut state, peer));
             }
@@ -112,7 +113,7 @@ impl<T> Turns<T> {
 
     /// Whether `peer` holds less than its share.
     pub(super) fn is_below_share(&self, peer: Peer) -> bool {
-        let state = self.state();
+        let state = self.0.lock();
         let mut holds = state.holds();
         let own = *holds.entry(peer).or_default();
         own < state.all.div_ceil(holds.len())
@@ -127,7 +128,7 @@ impl<T> Turns<T> {
         rank: Rank,
         since: impl Fn(&T) -> Option<Instant>,
     ) -> Option<T> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let (all, mut holds) = (state.all, state.holds());
         let own = *holds.entry(newcomer).or_default();
         let may = |peer: Peer| match rank {
@@ -144,17 +145,13 @@ impl<T> Turns<T> {
 
     /// How many turns are held.
     pub(super) fn held(&self) -> usize {
-        self.state().held.len()
+        self.0.lock().held.len()
     }
 
     fn turn(self: &Arc<Self>, state: &mut State<T>, peer: Peer) -> Turn<T> {
         state.served += 1;
         state.held.insert(state.served, (peer, None));
         Turn { turns: Arc::clone(self), peer, number: state.served }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,14 +239,14 @@ impl<T> State<T> {
 impl<T> Turn<T> {
     /// What it is used for; `None` at first, and once it is to end early.
     pub(super) fn used<R>(&self, with: impl FnOnce(&mut Option<T>) -> R) -> Option<R> {
-        let mut state = self.turns.state();
+        let mut state = self.turns.0.lock();
         state.held.get_mut(&self.number).map(|(_, used)| with(used))
     }
 }
 
 impl<T> Drop for Turn<T> {
     fn drop(&mut self) {
-        let mut state = self.turns.state();
+        let mut state = self.turns.0.lock();
         state.held.remove(&self.number);
         while let Some((next, peer)) = state.pop() {
             // Dropping a turn that nobody takes would lock again; a closed receiver is passed over instead.
@@ -294,7 +291,7 @@ mod tests {
             let (turns, served) = (Arc::clone(&self.turns), Arc::clone(&self.served));
             let joined = tokio::spawn(async move {
                 let turn = turns.acquire(peer, user).await;
-                served.lock().unwrap().push(turn.as_ref().map(|_| number));
+                served.lock().push(turn.as_ref().map(|_| number));
             });
             tokio::task::yield_now().await;
             joined
@@ -324,9 +321,9 @@ mod tests {
             task.await.unwrap();
         }
         // The newest and the oldest in turn, and the other peer in between.
-        let served = waiting.served.lock().unwrap().iter().flatten().copied().collect::<Vec<_>>();
+        let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
         assert_eq!(served, [4, 9, 1, 3, 2]);
-        assert!(waiting.turns.held() == 0 && waiting.turns.state().queues.is_empty());
+        assert!(waiting.turns.held() == 0 && waiting.turns.0.lock().queues.is_empty());
     }
 
     #[tokio::test]
@@ -339,12 +336,12 @@ mod tests {
         }
         joined.push(waiting.join(OTHER, 9).await);
         tokio::task::yield_now().await;
-        assert_eq!(*waiting.served.lock().unwrap(), [None]);
+        assert_eq!(*waiting.served.lock(), [None]);
         drop(busy);
         for task in joined {
             task.await.unwrap();
         }
-        assert_eq!(*waiting.served.lock().unwrap(), [None, Some(3), Some(9), Some(2)]);
+        assert_eq!(*waiting.served.lock(), [None, Some(3), Some(9), Some(2)]);
     }
 
     #[tokio::test]
@@ -363,7 +360,7 @@ mod tests {
         for task in joined {
             task.await.unwrap();
         }
-        let served = waiting.served.lock().unwrap().iter().flatten().copied().collect::<Vec<_>>();
+        let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
         assert_eq!(served, [20, 9, 19]);
     }
 
@@ -385,7 +382,7 @@ mod tests {
         for task in joined {
             task.await.unwrap();
         }
-        let served = waiting.served.lock().unwrap().iter().flatten().copied().collect::<Vec<_>>();
+        let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
         assert_eq!(served, [2, 1, 3, 4]);
     }
 
@@ -422,9 +419,9 @@ mod tests {
         for task in joined {
             task.await.unwrap();
         }
-        assert_eq!(waiting.served.lock().unwrap().first(), Some(&Some(9)));
+        assert_eq!(waiting.served.lock().first(), Some(&Some(9)));
         drop(held);
-        assert!(turns.held() == 0 && turns.state().queues.is_empty());
+        assert!(turns.held() == 0 && turns.0.lock().queues.is_empty());
     }
 
     #[tokio::test]

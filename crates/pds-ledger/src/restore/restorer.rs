@@ -12,8 +12,9 @@
 //! Until then Prometheus is asked again and again.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Duration, sleep};
 
@@ -105,7 +106,7 @@ impl Restorer {
         wanted: impl Fn(&Key) -> bool,
         added: impl IntoIterator<Item = (Key, Duration)>,
     ) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         state.generation += 1;
         state.missing.retain(|key, missing| {
             // Another source may know what the previous one did not.
@@ -141,7 +142,7 @@ impl Restorer {
     /// Waits for counters that have become known. Poll them at once: they are hidden until then.
     pub async fn known(&self) -> HashSet<Key> {
         loop {
-            let known = std::mem::take(&mut self.state().known);
+            let known = std::mem::take(&mut self.0.state.lock().known);
             if !known.is_empty() {
                 return known;
             }
@@ -153,7 +154,14 @@ impl Restorer {
     pub async fn run(self) {
         let mut wait = FIRST_WAIT;
         loop {
-            if self.state().followed.as_ref().is_some_and(|followed| followed.watermark.now().is_none()) {
+            if self
+                .0
+                .state
+                .lock()
+                .followed
+                .as_ref()
+                .is_some_and(|followed| followed.watermark.now().is_none())
+            {
                 sleep(CLOCKS).await;
                 continue;
             }
@@ -172,7 +180,7 @@ impl Restorer {
     /// Asks once for everything that is missing, if two clocks agree. Returns whether nothing is missing any more.
     pub async fn restore(&self) -> bool {
         let job = {
-            let state = self.state();
+            let state = self.0.state.lock();
             match &state.followed {
                 Some(followed) if !state.missing.is_empty() => Job {
                     followed: followed.clone(),
@@ -184,7 +192,7 @@ impl Restorer {
         };
         let Some(now) = job.followed.watermark.now() else { return false };
         self.attempt(&job, now).await;
-        self.state().missing.is_empty()
+        self.0.state.lock().missing.is_empty()
     }
 
     /// Asks once, and logs and records the outcome. `now` is the time by the service's clock.
@@ -196,18 +204,18 @@ impl Restorer {
             () = self.replaced(job) => return self.0.changed.notify_one(),
         };
         let obstacle = self.take(job, learned).await;
-        if self.state().generation != job.generation {
+        if self.0.state.lock().generation != job.generation {
             return;
         }
         let obstacle = asked
             .and(obstacle)
             .unwrap_or_else(|error| Some(Obstacle { text: with_sources(&error).into(), expected: false }));
-        self.tell(&mut self.state(), obstacle);
+        self.tell(&mut self.0.state.lock(), obstacle);
     }
 
     /// Waits until [`Restorer::follow`] has replaced what `job` asks for.
     async fn replaced(&self, job: &Job) {
-        while self.state().generation == job.generation {
+        while self.0.state.lock().generation == job.generation {
             self.0.changed.notified().await;
         }
     }
@@ -234,7 +242,7 @@ impl Restorer {
                     Decision::Take(until)
                 }
                 (Answer::Nothing, _) if !learned.scraped.contains(&key) => {
-                    let mut state = self.state();
+                    let mut state = self.0.state.lock();
                     if state.generation == job.generation
                         && let Some(missing) = state.missing.get_mut(&key)
                     {
@@ -258,7 +266,7 @@ impl Restorer {
             };
             decided.push((key, decision));
         }
-        if self.state().generation == job.generation {
+        if self.0.state.lock().generation == job.generation {
             self.0.ledgers.commit_all(committed).await?;
             self.carry_out(job, decided);
         }
@@ -268,7 +276,7 @@ impl Restorer {
     /// Shows or opens the counters of what is committed.
     fn carry_out(&self, job: &Job, decided: Vec<(Key, Decision)>) {
         let settled = job.followed.watermark.settled_step();
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         for (key, decision) in decided {
             let count = match decision {
                 Decision::Take(_) => &mut state.outcome.restored,
@@ -289,7 +297,7 @@ impl Restorer {
 
     /// Why something is still missing. Refused counters are logged once.
     fn obstacle(&self, refused: Vec<(Key, String)>) -> Option<Obstacle> {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if let Some((first, why)) = refused.first() {
             let text = match refused.len() {
                 1 => format!("{first}: {why}"),
@@ -337,10 +345,6 @@ impl Restorer {
         }
         state.outcome = Restoring { missing, obstacle, ..state.outcome };
         self.0.observer.restoring(Some(state.outcome.clone()));
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -398,7 +402,7 @@ mod tests {
         let added = apps.iter().map(|app| (key(app), INTERVAL));
         restorer.follow(Some(source()), &watermark(), |_| true, added);
         let (followed, missing, generation) = {
-            let state = restorer.state();
+            let state = restorer.0.state.lock();
             (state.followed.clone().unwrap(), state.missing.clone(), state.generation)
         };
         (restorer, Job { followed, missing, generation })
@@ -409,7 +413,7 @@ mod tests {
     }
 
     fn missing(restorer: &Restorer) -> Vec<String> {
-        restorer.state().missing.keys().map(|key| key.owner.app.to_string()).collect()
+        restorer.0.state.lock().missing.keys().map(|key| key.owner.app.to_string()).collect()
     }
 
     #[tokio::test]
@@ -464,12 +468,13 @@ mod tests {
         let held = |app: &str| ledgers.held_back(&key(app));
         assert_eq!((held("later"), held("new")), (Some(Hold::Until(SETTLED)), None));
         assert_eq!(restorer.known().await, ["earlier", "later", "new", "set aside"].map(key).into());
-        let unknown = restorer.state().missing.values().map(|missing| missing.unknown).collect::<Vec<_>>();
+        let unknown =
+            restorer.0.state.lock().missing.values().map(|missing| missing.unknown).collect::<Vec<_>>();
         assert_eq!(
             (missing(&restorer), unknown),
             (vec!["not scraped".into(), "refused".into()], vec![true, false])
         );
-        let Restoring { restored, kept, opened, .. } = restorer.state().outcome;
+        let Restoring { restored, kept, opened, .. } = restorer.0.state.lock().outcome;
         assert_eq!((restored, kept, opened), (1, 2, 1));
     }
 
@@ -483,6 +488,6 @@ mod tests {
         let obstacle = restorer.take(&job, Learned { answers, scraped: HashSet::new() }).await.unwrap();
         assert!(obstacle.unwrap().expected, "none of the two is known");
         assert_eq!((missing(&restorer).len(), ledgers.ledger(&key("a"))), (2, None));
-        assert!(restorer.state().missing.values().all(|missing| !missing.unknown));
+        assert!(restorer.0.state.lock().missing.values().all(|missing| !missing.unknown));
     }
 }

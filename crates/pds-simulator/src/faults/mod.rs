@@ -2,7 +2,7 @@
 
 mod fault;
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use pds_interface::Call;
 
@@ -32,7 +32,7 @@ impl Faults {
     }
 
     fn armed<T>(&self, read: impl FnOnce(&mut Vec<Armed>) -> T) -> T {
-        read(&mut self.armed.lock().unwrap_or_else(PoisonError::into_inner))
+        read(&mut self.armed.lock())
     }
 
     /// Replaces all faults.

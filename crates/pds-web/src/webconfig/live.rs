@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{HeaderName, HeaderValue};
+use parking_lot::Mutex;
 
 use super::client_cert::Demands;
 use super::{Rate, Summary, WebConfigError, file, read, tls};
@@ -127,7 +128,7 @@ impl Live {
     }
 
     fn current_at(&self, now: SystemTime) -> Arc<Current> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some((path, observer)) = &self.file
             && state.sources.changed(now)
         {
