@@ -1,6 +1,7 @@
 //! The programs that tests run beside the exporter: Prometheus, curl and others.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Folders below the project in which `tests/run` installs programs.
 const FOLDERS: &[&str] = &["target/tools/bin", "target/tools/venv/bin", "target/tools/node_modules/.bin"];
@@ -12,6 +13,18 @@ pub(crate) fn tool(name: &str) -> PathBuf {
     find(name).unwrap_or_else(|| {
         panic!("the program {name} is not installed: run tests/run as root, which installs what tests use")
     })
+}
+
+/// Takes out of the environment of a build what the runner of tests tells in it of this package. A build script that reads
+/// it, as ring's does, would run again, and all that depends on its crate would be compiled anew, by this build and by the
+/// next.
+pub(crate) fn without_this_package(build: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars() {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"].iter().any(|told| name.starts_with(told)) {
+            build.env_remove(name);
+        }
+    }
+    build
 }
 
 fn find(name: &str) -> Option<PathBuf> {

@@ -114,18 +114,24 @@ mod tests {
         }
     }
 
+    /// The section with these keys.
+    fn web(keys: &str) -> Web {
+        let text = format!(
+            "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[web]\n{keys}\n[[projects]]\nid = \"p\"\n"
+        );
+        crate::config::load_text(std::path::Path::new("a.toml"), &text).unwrap().config.web
+    }
+
     #[tokio::test(start_paused = true)]
     async fn links_lead_to_the_app_in_each_program_that_the_configuration_names() {
         let status = fixture::with_apps(&[("p 1", "a\"b")]).await.source.status();
         let app = &status.apps[0];
-        let nothing = Web { prometheus_url: None, grafana_url: None, service_url: None };
+        let nothing = web("");
         assert_eq!(open_in(&nothing, app).into_string(), "");
         assert!(!queries(&nothing, app, "/metrics").into_string().contains("Open in Prometheus"));
-        let web = Web {
-            prometheus_url: Some("http://prometheus:9090/in/".parse().unwrap()),
-            grafana_url: Some("https://grafana.example.com".parse().unwrap()),
-            service_url: None,
-        };
+        let web = web(
+            "prometheus_url = \"http://prometheus:9090/in/\"\ngrafana_url = \"https://grafana.example.com\"",
+        );
         let links = open_in(&web, app).into_string();
         let alerts = "http://prometheus:9090/in/graph?g0.expr=ALERTS%7Bproject%3D%22p%201%22%2Capp%3D%22a%5C%22b%22%7D&amp;g0.tab=1";
         let dashboard = "https://grafana.example.com/d/pds-app?var-project=p%201&amp;var-app=a%22b";

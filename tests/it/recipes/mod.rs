@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::tools::without_this_package;
+
 /// One step: `code` goes into `file`, after the line `after`; without such a line it is the whole file.
 #[derive(Debug)]
 struct Step<'a> {
@@ -74,13 +76,14 @@ const TEST: &str = r#"
 #[cfg(test)]
 mod recipes {
     use clap::Parser as _;
-    use pds_exporter::config;
-    use pds_exporter::status::columns::Column;
     use pds_interface::{CALLS, Resource, families, openapi};
+
+    use crate::config;
+    use crate::status::columns::Column;
 
     #[test]
     fn what_is_new_is_everywhere() {
-        let catalogue = pds_exposition::family::markdown(&pds_exporter::app::catalogue());
+        let catalogue = pds_exposition::family::markdown(&crate::app::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
             assert!(catalogue.contains(family));
@@ -92,7 +95,7 @@ mod recipes {
         assert_eq!(config.web.footer.as_deref(), Some("ours"));
         assert!(config::example().contains("footer = \"\""));
         assert_eq!(Column::of("message").unwrap().name, "error_message");
-        assert!(crate::Cli::try_parse_from(["pdstool", "calls"]).is_ok());
+        assert!(pdstool::Cli::try_parse_from(["pdstool", "calls"]).is_ok());
         assert!(openapi::document()["paths"]["/v2/projects/{project_id}/regions"]["get"].is_object());
     }
 }
@@ -108,16 +111,17 @@ fn everything_is_added_as_contributing_says() {
     let files: BTreeSet<_> = lines.map(|line| line.split('`').find(|text| text.contains('/'))).collect();
     assert!(files.len() <= 3, "a polled call takes more edits: {files:?}");
     let copy = followed(&steps);
-    let library = copy.join("crates/pdstool/src/lib.rs");
+    let library = copy.join("src/lib.rs");
     let text = std::fs::read_to_string(&library).unwrap();
     std::fs::write(library, text + TEST).unwrap();
-    // Where the dependencies are compiled already. Without debug info, as cargo would otherwise take the crates of the copy
-    // for those beside them, and use them in the next build.
+    // Where the dependencies are compiled already, with the features that this package's tests give them. Without debug
+    // info, as cargo would otherwise take the crates of the copy for those beside them, and use them in the next build.
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
-    let output = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "--offline", "--locked", "--lib", "-p", "pdstool", "-p", "pds-interface"])
-        .args(["-p", "pds-simulator", "--config", "profile.dev.debug=false", "--manifest-path"])
+    let output = without_this_package(&mut Command::new(env!("CARGO")))
+        .args(["test", "--quiet", "--offline", "--locked", "--lib", "--features", "pds-exporter/jemalloc"])
+        .args(["-p", "pds-exporter", "-p", "pds-interface", "-p", "pds-simulator"])
+        .args(["--config", "profile.dev.debug=false", "--manifest-path"])
         .arg(copy.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
