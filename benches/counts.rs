@@ -6,6 +6,9 @@
 #[path = "fixture/mod.rs"]
 mod fixture;
 
+// What both programs depend on has the features that it has in them.
+use pdstool as _;
+
 use std::process::{Command, ExitCode};
 
 use fixture::guard;
@@ -21,7 +24,7 @@ fn main() -> ExitCode {
         run(&runtime().block_on(Filled::new(APPS)), times.parse().unwrap());
         return ExitCode::SUCCESS;
     }
-    guard::run(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/counts.txt"), "instructions", count)
+    guard::run(concat!(env!("CARGO_MANIFEST_DIR"), "/counts.txt"), "instructions", count)
 }
 
 /// Instructions of one repetition: what more of them take more than twenty.
