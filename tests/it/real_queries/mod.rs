@@ -229,8 +229,9 @@ async fn compared(recordings: &[Recording]) -> (String, BTreeMap<String, (usize,
                 assert!(judged > 3000, "{judged}");
                 let worst = matrices.iter().map(|matrix| matrix.worst).fold(0.0, f64::max);
                 let worst = [0.0001, 0.001, 0.01].into_iter().find(|bound| worst < *bound).unwrap_or(1.0);
-                // To hundreds, as moments of polls differ by milliseconds.
-                write!(table, " over {} | under {} % |", judged / 1000 * 1000, worst * 100.0).unwrap();
+                // The first digit alone, as moments of polls differ by milliseconds.
+                let step = 10_usize.pow(judged.ilog10());
+                write!(table, " over {} | under {} % |", judged / step * step, worst * 100.0).unwrap();
                 for told in matrices.into_iter().flat_map(|matrix| matrix.wrong) {
                     let kind = told.split_once("\n{").map_or(&*told, |(kind, _)| kind).to_owned();
                     kinds.entry(kind).or_insert((0, format!("{name}: {told}"))).0 += 1;
