@@ -6,7 +6,7 @@
 #[path = "fixture/mod.rs"]
 mod fixture;
 
-// What both programs depend on has the features that it has in them.
+// So that dependencies have the features that they have in both programs.
 use pdstool as _;
 
 use std::process::{Command, ExitCode};

@@ -98,19 +98,19 @@ mod tests {
             line: Mutex::new(()),
             slots: Semaphore::new(1),
         });
-        let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let order = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for i in 0..5 {
             let (limits, order) = (limits.clone(), order.clone());
             tasks.push(tokio::spawn(async move {
                 let waited = limits.rate_turn().await;
-                order.lock().unwrap().push((i, waited.as_secs()));
+                order.lock().push((i, waited.as_secs()));
             }));
             tokio::task::yield_now().await;
         }
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]);
+        assert_eq!(*order.lock(), [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]);
     }
 }

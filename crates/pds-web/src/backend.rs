@@ -161,7 +161,9 @@ async fn reload(backend: Arc<dyn Backend>) -> Response {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -179,18 +181,18 @@ pub(crate) mod tests {
     impl Counted {
         /// How many connections are active, and how many idle.
         pub(crate) fn connections(&self) -> (i32, i32) {
-            let counts = self.0.lock().unwrap();
+            let counts = self.0.lock();
             (counts.active, counts.idle)
         }
 
         pub(crate) fn config_good(&self) -> Option<bool> {
-            self.0.lock().unwrap().config_good
+            self.0.lock().config_good
         }
     }
 
     impl Observer for Counted {
         fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
-            let mut counts = self.0.lock().unwrap();
+            let mut counts = self.0.lock();
             for (activity, by) in [(before, -1), (now, 1)] {
                 match activity {
                     Some(Activity::Active) => counts.active += by,
@@ -201,7 +203,7 @@ pub(crate) mod tests {
         }
 
         fn web_config_read(&self, good: bool) {
-            self.0.lock().unwrap().config_good = Some(good);
+            self.0.lock().config_good = Some(good);
         }
     }
 }

@@ -66,9 +66,9 @@ impl Wake for Woken {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::thread::ThreadId;
 
+    use parking_lot::Mutex;
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
     use rustls::crypto::ring::{self, kx_group};
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -89,7 +89,7 @@ mod tests {
 
     impl<T> Watched<T> {
         fn computed(&self) {
-            self.1.lock().unwrap().push(std::thread::current().id());
+            self.1.lock().push(std::thread::current().id());
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
                 connector.connect(ServerName::try_from("localhost").unwrap(), near),
             );
             assert!(accepted.is_ok() && connected.is_ok(), "{version:?}");
-            let threads = threads.lock().unwrap();
+            let threads = threads.lock();
             // The key exchange, the signature, the client's chain and its signature.
             assert!(threads.len() >= 4, "{version:?}");
             assert!(!threads.contains(&std::thread::current().id()), "{version:?}");
