@@ -14,6 +14,8 @@ pub(crate) struct Setting<'a> {
     /// Milliseconds the upstream waits before it answers.
     pub(crate) delay: u64,
     pub(crate) concurrency: usize,
+    /// The most requests a second; 0 is without limit.
+    pub(crate) rate: usize,
     /// Tables of the configuration before the projects.
     pub(crate) tables: &'a str,
     pub(crate) core: Core,
@@ -42,8 +44,8 @@ impl Exporter {
         let upstream = Process::start(upstream);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("exporter.toml");
-        let keys =
-            format!("max_concurrent_requests = {}\nmax_requests_per_second = 0\n", setting.concurrency);
+        let Setting { concurrency, rate, .. } = setting;
+        let keys = format!("max_concurrent_requests = {concurrency}\nmax_requests_per_second = {rate}\n");
         let tables = setting.tables.replace("FOLDER", &folder.path().display().to_string());
         std::fs::write(&file, configuration(&upstream.url, setting.apps, &keys, &tables)).unwrap();
         let started = Instant::now();

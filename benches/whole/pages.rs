@@ -16,6 +16,7 @@ pub(crate) fn throughput(daemon: &str) {
             apps,
             delay: 0,
             concurrency: 32,
+            rate: 0,
             tables: QUIET,
             core: Core::First,
             upstream_core: Core::Last,

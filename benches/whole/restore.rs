@@ -83,7 +83,15 @@ fn at_a_start(daemon: &str) {
 }
 
 fn setting(tables: &str) -> Setting<'_> {
-    Setting { apps: APPS, delay: 0, concurrency: 32, tables, core: Core::First, upstream_core: Core::Last }
+    Setting {
+        apps: APPS,
+        delay: 0,
+        concurrency: 32,
+        rate: 0,
+        tables,
+        core: Core::First,
+        upstream_core: Core::Last,
+    }
 }
 
 /// A Prometheus that has scraped so many apps.

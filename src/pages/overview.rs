@@ -15,7 +15,7 @@ use super::query::{PAGE, Query};
 use super::strip;
 
 /// Projects listed; the filter reaches the others.
-const PROJECTS: usize = 20;
+const PROJECTS: usize = 15;
 
 /// The overview as `query` asks for it.
 pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
