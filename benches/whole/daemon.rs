@@ -22,6 +22,21 @@ pub(crate) struct Setting<'a> {
     pub(crate) upstream_core: Core,
 }
 
+impl<'a> Setting<'a> {
+    /// Exporter and upstream on a core each, and an upstream that answers at once.
+    pub(crate) const fn new(apps: usize, tables: &'a str) -> Self {
+        Self {
+            apps,
+            delay: 0,
+            concurrency: 32,
+            rate: 0,
+            tables,
+            core: Core::First,
+            upstream_core: Core::Last,
+        }
+    }
+}
+
 /// Polls again as soon as it can: the shortest interval there is, which [`FOR_A_CORE`] apps or a slow service do not keep.
 pub(crate) const WITHOUT_PAUSE: &str =
     "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\n[accounting]\nstep = \"1s\"\n";

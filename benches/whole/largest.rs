@@ -13,15 +13,7 @@ const MINUTES: usize = 3;
 const STATE: &str = "[state]\npath = \"FOLDER/state.log\"\n";
 
 fn setting(tables: &str) -> Setting<'_> {
-    Setting {
-        apps: APPS,
-        delay: 0,
-        concurrency: 64,
-        rate: 0,
-        tables,
-        core: Core::Any,
-        upstream_core: Core::Last,
-    }
+    Setting { concurrency: 64, core: Core::Any, ..Setting::new(APPS, tables) }
 }
 
 /// Time to start, processor, memory, disk, scrapes, polls beside scrapes, status pages, and counters read back.

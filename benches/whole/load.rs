@@ -13,13 +13,13 @@ use crate::table::{self, Figure, Target};
 const MINUTES: usize = 3;
 const STEADY: &str = "[state]\npath = \"FOLDER/state.log\"\n";
 
-fn setting(apps: usize, tables: &str) -> Setting<'_> {
-    Setting { apps, delay: 0, concurrency: 32, rate: 0, tables, core: Core::Any, upstream_core: Core::Any }
+fn on_any_core(apps: usize, tables: &str) -> Setting<'_> {
+    Setting { core: Core::Any, upstream_core: Core::Any, ..Setting::new(apps, tables) }
 }
 
 /// Memory at a million series, and at ten apps; time to the first scrape; size of the program.
 pub(crate) fn memory(daemon: &str) {
-    let exporter = Exporter::start(daemon, setting(10_000, "")).ready();
+    let exporter = Exporter::start(daemon, on_any_core(10_000, "")).ready();
     // The second round begins half an interval after the first; what follows is scraped while polls go on.
     std::thread::sleep(Duration::from_secs(35));
     let before_scrapes = exporter.process.memory();
@@ -47,7 +47,7 @@ pub(crate) fn memory(daemon: &str) {
 
     // An hour at a poll a minute and a scrape each 15 seconds, in one minute.
     let fast = "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\n[accounting]\nstep = \"1s\"\n";
-    let exporter = Exporter::start(daemon, setting(10, fast));
+    let exporter = Exporter::start(daemon, on_any_core(10, fast));
     let first = exporter.first_scrape();
     let exporter = exporter.ready();
     for _ in 0..240 {
@@ -89,8 +89,7 @@ pub(crate) fn steady(daemon: &str) {
 /// and only decodes the replies: waking up and cold caches cost both the same. Nothing is scraped.
 pub(crate) fn paced(daemon: &str) {
     const APPS: usize = 10_000;
-    let setting = Setting { core: Core::First, upstream_core: Core::Last, ..setting(APPS, STEADY) };
-    let exporter = Exporter::start(daemon, setting).ready();
+    let exporter = Exporter::start(daemon, Setting::new(APPS, STEADY)).ready();
     std::thread::sleep(Duration::from_secs(60));
     let mut requests = 0.0;
     let of_exporter: Vec<f64> = (0..MINUTES)
@@ -136,9 +135,10 @@ fn minute(exporter: &Exporter, lag: &mut f64) -> f64 {
 }
 
 fn steady_load(daemon: &str, apps: usize) -> Load {
-    // As `--config.check` advises for many apps: without a limit, the first round would be the most there is to do.
+    // A fifth more than the polls need, as docs/scale.md advises, or the default. Without a limit, the first round would be
+    // the most there is to do.
     let rate = (apps * 85 / 1_000).max(50);
-    let setting = Setting { rate, core: Core::First, upstream_core: Core::Last, ..setting(apps, STEADY) };
+    let setting = Setting { rate, ..Setting::new(apps, STEADY) };
     let exporter = Exporter::start(daemon, setting).ready();
     // The first round comes out of turn.
     std::thread::sleep(Duration::from_secs(60));

@@ -12,16 +12,7 @@ const QUIET: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstal
 /// Pages when nothing has changed, against a server that answers with the same bytes.
 pub(crate) fn throughput(daemon: &str) {
     for (apps, size) in [(10, "1k"), (1_000, "100k"), (10_000, "1M")] {
-        let setting = Setting {
-            apps,
-            delay: 0,
-            concurrency: 32,
-            rate: 0,
-            tables: QUIET,
-            core: Core::First,
-            upstream_core: Core::Last,
-        };
-        let exporter = Exporter::start(daemon, setting).ready();
+        let exporter = Exporter::start(daemon, Setting::new(apps, QUIET)).ready();
         for gzip in [false, true] {
             // A large plain page is kept from the second time on.
             exporter.scraper(gzip).get(|_| ());

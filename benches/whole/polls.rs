@@ -12,16 +12,7 @@ const ROUNDS: usize = 5;
 
 /// Processor time of polled requests, everything included, against a loop that only asks and decodes.
 pub(crate) fn cost(daemon: &str) {
-    let setting = Setting {
-        apps: FOR_A_CORE,
-        delay: 0,
-        concurrency: 32,
-        rate: 0,
-        tables: WITHOUT_PAUSE,
-        core: Core::First,
-        upstream_core: Core::Last,
-    };
-    let exporter = Exporter::start(daemon, setting).ready();
+    let exporter = Exporter::start(daemon, Setting::new(FOR_A_CORE, WITHOUT_PAUSE)).ready();
     let (mut of_exporter, mut of_bare, mut of_http2, mut ratio) = (vec![], vec![], vec![], vec![]);
     for _ in 0..ROUNDS {
         let (cpu, served) = (exporter.process.cpu(), exporter.served());
@@ -74,15 +65,7 @@ fn signal(process: &Process, name: &str) {
 /// Requests a second against what an upstream that takes 20 ms allows.
 pub(crate) fn latency(daemon: &str) {
     for concurrency in [16, 64] {
-        let setting = Setting {
-            apps: 2_000,
-            delay: 20,
-            concurrency,
-            rate: 0,
-            tables: WITHOUT_PAUSE,
-            core: Core::First,
-            upstream_core: Core::Last,
-        };
+        let setting = Setting { delay: 20, concurrency, ..Setting::new(2_000, WITHOUT_PAUSE) };
         let exporter = Exporter::start(daemon, setting).ready();
         let ideal = concurrency as f64 / 0.020;
         let rounds = (0..3).map(|_| {

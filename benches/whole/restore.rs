@@ -30,7 +30,7 @@ pub(crate) fn cost(daemon: &str) {
         let prometheus = prometheus(APPS);
         let tables = tables(&prometheus);
         // A service this slow leaves the exporter to its reading: two replies tell the time.
-        let slow = Setting { delay: 500, concurrency: 1, ..setting(&tables) };
+        let slow = Setting { delay: 500, concurrency: 1, ..Setting::new(APPS, &tables) };
         let exporter = Exporter::start(daemon, slow);
         wait_until_restored(&exporter);
         let took = told(&prometheus, "/took");
@@ -61,9 +61,9 @@ fn at_a_start(daemon: &str) {
     let (mut took, mut memory) = (vec![], vec![]);
     let mut note = String::new();
     for _ in 0..ROUNDS {
-        let without = peak(&Exporter::start(daemon, setting("")).ready());
+        let without = peak(&Exporter::start(daemon, Setting::new(APPS, "")).ready());
         let prometheus = prometheus(APPS);
-        let exporter = Exporter::start(daemon, setting(&tables(&prometheus)));
+        let exporter = Exporter::start(daemon, Setting::new(APPS, &tables(&prometheus)));
         wait_until_restored(&exporter);
         took.push(told(&prometheus, "/took"));
         let with = peak(&exporter.ready());
@@ -80,18 +80,6 @@ fn at_a_start(daemon: &str) {
     );
     let what = "memory at a start with 10,000 apps read back / without";
     table::row(what, Figure::of(memory), 2, Target::AtMost(1.5), &note);
-}
-
-fn setting(tables: &str) -> Setting<'_> {
-    Setting {
-        apps: APPS,
-        delay: 0,
-        concurrency: 32,
-        rate: 0,
-        tables,
-        core: Core::First,
-        upstream_core: Core::Last,
-    }
 }
 
 /// A Prometheus that has scraped so many apps.
