@@ -4,6 +4,7 @@
 mod alerts;
 mod compose;
 pub(crate) mod dashboards;
+mod hardened;
 mod helm;
 pub(crate) mod kubernetes;
 mod memory;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::template;
-use crate::deploy::kubernetes::{ACCEPTED, ACCEPTED_BESIDE, container, examine, kustomize, object};
+use crate::deploy::kubernetes::{container, kustomize, object};
 use crate::deploy::{list, string, yaml};
 
 #[test]
@@ -33,25 +33,33 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
     }
 }
 
-#[test]
-fn the_sidecar_patch_is_that_of_the_manifests() {
+/// The patch of the chart, whose only other object is the configuration.
+fn patch() -> Value {
     let objects = template("monitoring", &["mode=sidecar"]);
     let kinds: Vec<&str> = objects.iter().map(|object| string(object, "/kind")).collect();
     assert_eq!(kinds, ["ConfigMap", "ConfigMap"], "nothing but the configuration and the patch");
     let patch = objects.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();
-    let patch = yaml(patch).remove(0);
-    let beside = object(&yaml(&kustomize("overlays/sidecar")), "Deployment");
+    yaml(patch).remove(0)
+}
+
+/// The workload of the manifests with the chart's patch in place of theirs.
+pub(in crate::deploy) fn patched() -> Value {
+    let (mut workload, patch) = (object(&yaml(&kustomize("overlays/sidecar")), "Deployment"), patch());
+    for list in ["containers", "volumes"] {
+        workload["spec"]["template"]["spec"][list] = patch["spec"]["template"]["spec"][list].clone();
+    }
+    workload
+}
+
+#[test]
+fn the_sidecar_patch_is_that_of_the_manifests() {
+    let (patch, beside) = (patch(), object(&yaml(&kustomize("overlays/sidecar")), "Deployment"));
     assert_eq!(pretty(container(&patch)), pretty(container(&beside)));
     let volumes = |workload: &Value| -> Vec<Value> {
         let volumes = list(&workload["spec"]["template"]["spec"]["volumes"]).iter();
         volumes.filter(|volume| string(volume, "/name").starts_with("pds-exporter-")).map(clean).collect()
     };
     assert_eq!(volumes(&patch), volumes(&beside));
-    let mut workload = beside;
-    for list in ["containers", "volumes"] {
-        workload["spec"]["template"]["spec"][list] = patch["spec"]["template"]["spec"][list].clone();
-    }
-    examine(&workload.to_string(), &[ACCEPTED, ACCEPTED_BESIDE]);
 }
 
 /// Objects by kind and name, without what only one of the two tools adds.

@@ -1,13 +1,13 @@
 //! The Helm chart: linted and rendered by an old and a new Helm, validated like the manifests, and equal to them.
 
-mod manifests;
+pub(super) mod manifests;
 mod sources;
 mod usual;
 mod values;
 
 use serde_json::{Value, json};
 
-use super::kubernetes::{ACCEPTED, container, examine, flags, object, validate};
+use super::kubernetes::{container, flags, object, validate};
 use super::{command, deploy, files, list, output, string, succeed, text, yaml};
 
 /// The oldest Helm that the chart is for, and a new one. Installed by name and pinned in `tests/packages`.
@@ -61,15 +61,6 @@ fn every_example_is_linted_and_valid() {
         let name = file.file_name().unwrap().to_string_lossy().replace("-values.yaml", "");
         assert!(!example(&name).is_empty(), "{name}");
     }
-}
-
-#[test]
-fn the_examples_are_hardened() {
-    let objects: Vec<Value> =
-        ["monitoring", "sharded", "persistent", "restore", "files"].into_iter().flat_map(example).collect();
-    examine(&documents(&objects), &[ACCEPTED]);
-    let high_user = ("CKV_K8S_40", "OpenShift assigns the user, who is a high one");
-    examine(&documents(&example("openshift")), &[ACCEPTED, &[high_user]]);
 }
 
 #[test]
@@ -181,23 +172,6 @@ fn a_deployment_may_have_a_disk() {
     assert!(volumes.iter().any(|volume| volume["name"] == "ca"), "{volumes:?}");
     let mounts = list(&container(&deployment)["volumeMounts"]);
     assert!(mounts.iter().any(|mount| mount["mountPath"] == "/etc/pds-ca"), "{mounts:?}");
-}
-
-/// The objects as one text of many documents.
-fn documents(objects: &[Value]) -> String {
-    objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
-}
-
-#[test]
-fn the_chart_is_hardened() {
-    for values in [
-        &["mode=deployment"][..],
-        &["mode=sharded"],
-        &["webConfig.existingSecret=web", "webConfig.tls=true", "podMonitor.enabled=true"],
-        &["podMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true"],
-    ] {
-        examine(&documents(&template("pds-exporter", values)), &[ACCEPTED]);
-    }
 }
 
 #[test]
