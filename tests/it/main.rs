@@ -13,6 +13,7 @@ mod catalogue;
 mod client;
 mod command_line;
 mod config;
+mod counts;
 mod deploy;
 mod docs;
 mod faults;

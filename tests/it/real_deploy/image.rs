@@ -106,11 +106,8 @@ fn static_binaries() -> &'static Path {
             "of another revision, it compiles the programs anew, and so does the next test"
         );
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/static");
-        let mut build = Command::new("nice");
-        without_this_package(&mut build)
-            .args(["-n", "5"])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"))
-            .arg(host());
+        let mut build = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"));
+        without_this_package(&mut build).arg(host());
         build.env("CARGO_TARGET_DIR", &target).env("CARGO_NET_OFFLINE", "true");
         build.env("PDS_EXPORTER_REVISION", REVISION);
         succeed(build);

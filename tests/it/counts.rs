@@ -1,0 +1,16 @@
+//! Hot parts take as many instructions and allocations as `benches/counts.txt` and `benches/allocations.txt` say.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::deploy::succeed;
+use crate::tools::without_this_package;
+
+#[test]
+fn hot_parts_take_as_many_instructions_and_allocations_as_before() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut count = Command::new(project.join("benches/count"));
+    without_this_package(&mut count).current_dir(project).env("CARGO_NET_OFFLINE", "true");
+    let said = succeed(count);
+    assert!(said.contains("instructions"), "{said}");
+}
