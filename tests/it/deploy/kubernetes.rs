@@ -34,7 +34,9 @@ pub(super) fn validate(manifests: &str) {
     fs::write(&file, objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")).unwrap();
     let mut validate = command("kubernetes-validate", ["--strict", "--quiet"]);
     validate.args(VERSIONS.iter().flat_map(|version| ["-k", version])).arg(&file);
-    succeed(validate);
+    // It succeeds even where it does not know a kind, so anything said is a fault.
+    let said = succeed(validate);
+    assert!(said.is_empty(), "{said}");
 }
 
 /// Cuts long texts, such as dashboards: to the API they are any text, and the validator reads each version anew, slowly.
@@ -72,6 +74,12 @@ pub(super) fn flags(container: &Value) -> Flags {
             .map_or(argument.clone(), |(name, value)| argument.replace(&name, value))
     });
     Flags::try_parse_from(["pds-exporter".to_owned()].into_iter().chain(arguments)).unwrap()
+}
+
+#[test]
+#[should_panic(expected = "replicaz")]
+fn a_key_that_kubernetes_does_not_know_is_refused() {
+    validate(&kustomize("base").replace("replicas:", "replicaz:"));
 }
 
 #[test]
