@@ -11,6 +11,6 @@ fn hot_parts_take_as_many_instructions_and_allocations_as_before() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut count = Command::new(project.join("benches/count"));
     without_this_package(&mut count).current_dir(project).env("CARGO_NET_OFFLINE", "true");
-    let said = succeed(count);
-    assert!(said.contains("instructions"), "{said}");
+    // Shown even if the test passes, as fewer are to be written down.
+    println!("{}", succeed(count));
 }

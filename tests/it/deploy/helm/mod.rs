@@ -5,6 +5,8 @@ mod sources;
 mod usual;
 mod values;
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::kubernetes::{container, flags, object, validate};
@@ -21,8 +23,11 @@ pub(super) fn template(namespace: &str, values: &[&str]) -> Vec<Value> {
 
 /// The same with an example of `ci/`.
 pub(super) fn example(name: &str) -> Vec<Value> {
-    let file = deploy(&format!("helm/pds-exporter/ci/{name}-values.yaml"));
-    render("pds-exporter", &["--values", file.to_str().unwrap()])
+    render("pds-exporter", &["--values", values(name).to_str().unwrap()])
+}
+
+fn values(example: &str) -> PathBuf {
+    deploy(&format!("helm/pds-exporter/ci/{example}-values.yaml"))
 }
 
 fn render(namespace: &str, arguments: &[&str]) -> Vec<Value> {
@@ -48,17 +53,22 @@ fn helm_finds_no_fault_with_the_chart() {
     }
 }
 
+/// The names of all examples.
+pub(super) fn examples() -> Vec<String> {
+    let files = files("helm/pds-exporter/ci", "yaml").into_iter();
+    files.map(|file| file.file_name().unwrap().to_string_lossy().replace("-values.yaml", "")).collect()
+}
+
 #[test]
 fn every_example_is_linted_and_valid() {
-    let examples = files("helm/pds-exporter/ci", "yaml");
+    let examples = examples();
     assert!(examples.len() >= 5, "{examples:?}");
-    for file in examples {
+    for name in examples {
         for helm in HELMS {
             let mut lint = command(helm, ["lint", "--strict", "--values"]);
-            lint.arg(&file).arg(deploy("helm/pds-exporter"));
+            lint.arg(values(&name)).arg(deploy("helm/pds-exporter"));
             succeed(lint);
         }
-        let name = file.file_name().unwrap().to_string_lossy().replace("-values.yaml", "");
         assert!(!example(&name).is_empty(), "{name}");
     }
 }
