@@ -5,14 +5,17 @@ use std::time::Duration;
 use super::assert_true;
 use super::rig::{Exporter, RESTORED, Rig};
 
-/// Prometheus has scraped cursors and totals once more, but no buckets.
-fn scrape_without_buckets(rig: &Rig) {
+const TOTAL: &str = "pds_app_requests_total";
+const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
+
+/// Prometheus has scraped these families once more, and no others.
+fn scrape_only(rig: &Rig, families: &[&str]) {
     let now = rig.clock.unix_seconds();
     rig.prometheus.change(|labels, samples| {
-        let name = &labels["__name__"];
-        if name.ends_with("_until_timestamp_seconds") || name == "pds_app_requests_total" {
+        let name = &*labels["__name__"];
+        if families.contains(&name) {
             let (_, value) = *samples.last().unwrap();
-            samples.push((now, value + f64::from(u8::from(!name.ends_with("seconds")))));
+            samples.push((now, value + f64::from(u8::from(name == TOTAL))));
         }
     });
 }
@@ -64,7 +67,7 @@ async fn a_refused_page_is_not_replaced_by_one_of_days_ago() {
     let rig = Rig::start(1).await;
     rig.predecessor().await;
     rig.pass(3 * 86_400);
-    scrape_without_buckets(&rig);
+    scrape_only(&rig, &[CURSOR, TOTAL]);
     rig.pass(7_200);
     let exporter = rig.started("new").await;
     assert_eq!((missing(&exporter).await, exporter.metric(RESTORED)), (1, Some(0.0)));
@@ -73,10 +76,40 @@ async fn a_refused_page_is_not_replaced_by_one_of_days_ago() {
 }
 
 #[tokio::test]
+async fn a_total_without_its_cursor_is_refused_however_short_the_look_back_is() {
+    for lookback in [300_u32, 3_600] {
+        let rig = Rig::start(1).await;
+        rig.predecessor().await;
+        rig.pass(2 * i64::from(lookback));
+        scrape_only(&rig, &[TOTAL]);
+        rig.pass(60);
+        let mut config = rig.config(1, "");
+        config.state.prometheus.as_mut().unwrap().lookback = Duration::from_secs(lookback.into());
+        let exporter = rig.started_with(config, "new").await;
+        let obstacle = exporter.obstacle().await;
+        assert!(obstacle.contains("were never scraped together"), "{lookback} s: {obstacle}");
+    }
+}
+
+#[tokio::test]
+async fn a_counter_whose_page_is_not_found_does_not_begin_at_0() {
+    let rig = Rig::start(1).await;
+    rig.predecessor().await;
+    rig.pass(3 * 86_400);
+    // Its total is known, but not when it was scraped.
+    let nothing = r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#;
+    rig.prometheus
+        .answer(move |asked| asked.form["query"].ends_with(":3600s]").then(|| (200, nothing.to_owned())));
+    let exporter = rig.started("new").await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.contains("its cursor and its total were never scraped together"), "{obstacle}");
+}
+
+#[tokio::test]
 async fn a_search_asks_little_however_long_the_look_back_is() {
     let rig = Rig::start(1).await;
     rig.predecessor().await;
-    scrape_without_buckets(&rig);
+    scrape_only(&rig, &[CURSOR, TOTAL]);
     rig.pass(9 * 86_400);
     let from = rig.prometheus.asked().len();
     let exporter = rig.started("new").await;
