@@ -28,7 +28,7 @@ pub(super) struct ScrapedCounter {
     numbers: [Option<f64>; Number::ALL.len()],
     /// Whether there are cursors and totals, but none of the same scrape.
     pub apart: bool,
-    /// Whether there are scrapes with both, and each of them lacks something that its page had.
+    /// Whether there are scrapes with both, and each of them lacks something that its page had, or there is none yet.
     pub partial: bool,
     /// Threshold as written, and count.
     pub buckets: Vec<(String, f64)>,
@@ -145,8 +145,11 @@ impl ScrapedCounter {
             of(Shows::Number(Number::RecheckedUntil)).all(|of| of.at(*time).is_some() || !was_there(of))
                 && lasting.iter().all(|lasting| lasting.is_on(series, *time, count))
         });
-        self.partial = whole.is_none() && of_both().next().is_some();
-        self.apart = whole.is_none() && !self.partial && totals().any(|total| !total.samples.is_empty());
+        // An engine may show a new series to one query and not yet to the next.
+        self.partial = whole.is_none() && (series.is_empty() || of_both().next().is_some());
+        let is_counted =
+            || self.number(Number::Total).is_some() || totals().any(|total| !total.samples.is_empty());
+        self.apart = whole.is_none() && !self.partial && is_counted();
         let Some((_, time, total)) = whole else { return self.set(Number::Total, None) };
         for number in Number::ALL {
             let value = of(Shows::Number(*number)).next().and_then(|moments| moments.at(time));
@@ -195,14 +198,13 @@ impl Series {
 
     /// Replaces all numbers, and with `buckets` these, by those of the last whole page in `range` with a cursor and a total.
     /// A cursor with an older total would lose the time in between.
-    pub(super) fn align(&mut self, range: Self, buckets: bool) {
-        for (counter, series) in range.moments {
-            let Some(targets) = self.counters.get_mut(&counter) else { continue };
-            let lasting = Lasting::of(series.values());
+    pub(super) fn align(&mut self, range: &Self, buckets: bool) {
+        for (counter, targets) in &mut self.counters {
+            let series = range.moments.get(counter);
+            let lasting = Lasting::of(series.into_iter().flat_map(BTreeMap::values));
             for (target, scraped) in targets {
-                if let Some(series) = series.get(target) {
-                    scraped.align(series, &lasting, buckets);
-                }
+                let series = series.and_then(|series| series.get(target));
+                scraped.align(series.map_or(&[], Vec::as_slice), &lasting, buckets);
             }
         }
     }
@@ -328,7 +330,7 @@ mod tests {
                 range.put(sample(*shown, job, true));
             }
         }
-        last.align(range, buckets);
+        last.align(&range, buckets);
         last.take(&key()).remove(r#"{job="one"}"#).unwrap()
     }
 
@@ -373,6 +375,25 @@ mod tests {
         assert_eq!(read(&[(UNTIL, "", &[(60.0, 50.0)]), (TOTAL, "", &[(90.0, 5.0)])]), (true, false, None));
         assert_eq!(read(&[(TOTAL, "", &[(90.0, 5.0)])]), (true, false, None));
         assert_eq!(read(&[(UNTIL, "", &[(60.0, 50.0)])]), (false, false, None));
+    }
+
+    #[test]
+    fn a_page_that_is_not_among_the_samples_of_the_range_is_still_arriving() {
+        let read = |ranged: &[Shown<'_>]| {
+            let (mut last, mut range) = (Series::default(), Series::default());
+            for shown in [CURSORS, TOTALS] {
+                last.put(sample(shown, "one", false));
+            }
+            for (shown, job) in ranged.iter().map(|shown| (*shown, "one")).chain([(CURSORS, "other")]) {
+                range.put(sample(shown, job, true));
+            }
+            last.align(&range, true);
+            let page = last.take(&key()).remove(r#"{job="one"}"#).unwrap();
+            (page.partial, page.apart, page.number(Number::Total))
+        };
+        assert_eq!(read(&[]), (true, false, None));
+        assert_eq!(read(&[CURSORS]), (false, true, None), "it was counted");
+        assert_eq!(read(&[CURSORS, TOTALS]), (false, false, Some(9.0)));
     }
 
     /// The cursors of the pages of 60 and 120.

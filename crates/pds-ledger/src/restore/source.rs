@@ -234,7 +234,7 @@ impl Search<'_> {
         let mut open = Vec::new();
         let answered =
             source.ask(batches(keys, apps), at, questions, Series::put, |keys, [mut series, range]| {
-                series.align(range, recent);
+                series.align(&range, recent);
                 for key in keys {
                     let distributed = key.resource.polled().counted == Some(Counted::Requests);
                     let answer = choose(&series.take(&key), distributed, now, window);
