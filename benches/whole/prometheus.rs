@@ -21,8 +21,8 @@ const SAMPLES: i64 = 20;
 struct Prometheus {
     /// When everything was scraped last.
     now: i64,
-    /// By app: the last value of each series, and the last samples of cursors and totals.
-    apps: Vec<(String, String)>,
+    /// By app: the series of the last five minutes.
+    apps: Vec<String>,
     seen: Mutex<Seen>,
 }
 
@@ -63,7 +63,7 @@ async fn answer(prometheus: Arc<Prometheus>, request: Request<Incoming>) -> Resp
 }
 
 impl Prometheus {
-    /// The answer to `time()`, to `last_over_time({...}[Ns])` and to `{...}[Ns]`.
+    /// The answer to `time()` and to `{...}[Ns]`.
     fn reply(&self, form: &[u8]) -> Bytes {
         let mut pairs = url::form_urlencoded::parse(form);
         let (_, query) = pairs.find(|(name, _)| name == "query").unwrap();
@@ -72,27 +72,24 @@ impl Prometheus {
             let scalar = format!(r#"{{"resultType":"scalar","result":[{now},"{now}"]}}"#);
             return format!(r#"{{"status":"success","data":{scalar}}}"#).into();
         }
-        let last = query.starts_with("last_over_time");
+        assert!(query.starts_with('{'), "everything is in the first window: {query}");
         let (_, apps) = query.split_once(",app=~\"").unwrap();
         let (apps, _) = apps.split_once('"').unwrap();
-        let kind = if last { "vector" } else { "matrix" };
-        let mut body = BytesMut::from(
-            format!(r#"{{"status":"success","data":{{"resultType":"{kind}","result":["#).as_bytes(),
-        );
+        let mut body =
+            BytesMut::from(&br#"{"status":"success","data":{"resultType":"matrix","result":["#[..]);
         for (index, app) in apps.split('|').enumerate() {
             let (_, n) = app.rsplit_once('-').unwrap();
-            let (values, samples) = &self.apps[n.parse::<usize>().unwrap()];
             body.extend_from_slice(if index == 0 { b"" } else { b"," });
-            body.extend_from_slice(if last { values } else { samples }.as_bytes());
+            body.extend_from_slice(self.apps[n.parse::<usize>().unwrap()].as_bytes());
         }
         body.extend_from_slice(b"]}}");
         body.freeze()
     }
 }
 
-/// The 25 series of app `n` with their last value, and those of them that are cursors and totals with all samples.
-fn series(n: usize, now: i64) -> (String, String) {
-    let (mut values, mut samples) = (String::new(), String::new());
+/// The 25 series of app `n`.
+fn series(n: usize, now: i64) -> String {
+    let mut series = String::new();
     let common = format!(
         r#""project":"{}","app":"{}","job":"pds-exporter","instance":"10.0.0.7:10090","namespace":"monitoring""#,
         project(n),
@@ -100,33 +97,29 @@ fn series(n: usize, now: i64) -> (String, String) {
     );
     let until = now / 60 * 60 - 60;
     let total = 1_000_000 + 13 * i64::try_from(n).unwrap();
-    let mut put = |name: &str, label: &str, value: i64, has_moments: bool| {
-        let metric = format!(r#""metric":{{"__name__":"{name}",{label}{common}}}"#);
-        let comma = if values.is_empty() { "" } else { "," };
-        write!(values, r#"{comma}{{{metric},"value":[{now},"{value}"]}}"#).unwrap();
-        if has_moments {
-            let all = (0..SAMPLES).rev().map(|at| format!(r#"[{}.123,"{value}"]"#, now - 15 * at));
-            let all = all.collect::<Vec<_>>().join(",");
-            let comma = if samples.is_empty() { "" } else { "," };
-            write!(samples, r#"{comma}{{{metric},"values":[{all}]}}"#).unwrap();
-        }
+    let mut put = |name: &str, label: &str, value: i64| {
+        let comma = if series.is_empty() { "" } else { "," };
+        let all = (0..SAMPLES).rev().map(|at| format!(r#"[{}.123,"{value}"]"#, now - 15 * at));
+        let all = all.collect::<Vec<_>>().join(",");
+        write!(series, r#"{comma}{{"metric":{{"__name__":"{name}",{label}{common}}},"values":[{all}]}}"#)
+            .unwrap();
     };
     for resource in ["response_time", "run_execution_time"] {
         let label = format!(r#""resource":"{resource}","#);
-        put("pds_app_accounted_until_timestamp_seconds", &label, until, true);
-        put("pds_app_unaccounted_seconds_total", &label, 0, false);
-        put("pds_app_rechecked_until_timestamp_seconds", &label, until / 3600 * 3600 - 3600, false);
+        put("pds_app_accounted_until_timestamp_seconds", &label, until);
+        put("pds_app_unaccounted_seconds_total", &label, 0);
+        put("pds_app_rechecked_until_timestamp_seconds", &label, until / 3600 * 3600 - 3600);
     }
     for counted in ["requests", "runs"] {
-        put(&format!("pds_app_{counted}_total"), "", total, true);
-        put(&format!("pds_app_late_{counted}_total"), "", 17, false);
-        put(&format!("pds_app_overcounted_{counted}_total"), "", 0, false);
+        put(&format!("pds_app_{counted}_total"), "", total);
+        put(&format!("pds_app_late_{counted}_total"), "", 17);
+        put(&format!("pds_app_overcounted_{counted}_total"), "", 0);
     }
     let bucket = "pds_app_request_duration_seconds_bucket";
     for (index, le) in THRESHOLDS.iter().enumerate() {
         let below = total * (1 + i64::try_from(index).unwrap()) / 13;
-        put(bucket, &format!(r#""le":"{le}","#), below, false);
+        put(bucket, &format!(r#""le":"{le}","#), below);
     }
-    put(bucket, r#""le":"+Inf","#, total, false);
-    (values, samples)
+    put(bucket, r#""le":"+Inf","#, total);
+    series
 }

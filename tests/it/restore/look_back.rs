@@ -55,7 +55,7 @@ async fn what_every_question_has_in_common_and_how_the_look_back_widens() {
     assert_eq!(asked[0].form["query"], "time()");
     let windows: Vec<&str> =
         asked[1..].iter().map(|asked| asked.form["query"].rsplit_once('[').unwrap().1).collect();
-    assert_eq!(windows, ["300s])", "3600s])", "3600s]"], "what an hour has is not looked for in ten days");
+    assert_eq!(windows, ["300s]", "3600s]", "3600s])"], "what an hour has is not looked for in ten days");
     assert!(asked[1..].iter().all(|asked| asked.form["query"].contains(",job=\"pds\"}[")));
     let times: std::collections::BTreeSet<&String> =
         asked[1..].iter().map(|asked| &asked.form["time"]).collect();

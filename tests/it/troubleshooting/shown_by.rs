@@ -222,7 +222,7 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "That Prometheus has very much to tell: 10,000 apps with 25 series each, or a question is beyond a limit of its own (422)",
         &[
-            "restore::many::ten_thousand_apps_take_a_hundred_queries",
+            "restore::many::ten_thousand_apps_take_fifty_queries",
             "restore::bad_answers::an_answer_that_is_too_large_is_requested_in_parts",
         ],
     ),

@@ -24,13 +24,10 @@ pub(super) const POLLED: &str = "pds_up";
 /// The time by the clock of that Prometheus.
 pub(super) const TIME: &str = "time()";
 
-/// All series of the counters of the apps of `keys`, as of the last scrape within `window` that had them.
-pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String {
-    last(
-        &[one_of("__name__", series::names(|shows| shows != Shows::OpenHours)), apps(keys)].concat(),
-        selector,
-        window,
-    )
+/// The buckets of the apps of `keys`, as of the last scrape within `window` that had them.
+pub(super) fn buckets(keys: &[Key], selector: &str, window: Duration) -> String {
+    let buckets = series::names(|shows| shows == Shows::Buckets);
+    last(&[one_of("__name__", buckets), apps(keys)].concat(), selector, window)
 }
 
 /// All samples within `window` of what is needed as of one scrape of the apps of `keys`, each with its own time; without
@@ -156,8 +153,8 @@ mod tests {
             "last_over_time({__name__=\"pds_up\",resource=~\"response_time\",project=~\"p-1\",\
              app=~\"p-1-a\\\\.b|p-1-b\",job=\"pds\"}[300s])"
         );
-        assert!(ledgers(&keys, "", Duration::from_secs(300)).starts_with(
-            "last_over_time({__name__=~\"pds_app_accounted_until_timestamp_seconds|pds_app_late_requests_total|"
+        assert!(buckets(&keys, "", Duration::from_secs(300)).starts_with(
+            "last_over_time({__name__=~\"pds_app_request_duration_seconds_bucket\",project=~\"p-1\",app="
         ));
         let range = "project=~\"p-1\",app=~\"p-1-b\",job=\"pds\"}[300s]";
         let moments = |buckets| moments(&keys[..1], "job=\"pds\"", Duration::from_secs(300), buckets);

@@ -28,10 +28,10 @@ pub(super) struct ScrapedCounter {
     numbers: [Option<f64>; Number::ALL.len()],
     /// Whether there are cursors and totals, but none of the same scrape.
     pub apart: bool,
-    /// Whether there are scrapes with both, and each of them lacks something that its page had, or there is none yet.
+    /// Whether there are scrapes with both, and each of them lacks something that its page had.
     pub partial: bool,
-    /// Threshold as written, and count.
-    pub buckets: Vec<(String, f64)>,
+    /// Those of the last page, or the last of each.
+    pub buckets: Buckets,
     /// Hours before that of the cursor, as written, and what the total holds of each.
     pub hours: Vec<(String, f64)>,
 }
@@ -125,8 +125,10 @@ impl Lasting {
 }
 
 impl ScrapedCounter {
-    /// Sets all numbers to those of the last page that is whole; with `buckets`, these too.
-    fn align(&mut self, series: &[Moments], lasting: &[Lasting], buckets: bool) {
+    /// The last whole page among the samples of a target: a cursor with an older total would lose the time in between.
+    /// `buckets` are those to take instead of the page's.
+    fn of(series: &[Moments], lasting: &[Lasting], buckets: Option<Buckets>) -> Self {
+        let mut scraped = Self::default();
         let of = |shows: Shows| series.iter().filter(move |moments| moments.shows == shows);
         let infinite = || of(Shows::Buckets).filter(|of| of.threshold() == Some(f64::INFINITY));
         let totals = || of(Shows::Number(Number::Total)).chain(infinite());
@@ -145,34 +147,38 @@ impl ScrapedCounter {
             of(Shows::Number(Number::RecheckedUntil)).all(|of| of.at(*time).is_some() || !was_there(of))
                 && lasting.iter().all(|lasting| lasting.is_on(series, *time, count))
         });
-        // An engine may show a new series to one query and not yet to the next.
-        self.partial = whole.is_none() && (series.is_empty() || of_both().next().is_some());
-        let is_counted =
-            || self.number(Number::Total).is_some() || totals().any(|total| !total.samples.is_empty());
-        self.apart = whole.is_none() && !self.partial && is_counted();
-        let Some((_, time, total)) = whole else { return self.set(Number::Total, None) };
+        let Some((_, time, total)) = whole else {
+            scraped.partial = of_both().next().is_some();
+            scraped.apart = !scraped.partial && totals().any(|total| !total.samples.is_empty());
+            // The furthest of all may be the one that is still arriving.
+            scraped.set(Number::Until, cursors.last().map(|(_, until)| *until));
+            return scraped;
+        };
         for number in Number::ALL {
             let value = of(Shows::Number(*number)).next().and_then(|moments| moments.at(time));
-            self.set(*number, value);
+            scraped.set(*number, value);
         }
-        self.set(Number::Total, Some(total));
+        scraped.set(Number::Total, Some(total));
         let labelled = |shows| of(shows).filter_map(|of| Some((of.label.clone()?, of.at(time)?))).collect();
-        self.hours = labelled(Shows::OpenHours);
-        if buckets {
-            self.buckets = labelled(Shows::Buckets);
-        }
+        scraped.hours = labelled(Shows::OpenHours);
+        scraped.buckets = buckets.unwrap_or_else(|| labelled(Shows::Buckets));
+        scraped
     }
 }
 
 /// The values of each scraped target, by its labels.
 pub(super) type Targets = BTreeMap<String, ScrapedCounter>;
 
-/// The values of all counters, by key and then by scraped target.
+/// Buckets of a target: threshold as written, and count.
+type Buckets = Vec<(String, f64)>;
+
+/// The series of all counters, by key and then by scraped target.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    counters: HashMap<Key, Targets>,
-    /// Of a query for the samples of a range.
+    /// Of the query for the samples of a range: these are the targets.
     moments: HashMap<Key, BTreeMap<String, Vec<Moments>>>,
+    /// Of the query for the last buckets.
+    buckets: HashMap<Key, BTreeMap<String, Buckets>>,
 }
 
 impl Series {
@@ -185,33 +191,25 @@ impl Series {
         if sample.is_range() {
             let moments = Moments { shows, label, samples: sample.values().collect() };
             self.moments.entry(key).or_default().entry(target).or_default().push(moments);
-        } else if let Some(value) = sample.value() {
-            let scraped = self.counters.entry(key).or_default().entry(target).or_default();
-            match shows {
-                Shows::Buckets => scraped.buckets.push((label.unwrap_or_default(), value)),
-                Shows::Number(number) => scraped.set(number, Some(value)),
-                // As of one scrape only.
-                Shows::OpenHours | Shows::Behind => {}
-            }
+        } else if let Some(count) = sample.value()
+            && shows == Shows::Buckets
+        {
+            let buckets = self.buckets.entry(key).or_default().entry(target).or_default();
+            buckets.push((label.unwrap_or_default(), count));
         }
     }
 
-    /// Replaces all numbers, and with `buckets` these, by those of the last whole page in `range` with a cursor and a total.
-    /// A cursor with an older total would lose the time in between.
-    pub(super) fn align(&mut self, range: &Self, buckets: bool) {
-        for (counter, targets) in &mut self.counters {
-            let series = range.moments.get(counter);
-            let lasting = Lasting::of(series.into_iter().flat_map(BTreeMap::values));
-            for (target, scraped) in targets {
-                let series = series.and_then(|series| series.get(target));
-                scraped.align(series.map_or(&[], Vec::as_slice), &lasting, buckets);
-            }
-        }
-    }
-
-    /// The values of one ledger.
-    pub(super) fn take(&mut self, key: &Key) -> Targets {
-        self.counters.remove(key).unwrap_or_default()
+    /// The last whole page of each target about one ledger; `aligned` says whether its buckets are the page's, or the last of
+    /// each.
+    pub(super) fn take(&mut self, key: &Key, aligned: bool) -> Targets {
+        let series = self.moments.remove(key).unwrap_or_default();
+        let mut buckets = self.buckets.remove(key).unwrap_or_default();
+        let lasting = Lasting::of(series.values());
+        let page = |(target, series): (&String, &Vec<Moments>)| {
+            let buckets = (!aligned).then(|| buckets.remove(target).unwrap_or_default());
+            (target.clone(), ScrapedCounter::of(series, &lasting, buckets))
+        };
+        series.iter().map(page).collect()
     }
 }
 
@@ -323,15 +321,14 @@ mod tests {
 
     /// What is read of the first of two targets.
     fn aligned(one: &[Shown<'_>], other: &[Shown<'_>], buckets: bool) -> ScrapedCounter {
-        let (mut last, mut range) = (Series::default(), Series::default());
+        let mut all = Series::default();
         for (job, series) in [("one", one), ("other", other)] {
             for shown in series {
-                last.put(sample(*shown, job, false));
-                range.put(sample(*shown, job, true));
+                all.put(sample(*shown, job, false));
+                all.put(sample(*shown, job, true));
             }
         }
-        last.align(&range, buckets);
-        last.take(&key()).remove(r#"{job="one"}"#).unwrap()
+        all.take(&key(), buckets).remove(r#"{job="one"}"#).unwrap()
     }
 
     fn labelled(of: &[(String, f64)]) -> Vec<(&str, f64)> {
@@ -378,22 +375,21 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_not_among_the_samples_of_the_range_is_still_arriving() {
-        let read = |ranged: &[Shown<'_>]| {
-            let (mut last, mut range) = (Series::default(), Series::default());
-            for shown in [CURSORS, TOTALS] {
-                last.put(sample(shown, "one", false));
-            }
-            for (shown, job) in ranged.iter().map(|shown| (*shown, "one")).chain([(CURSORS, "other")]) {
-                range.put(sample(shown, job, true));
-            }
-            last.align(&range, true);
-            let page = last.take(&key()).remove(r#"{job="one"}"#).unwrap();
-            (page.partial, page.apart, page.number(Number::Total))
-        };
-        assert_eq!(read(&[]), (true, false, None));
-        assert_eq!(read(&[CURSORS]), (false, true, None), "it was counted");
-        assert_eq!(read(&[CURSORS, TOTALS]), (false, false, Some(9.0)));
+    fn buckets_of_a_target_without_samples_are_of_no_page() {
+        let mut all = Series::default();
+        all.put(sample((Shows::Buckets, "+Inf", &[(60.0, 5.0)]), "new", false));
+        for shown in [CURSORS, TOTALS] {
+            all.put(sample(shown, "one", true));
+        }
+        let targets = all.take(&key(), false);
+        assert_eq!(targets.keys().collect::<Vec<_>>(), [r#"{job="one"}"#]);
+        assert!(targets.values().all(|page| page.buckets.is_empty()));
+    }
+
+    #[test]
+    fn the_cursor_of_a_page_that_is_still_arriving_is_known() {
+        let arriving = aligned(&[CURSORS, TOTALS], &[(ACCOUNTED, "", &[(30.0, 0.0)])], true);
+        assert_eq!((arriving.partial, arriving.number(Number::Until)), (true, Some(110.0)));
     }
 
     /// The cursors of the pages of 60 and 120.

@@ -116,7 +116,7 @@ impl Source {
         if ours.is_empty() {
             return Ok(scraped);
         }
-        let questions = |keys: &[Key]| [query::polled(keys, &self.selector, window)];
+        let questions = |keys: &[Key]| vec![query::polled(keys, &self.selector, window)];
         let ours = Arc::new(ours);
         let put = move |on_page: &mut HashSet<Key>, mut sample: Sample| {
             if let Some(owner) = take_owner(&mut sample.labels)
@@ -126,22 +126,22 @@ impl Source {
                 on_page.insert(Key { owner, resource });
             }
         };
-        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, put, |keys, [on_page]| {
+        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, put, |keys, on_page| {
             scraped.extend(keys.into_iter().filter(|key| on_page.contains(key)));
         })
         .await?;
         Ok(scraped)
     }
 
-    /// Runs a query for each of the batches, some at once, and passes on what `put` makes of the answers. A batch whose
-    /// answer is too large is divided.
-    async fn ask<T: Default + Send + 'static, const N: usize>(
+    /// Runs queries for each of the batches, some at once, and passes on what `put` makes of all their answers. A batch whose
+    /// answers are too large is divided.
+    async fn ask<T: Default + Send + 'static>(
         &self,
         mut batches: VecDeque<Vec<Key>>,
         at: Timestamp,
-        questions: impl Fn(&[Key]) -> [String; N],
+        questions: impl Fn(&[Key]) -> Vec<String>,
         put: impl Fn(&mut T, Sample) + Clone + Send + Sync + 'static,
-        mut answered: impl FnMut(Vec<Key>, [T; N]),
+        mut answered: impl FnMut(Vec<Key>, T),
     ) -> Result<(), Error> {
         let mut under_way = JoinSet::new();
         loop {
@@ -150,21 +150,21 @@ impl Source {
             {
                 let (http, queries, put) = (Arc::clone(&self.http), questions(&keys), put.clone());
                 under_way.spawn(async move {
-                    let mut answers = std::array::from_fn(|_| T::default());
-                    for (query, answer) in queries.iter().zip(&mut answers) {
-                        match http.query(query, Some(at), |sample| put(answer, sample)).await {
+                    let mut answer = T::default();
+                    for query in queries {
+                        match http.query(&query, Some(at), |sample| put(&mut answer, sample)).await {
                             // What one query finds unknown needs no further query.
                             Ok(0) => break,
                             Ok(_) => {}
                             Err(error) => return (keys, Err(error)),
                         }
                     }
-                    (keys, Ok(answers))
+                    (keys, Ok(answer))
                 });
             }
             match under_way.join_next().await {
                 None => return Ok(()),
-                Some(Ok((keys, Ok(answers)))) => answered(keys, answers),
+                Some(Ok((keys, Ok(answer)))) => answered(keys, answer),
                 Some(Ok((keys, Err(error)))) => {
                     let halves = halves(&keys);
                     if !error.is_of_size() || halves.len() < 2 {
@@ -226,21 +226,21 @@ impl Search<'_> {
         let Window { at, width, recent, .. } = window;
         let (source, now) = (self.source, self.now);
         let apps = if recent { MAX_APPS } else { MAX_APPS / 4 };
-        // Of the last minutes, series of a scrape may still arrive: buckets are read as of one scrape, too.
+        // Of the last minutes, series of a scrape may still arrive, and two queries may see different ones: buckets are read
+        // as of one scrape, too.
         let questions = |keys: &[Key]| {
-            let moments = query::moments(keys, &source.selector, width, recent);
-            [query::ledgers(keys, &source.selector, width), moments]
+            let mut queries = vec![query::moments(keys, &source.selector, width, recent)];
+            queries.extend((!recent).then(|| query::buckets(keys, &source.selector, width)));
+            queries
         };
         let mut open = Vec::new();
-        let answered =
-            source.ask(batches(keys, apps), at, questions, Series::put, |keys, [mut series, range]| {
-                series.align(&range, recent);
-                for key in keys {
-                    let distributed = key.resource.polled().counted == Some(Counted::Requests);
-                    let answer = choose(&series.take(&key), distributed, now, window);
-                    open.extend(self.put(key, answer, recent));
-                }
-            });
+        let answered = source.ask(batches(keys, apps), at, questions, Series::put, |keys, mut series| {
+            for key in keys {
+                let distributed = key.resource.polled().counted == Some(Counted::Requests);
+                let answer = choose(&series.take(&key, recent), distributed, now, window);
+                open.extend(self.put(key, answer, recent));
+            }
+        });
         answered.await?;
         Ok(open)
     }
@@ -277,19 +277,19 @@ impl Search<'_> {
         // The second is asked only where the first finds something.
         let questions = |keys: &[Key]| {
             let selector = &source.selector;
-            [query::totals(keys, selector, lookback), query::hours(keys, selector, lookback)]
+            vec![query::totals(keys, selector, lookback), query::hours(keys, selector, lookback)]
         };
         let batches = batches(keys, MAX_APPS / 4);
-        let answered =
-            source.ask(batches, self.at, questions, series::put_times, |keys, [known, mut hours]| {
-                for key in keys {
-                    match hours.remove(&key).as_ref().and_then(|times| latest(times)) {
-                        Some((last, earlier)) => drop(places.entry(last).or_default().insert(key, earlier)),
-                        None if known.contains_key(&key) => self.refuse(key),
-                        None => unknown.push(key),
-                    }
+        let answered = source.ask(batches, self.at, questions, series::put_times, |keys, mut times| {
+            for key in keys {
+                let times = times.remove(&key);
+                match times.as_ref().and_then(|times| latest(times)) {
+                    Some((last, earlier)) => drop(places.entry(last).or_default().insert(key, earlier)),
+                    None if times.is_some() => self.refuse(key),
+                    None => unknown.push(key),
                 }
-            });
+            }
+        });
         answered.await?;
         while let Some((at, mut earlier)) = places.pop_last() {
             let width = at.duration_since(begin).clamp(SignedDuration::from_secs(1), HOUR).unsigned_abs();
