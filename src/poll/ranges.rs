@@ -45,7 +45,6 @@ pub enum Purpose {
 /// also serves the counters.
 pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
     let (settled, step) = (plan.watermark.at_present(), plan.watermark.step());
-    let app = target.subjects.first().and_then(|subject| plan.app(subject));
     let polled_every = plan.interval(target).as_secs();
     let mut asks: Vec<RangeAsk> = Vec::new();
     for (index, window) in plan.windows.iter().enumerate() {
@@ -54,7 +53,7 @@ pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
             && polled_every == window.seconds.unsigned_abs();
         let end = if shared { settled.step_end() } else { settled.second };
         let range = TimeRange { start: end - window.seconds, end };
-        for container in containers(app) {
+        for container in containers(plan.app_of(target)) {
             match asks.iter_mut().find(|ask| ask.range == range && ask.container == container) {
                 Some(ask) => ask.windows.push(index),
                 None => {

@@ -1,10 +1,10 @@
-//! The cells that a configuration wants in the store, and who owns them.
+//! The projects and apps of a configuration, and the cells that it wants for them in the store.
 
 use std::sync::Arc;
 
 use tokio::time::Duration;
 
-use crate::config::{App, Config};
+use crate::config::{App, Config, Objective};
 use crate::store::{Desired, Section, Store, Variant};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
@@ -24,17 +24,52 @@ pub(super) fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) 
     config.poll.stale_after.max(interval(config, cadence, app) * 3)
 }
 
-/// The owners of a project's own targets, and of those of each of its apps.
-pub(super) type Owners = (Arc<Owner>, Vec<Arc<Owner>>);
+/// A project, or one of its apps.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    /// The index of the project in the configuration.
+    pub(super) project: usize,
+    /// The app, and its index in the project.
+    pub(super) app: Option<(usize, &'a App)>,
+    pub(super) owner: Arc<Owner>,
+}
 
-/// The owners of all targets, parallel to the configuration's projects.
-pub(super) fn owners(config: &Config) -> Vec<Owners> {
+impl Place<'_> {
+    pub(super) fn app(&self) -> Option<&App> {
+        self.app.map(|(_, app)| app)
+    }
+
+    pub(super) fn key(&self, resource: Resource) -> Key {
+        Key { owner: Arc::clone(&self.owner), resource }
+    }
+
+    /// The configured objective, which alert rules read, with its key: that of the response times, which it is about.
+    fn objective(&self) -> Option<(Key, Objective)> {
+        let promised = self.app()?.objective?;
+        let resource =
+            Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
+        Some((self.key(resource), promised))
+    }
+}
+
+/// The projects that are polled themselves, and all apps, in the order of the configuration.
+pub(super) fn places(config: &Config) -> Vec<Place<'_>> {
     let none: Arc<str> = "".into();
-    let owners = config.projects.iter().map(|project| {
-        let of = |app: &Arc<str>| Owner::new(Arc::clone(&project.id), Arc::clone(app));
-        (of(&none), project.apps.iter().map(|app| of(&app.id)).collect())
-    });
-    owners.collect()
+    let mut places = Vec::new();
+    for (index, project) in config.projects.iter().enumerate() {
+        let owner = |app: &Arc<str>| Owner::new(Arc::clone(&project.id), Arc::clone(app));
+        if project.polled {
+            places.push(Place { project: index, app: None, owner: owner(&none) });
+        }
+        let apps = project.apps.iter().enumerate();
+        places.extend(apps.map(|app| Place { project: index, app: Some(app), owner: owner(&app.1.id) }));
+    }
+    places
+}
+
+/// Those of `places` that calls of this scope are about.
+pub(super) fn within<'a>(scope: Scope, places: &'a [Place<'a>]) -> impl Iterator<Item = &'a Place<'a>> {
+    places.iter().filter(move |place| place.app.is_some() == (scope == Scope::App))
 }
 
 /// The polled resources, in the order of their families on the page.
@@ -42,59 +77,33 @@ pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| config.poll.resources.contains(resource))
 }
 
-/// The apps of a configuration with their owners.
-pub(super) fn apps<'a>(
-    config: &'a Config,
-    owners: &'a [Owners],
-) -> impl Iterator<Item = (&'a App, &'a Arc<Owner>)> {
-    config.projects.iter().zip(owners).flat_map(|(project, (_, owners))| project.apps.iter().zip(owners))
-}
-
 /// The cells that a configuration wants in the store.
-pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
-    let promised = apps(config, owners).filter(|(app, _)| app.objective.is_some());
-    let mut cells: Vec<Desired> = promised
-        .filter_map(|(_, owner)| objective(owner))
-        .map(|key| Desired { key, section: Section::Objective, stale_after: None })
-        .collect();
+pub(super) fn wanted(config: &Config, places: &[Place<'_>]) -> Vec<Desired> {
+    let lasting = |key, section| Desired { key, section, stale_after: None };
+    let objectives = places.iter().filter_map(Place::objective);
+    let mut cells: Vec<Desired> = objectives.map(|(key, _)| lasting(key, Section::Objective)).collect();
     for resource in polled(config) {
         let endpoint = resource.polled();
-        for (project, (of_project, of_apps)) in config.projects.iter().zip(owners) {
-            let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope {
-                Scope::App => of_apps.iter().zip(project.apps.iter().map(Some)).collect(),
-                Scope::Project | Scope::Account => {
-                    project.polled.then_some((of_project, None)).into_iter().collect()
-                }
-            };
-            for (owner, app) in about {
-                let key = Key { owner: Arc::clone(owner), resource };
-                if endpoint.counted.is_some() && config.accounting.enabled {
-                    cells.push(Desired { key: key.clone(), section: Section::Counters, stale_after: None });
-                }
-                let stale_after = Some(stale_after(config, endpoint.cadence, app));
-                cells.push(Desired { key, section: Section::Endpoint, stale_after });
+        for place in within(endpoint.scope, places) {
+            let key = place.key(resource);
+            if endpoint.counted.is_some() && config.accounting.enabled {
+                cells.push(lasting(key.clone(), Section::Counters));
             }
+            let stale_after = Some(stale_after(config, endpoint.cadence, place.app()));
+            cells.push(Desired { key, section: Section::Endpoint, stale_after });
         }
     }
     cells
 }
 
-/// Writes the configured objectives of apps, which alert rules read, to their cells.
-pub(super) fn show_objectives<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<Owner>)>, store: &Store) {
-    for (app, owner) in apps {
-        let Some(promised) = app.objective else { continue };
-        let cell = objective(owner).and_then(|key| store.cell(&key, Section::Objective));
-        let Some(cell) = cell else { continue };
+/// Writes the configured objectives to their cells.
+pub(super) fn show_objectives(places: &[Place<'_>], store: &Store) {
+    for (key, promised) in places.iter().filter_map(Place::objective) {
+        let Some(cell) = store.cell(&key, Section::Objective) else { continue };
         let mut sink = Sink::default();
         sink.next_family();
         let seconds = promised.threshold.as_secs_f64();
         sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share());
         cell.replace(&Variant::default(), sink);
     }
-}
-
-/// The key of an app's objective: that of its response times, which the objective is about.
-fn objective(owner: &Arc<Owner>) -> Option<Key> {
-    let resource = Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
-    Some(Key { owner: Arc::clone(owner), resource })
 }

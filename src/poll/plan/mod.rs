@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Duration;
 
-use crate::config::{App, Config, Project};
+use crate::config::{App, Config};
 use crate::store::{Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
 use pds_client::{Account, Client};
@@ -21,7 +21,7 @@ use super::evidence::Audit;
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
-use cells::{Owners, apps, interval, owners, polled, show_objectives, stale_after, wanted};
+use cells::{Place, interval, places, polled, show_objectives, stale_after, wanted, within};
 
 /// What polls work with, independent of the configuration.
 #[derive(Clone, Debug)]
@@ -92,15 +92,12 @@ pub(super) struct Poll<'a> {
     pub(super) transitions: &'a TransitionLog,
 }
 
-/// The index of a project in the configuration, and of an app in that.
-type SubjectIndex = (usize, Option<usize>);
-
 /// A project or app by its index in the configuration, and its cell.
 #[derive(Debug)]
 pub struct TargetSubject {
     /// Index into [`Config::projects`].
     pub project: usize,
-    /// Index into [`Project::apps`].
+    /// Index into [`Project::apps`](crate::config::Project::apps).
     pub app: Option<usize>,
     /// Where its series go.
     pub cell: Arc<TargetState>,
@@ -116,12 +113,12 @@ impl Plan {
         context: &Context,
         before: Option<&Self>,
     ) -> Self {
-        let owners = owners(&config);
+        let places = places(&config);
         if let Some(before) = before {
             before.replaced.store(true, Ordering::Release);
         }
-        context.store.reconcile(wanted(&config, &owners));
-        show_objectives(apps(&config, &owners), &context.store);
+        context.store.reconcile(wanted(&config, &places));
+        show_objectives(&places, &context.store);
         let windows: Vec<ConfiguredWindow> = config
             .poll
             .windows
@@ -147,8 +144,8 @@ impl Plan {
             replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {
-            for places in plan.about(resource.polled()) {
-                let target = plan.target(resource, &places, &owners, context, &progress);
+            for about in plan.about(resource.polled().scope, &places) {
+                let target = plan.target(resource, &about, context, &progress);
                 plan.targets.extend(target.map(Arc::new));
             }
         }
@@ -167,48 +164,38 @@ impl Plan {
             && self.config.api.query_names.container == config.api.query_names.container
     }
 
-    /// The subjects of each of the endpoint's targets.
-    fn about(&self, endpoint: &Polled) -> Vec<Vec<SubjectIndex>> {
-        let projects = || self.config.projects.iter().enumerate();
-        let polled = || projects().filter(|(_, project)| project.polled);
-        match endpoint.scope {
-            Scope::App => projects()
-                .flat_map(|(p, project)| (0..project.apps.len()).map(move |a| vec![(p, Some(a))]))
-                .collect(),
-            Scope::Project => polled().map(|(p, _)| vec![(p, None)]).collect(),
-            Scope::Account => {
-                let mut accounts: Vec<(Account, Vec<SubjectIndex>)> = Vec::new();
-                for (p, project) in polled() {
-                    let account = self.client.account(&project.id);
-                    match accounts.iter_mut().find(|(known, _)| *known == account) {
-                        Some((_, places)) => places.push((p, None)),
-                        None => accounts.push((account, vec![(p, None)])),
-                    }
-                }
-                accounts.into_iter().map(|(_, places)| places).collect()
+    /// What each target of this scope is about: one of `places`, or all projects of a service account.
+    fn about<'a>(&self, scope: Scope, places: &'a [Place<'a>]) -> Vec<Vec<&'a Place<'a>>> {
+        if scope != Scope::Account {
+            return within(scope, places).map(|place| vec![place]).collect();
+        }
+        let mut accounts: Vec<(Account, Vec<&Place<'_>>)> = Vec::new();
+        for place in within(scope, places) {
+            let account = self.client.account(&place.owner.project);
+            match accounts.iter_mut().find(|(known, _)| *known == account) {
+                Some((_, places)) => places.push(place),
+                None => accounts.push((account, vec![place])),
             }
         }
+        accounts.into_iter().map(|(_, places)| places).collect()
     }
 
     /// The target about `places`; named after the first of them.
     fn target(
         &self,
         resource: Resource,
-        places: &[SubjectIndex],
-        owners: &[Owners],
+        places: &[&Place<'_>],
         context: &Context,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {
         let (store, endpoint) = (&context.store, resource.polled());
         let mut subjects = Vec::with_capacity(places.len());
-        for &(project, app) in places {
-            let (named, (of_project, of_apps)) = (self.config.projects.get(project)?, owners.get(project)?);
-            let owner = app.map_or(Some(of_project), |app| of_apps.get(app))?;
-            let key = Key { owner: Arc::clone(owner), resource };
-            let cell = store.cell(&key, Section::Endpoint)?;
-            let wanted = self.variants(endpoint, app.and_then(|app| named.apps.get(app)));
+        for place in places {
+            let cell = store.cell(&place.key(resource), Section::Endpoint)?;
+            let wanted = self.variants(endpoint, place.app());
             cell.retain(|variant| wanted.contains(variant));
-            subjects.push(TargetSubject { project, app, cell });
+            let app = place.app.map(|(index, _)| index);
+            subjects.push(TargetSubject { project: place.project, app, cell });
         }
         // An existing cell keeps its key, which is shared.
         let key = subjects.first()?.cell.key.clone();
@@ -260,21 +247,14 @@ impl Plan {
         Variant { window, container: None }
     }
 
-    /// The project of a subject.
-    pub fn project(&self, subject: &TargetSubject) -> Option<&Project> {
-        self.config.projects.get(subject.project)
-    }
-
     /// The time between two polls of `target`.
     pub fn interval(&self, target: &Target) -> Duration {
-        let app = target.subjects.first().and_then(|subject| self.app(subject));
-        interval(&self.config, target.endpoint.cadence, app)
+        interval(&self.config, target.endpoint.cadence, self.app_of(target))
     }
 
     /// How long samples of `target` stay without a successful poll.
     pub fn stale_after(&self, target: &Target) -> Duration {
-        let app = target.subjects.first().and_then(|subject| self.app(subject));
-        stale_after(&self.config, target.endpoint.cadence, app)
+        stale_after(&self.config, target.endpoint.cadence, self.app_of(target))
     }
 
     /// The time between two polls of `target` while the service says that it does not exist.
@@ -282,14 +262,19 @@ impl Plan {
         self.interval(target).max(self.config.poll.settings_interval)
     }
 
+    /// The app that `target` is about, if it is about one.
+    pub fn app_of(&self, target: &Target) -> Option<&App> {
+        self.app(target.subjects.first()?)
+    }
+
     /// The app of a subject, if it is about one.
-    pub fn app(&self, subject: &TargetSubject) -> Option<&App> {
-        self.project(subject)?.apps.get(subject.app?)
+    fn app(&self, subject: &TargetSubject) -> Option<&App> {
+        self.config.projects.get(subject.project)?.apps.get(subject.app?)
     }
 
     /// A subject as plain data, for reading a reply about `window`.
     pub fn subject<'a>(&'a self, of: &TargetSubject, window: Option<Window<'a>>) -> Option<Subject<'a>> {
-        let project = self.project(of)?;
+        let project = self.config.projects.get(of.project)?;
         let app = self.app(of);
         let labels = app.map_or(&project.labels, |app| &app.labels);
         Some(Subject { project: &project.id, app: app.map_or("", |app| &app.id), labels, window })
