@@ -60,7 +60,6 @@ impl<'a> Poll<'a> {
         if !reading.unexpected.is_empty() {
             context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
         }
-        // After a reload, a running poll may have asked for something that is no longer configured.
         if plan.is_replaced() {
             return;
         }

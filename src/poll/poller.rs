@@ -1,6 +1,6 @@
 //! The loop that holds all due times and starts the polls.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use pds_ledger::{Key, restore::Restorer};
 use super::error::PANIC;
 use super::execute::{self, Outcome};
 use super::plan::{Context, Plan};
-use super::schedule::{Phase, Schedule};
+use super::schedule::Phase;
 use super::transition_log::TransitionLog;
 
 /// An idle poller starts polls up to this much late, but at most a hundredth of the shortest interval, so that polls due
@@ -28,7 +28,8 @@ const TIDYING: Duration = Duration::from_secs(3600);
 pub struct Poller {
     context: Arc<Context>,
     plan: Arc<Plan>,
-    schedule: Schedule,
+    /// When targets are due that are not polled now, by their index in the plan; the earliest first.
+    schedule: BTreeSet<(Instant, usize)>,
     /// One for each poll with requests in flight. A poll that waits for the disk holds none: commits are rare, and with ten
     /// thousand apps hundreds of polls wait for the same one.
     slots: Arc<Semaphore>,
@@ -48,8 +49,6 @@ struct Started {
     /// Index into the plan's targets.
     target: usize,
     at: Instant,
-    /// The current plan.
-    plan: Arc<Plan>,
     task: AbortHandle,
     /// Whether its target is polled again as soon as it ends.
     again: bool,
@@ -61,7 +60,7 @@ impl Poller {
         let mut poller = Self {
             context: Arc::new(context),
             plan: Arc::clone(&plan),
-            schedule: Schedule::default(),
+            schedule: BTreeSet::new(),
             slots: slots(&plan),
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -82,15 +81,11 @@ impl Poller {
         loop {
             self.start_due();
             self.transitions.sum_up(Some(Instant::now()));
-            let (due, summary) = (self.schedule.next_due(), self.transitions.next_summary());
+            let due = self.schedule.first().map(|(due, _)| *due);
+            let summary = self.transitions.next_summary();
             let (slots, slack) = (Arc::clone(&self.slots), self.slack);
             let restorer = self.restorer.clone();
-            let read_back = async {
-                match &restorer {
-                    Some(restorer) => restorer.known().await,
-                    None => std::future::pending().await,
-                }
-            };
+            let restored = async { Some(restorer.as_ref()?.known().await) };
             let due_with_room = async {
                 let _ = slots.acquire().await;
                 sleep_until(due.unwrap_or_else(Instant::now) + slack).await;
@@ -100,15 +95,13 @@ impl Poller {
                 () = &mut shutdown => break,
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
-                keys = read_back, if restorer.is_some() => self.poll_at_once(&keys),
+                Some(keys) = restored => self.poll_at_once(&keys),
                 () = due_with_room, if due.is_some() => {}
                 _ = tidying.tick() => {
                     let (plan, ledgers) = (Arc::clone(&self.plan), self.context.ledgers.clone());
                     tokio::spawn(async move { plan.tidy(&ledgers).await });
                 }
                 () = sleep_until(summary.unwrap_or_else(Instant::now)), if summary.is_some() => {}
-                // Nothing to poll and nothing running: wait for a plan or the shutdown.
-                else => { (&mut shutdown).await; break }
             }
         }
         self.running.shutdown().await;
@@ -117,41 +110,32 @@ impl Poller {
 
     /// Follows `plan` from now on. A target that stays keeps its due time or its running poll; a new one is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
-        // Due times of the previous plan; `None` for running polls.
-        let mut before: HashMap<&Key, Option<Instant>> = HashMap::new();
-        let due = self.schedule.drain().map(|(due, target)| (target, Some(due)));
-        for (target, due) in due.chain(self.tasks.values().map(|started| (started.target, None))) {
-            before.extend(self.plan.targets.get(target).map(|target| (&target.key, due)));
-        }
-        let now = Instant::now();
-        for (index, target) in plan.targets.iter().enumerate() {
-            let due = match before.get(&target.key) {
-                None => now,
-                // A shorter interval applies now, not after the old one has passed.
-                Some(Some(due)) => {
-                    let phase = Phase::of(&target.key.owner);
-                    phase.tick_after(self.origin, plan.interval(target), now).min(*due)
-                }
-                // Due again when that poll ends.
-                Some(None) => continue,
-            };
-            target.progress.set_due(due);
-            self.schedule.add(due, index);
-        }
         let after: HashMap<&Key, usize> =
             plan.targets.iter().enumerate().map(|(index, target)| (&target.key, index)).collect();
         self.tasks.retain(|_, started| {
             let key = self.plan.targets.get(started.target).map(|target| &target.key);
-            match key.and_then(|key| after.get(key)) {
-                Some(&index) => started.target = index,
+            let index = key.and_then(|key| after.get(key));
+            match index {
+                Some(index) => started.target = *index,
                 // A removed target may come back with the next plan; its old poll must not be taken for a new one.
-                None => {
-                    started.task.abort();
-                    return false;
-                }
+                None => started.task.abort(),
             }
-            true
+            index.is_some()
         });
+        // These are due again when their polls end.
+        let running: HashSet<usize> = self.tasks.values().map(|started| started.target).collect();
+        let now = Instant::now();
+        self.schedule.clear();
+        for (index, target) in plan.targets.iter().enumerate().filter(|(index, _)| !running.contains(index)) {
+            let phase = Phase::of(&target.key.owner);
+            // A shorter interval applies now, not after the old one has passed.
+            let due = target
+                .progress
+                .due()
+                .map_or(now, |due| phase.tick_after(self.origin, plan.interval(target), now).min(due));
+            target.progress.set_due(due);
+            self.schedule.insert((due, index));
+        }
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
         if plan.config.api.max_concurrent_requests != self.plan.config.api.max_concurrent_requests {
             self.slots = slots(&plan);
@@ -163,13 +147,12 @@ impl Poller {
     /// Polls these at once, or as soon as their running poll ends.
     fn poll_at_once(&mut self, keys: &HashSet<Key>) {
         let now = Instant::now();
-        let entries: Vec<_> = self.schedule.drain().collect();
-        for (mut due, index) in entries {
+        for (mut due, index) in std::mem::take(&mut self.schedule) {
             if let Some(target) = self.plan.targets.get(index).filter(|target| keys.contains(&target.key)) {
                 due = due.min(now);
                 target.progress.set_due(due);
             }
-            self.schedule.add(due, index);
+            self.schedule.insert((due, index));
         }
         for started in self.tasks.values_mut() {
             let target = self.plan.targets.get(started.target);
@@ -181,7 +164,9 @@ impl Poller {
     fn start_due(&mut self) {
         let now = Instant::now();
         while let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
-            let Some((due, index)) = self.schedule.pop_due(now) else { return };
+            let first = self.schedule.first().copied();
+            let Some((due, index)) = first.filter(|(due, _)| *due <= now) else { return };
+            self.schedule.pop_first();
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.context.telemetry.poll_lag(now - due);
             let context = Arc::clone(&self.context);
@@ -189,10 +174,7 @@ impl Poller {
             let task = self
                 .running
                 .spawn(async move { execute::poll(&context, &plan, &target, &transitions, permit).await });
-            self.tasks.insert(
-                task.id(),
-                Started { target: index, at: now, plan: Arc::clone(&self.plan), task, again: false },
-            );
+            self.tasks.insert(task.id(), Started { target: index, at: now, task, again: false });
         }
     }
 
@@ -216,9 +198,6 @@ impl Poller {
                 );
             }
         }
-        if !Arc::ptr_eq(&started.plan, &self.plan) {
-            self.plan.forget_others(target);
-        }
         let interval = match outcome {
             Outcome::Usual => self.plan.interval(target),
             Outcome::Slow => self.plan.slow_interval(target),
@@ -231,7 +210,7 @@ impl Poller {
             false => Phase::of(&target.key.owner).tick_after(self.origin, interval, after),
         };
         target.progress.set_due(due);
-        self.schedule.add(due, index);
+        self.schedule.insert((due, index));
     }
 }
 

@@ -1,8 +1,5 @@
 //! When targets are due: all targets of an app or project share a phase within their interval.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use tokio::time::{Duration, Instant};
 
 use pds_ledger::Owner;
@@ -33,35 +30,6 @@ impl Phase {
         let nanos = u64::try_from(ticks * interval_nanos + offset).unwrap_or(u64::MAX);
         // An Instant that overflows is never reached.
         origin.checked_add(Duration::from_nanos(nanos)).unwrap_or(after + Duration::from_secs(86_400))
-    }
-}
-
-/// Due times, the earliest first; ties in the order of target numbers.
-#[derive(Debug, Default)]
-pub struct Schedule(BinaryHeap<Reverse<(Instant, usize)>>);
-
-impl Schedule {
-    /// `target` is due at `due`.
-    pub fn add(&mut self, due: Instant, target: usize) {
-        self.0.push(Reverse((due, target)));
-    }
-
-    /// The earliest due time.
-    pub fn next_due(&self) -> Option<Instant> {
-        self.0.peek().map(|Reverse((due, _))| *due)
-    }
-
-    /// Removes and returns the first target due at `now`.
-    pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, usize)> {
-        if self.next_due()? > now {
-            return None;
-        }
-        self.0.pop().map(|Reverse(first)| first)
-    }
-
-    /// Removes and returns all, in no particular order.
-    pub fn drain(&mut self) -> impl Iterator<Item = (Instant, usize)> {
-        self.0.drain().map(|Reverse(entry)| entry)
     }
 }
 

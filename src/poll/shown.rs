@@ -60,6 +60,9 @@ impl Replies {
     /// one, nothing is shown; if a reply is missing, the previous datapoint stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
+        if plan.is_replaced() {
+            return;
+        }
         for container in super::plan::containers(plan.app_of(target)) {
             let of = || self.0.iter().filter(|reply| reply.container == container);
             let found = of().filter(|reply| reply.point.is_some()).min_by_key(|reply| reply.window);

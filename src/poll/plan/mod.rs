@@ -215,17 +215,9 @@ impl Plan {
         Some(target)
     }
 
-    /// Whether another plan has replaced it, so that its polls may be obsolete.
+    /// Whether another plan has replaced it. Its polls may ask for what is no longer configured, and show nothing.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
-    }
-
-    /// Removes samples of windows that this plan does not have, left by polls of an earlier plan.
-    pub(super) fn forget_others(&self, target: &Target) {
-        for subject in &target.subjects {
-            let wanted = self.variants(target.endpoint, self.app(subject));
-            subject.cell.retain(|variant| wanted.contains(variant));
-        }
     }
 
     /// The variants that a target shows: one per window and container, and for a series one for the datapoint.
