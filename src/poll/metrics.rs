@@ -146,7 +146,7 @@ impl MetricsPoll<'_, '_> {
         let Poll { plan, target, transitions, .. } = self.poll;
         let Err(error) = self.answer(asked).await else {
             if let Some(container) = &asked.container {
-                target.progress.container_answers(container);
+                target.progress.container_fails(container, false);
             }
             if asked.container.is_none() && asked.purpose != Purpose::Recheck {
                 self.asked += 1;
@@ -159,7 +159,7 @@ impl MetricsPoll<'_, '_> {
             if error.is_not_found() {
                 self.forget(asked);
             }
-            if target.progress.container_fails(container) {
+            if target.progress.container_fails(container, true) {
                 transitions.container_failed(&target.key, container, &error);
             }
             return Reach::Itself;

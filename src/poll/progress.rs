@@ -1,11 +1,11 @@
 //! State that one poll of a target passes to the next. What is public of it is part of `/api/v1/status`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
@@ -56,11 +56,11 @@ struct Remembered {
     due: Option<Instant>,
     /// What was learned about the datapoints of a call with a series.
     datapoints: Option<Box<Datapoints>>,
-    /// None before the first recheck, for targets without containers.
+    /// None for targets that neither count nor have containers.
     more: Option<Box<More>>,
 }
 
-/// State that some targets have, and most only after an hour.
+/// State of targets that count or have containers. What most of them lack is boxed.
 #[derive(Debug, Default)]
 struct More {
     /// When to try again after a failed recheck.
@@ -72,26 +72,24 @@ struct More {
     short: u8,
     /// The range counted last, and how many there were.
     counted: Option<(TimeRange, u64)>,
-    hole: Option<Box<Holes>>,
+    refusals: Option<Box<Refusals>>,
+    /// The time that was given up last because the service does not answer for it.
+    hole: Option<Box<GivenUp>>,
     containers: Option<Box<Containers>>,
     /// A counter that waits for a page to be read.
     start: Option<Box<Start>>,
 }
 
-/// What the service refuses to count.
+/// The containers of an app.
 #[derive(Debug, Default)]
-struct Holes {
-    refusals: Option<Refusals>,
-    found: Option<GivenUp>,
-}
+struct Containers(BTreeMap<Arc<str>, Container>);
 
-/// What is known about the containers of an app.
 #[derive(Debug, Default)]
-struct Containers {
-    /// Those whose last request the service refused.
-    failing: BTreeSet<Arc<str>>,
-    /// For how many consecutive polls the replies for a container have equalled those for the whole app.
-    equal: Vec<(Arc<str>, u32)>,
+struct Container {
+    /// Whether the service refused the last request about it.
+    fails: bool,
+    /// For how many consecutive polls the replies for it have equalled those for the whole app.
+    equal_polls: u32,
 }
 
 /// Requests or runs counted again since the exporter started.
@@ -123,22 +121,12 @@ impl CountedAgain {
 }
 
 /// Refusals of the range at a cursor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Refusals {
     /// The cursor.
     until: i64,
     count: u32,
     since: Instant,
-}
-
-impl Refusals {
-    /// One more refusal at the cursor `until`. Returns whether they are enough to look for a hole.
-    fn add(refusals: &mut Option<Self>, until: i64, interval: Duration) -> bool {
-        let known = refusals.filter(|known| known.until == until);
-        let known = refusals.insert(known.unwrap_or_else(|| Self { until, count: 0, since: Instant::now() }));
-        known.count = known.count.saturating_add(1);
-        known.count >= MIN_REFUSALS && known.since.elapsed() >= interval * MIN_INTERVALS
-    }
 }
 
 /// Time that the service always refused, while it answered for later time. Its requests are in no counter.
@@ -160,60 +148,13 @@ impl Progress {
         learn(self.remembered.lock().datapoints.get_or_insert_default())
     }
 
-    /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
-    pub(crate) fn equals(&self, container: &Arc<str>, equal: bool) -> u32 {
-        let mut remembered = self.remembered.lock();
-        let known = &mut remembered.containers().equal;
-        known.retain(|(id, _)| id != container || equal);
-        if !equal {
-            return 0;
-        }
-        match known.iter_mut().find(|(id, _)| id == container) {
-            Some((_, polls)) => {
-                *polls = polls.saturating_add(1);
-                *polls
-            }
-            None => {
-                known.push((Arc::clone(container), 1));
-                1
-            }
-        }
-    }
-
-    /// When the next poll is due; `None` during the very first poll.
+    /// When the next poll is due, or was if it runs; `None` before the first is scheduled.
     pub fn due(&self) -> Option<Instant> {
         self.remembered.lock().due
     }
 
-    /// The service refused a request about `container`. Returns whether this is new.
-    pub(super) fn container_fails(&self, container: &Arc<str>) -> bool {
-        self.remembered.lock().containers().failing.insert(Arc::clone(container))
-    }
-
-    /// The service answered a request about `container`.
-    pub(super) fn container_answers(&self, container: &str) {
-        let mut remembered = self.remembered.lock();
-        if let Some(containers) = remembered.more.as_mut().and_then(|more| more.containers.as_mut()) {
-            containers.failing.remove(container);
-        }
-    }
-
-    /// A recheck failed: the next try waits a while, and counting goes on.
-    pub(super) fn recheck_failed(&self) {
-        let at = Instant::now() + RECHECK_PAUSE;
-        self.remembered.lock().more.get_or_insert_default().recheck_again_at = Some(at);
-    }
-
-    /// Whether a recheck may be tried.
-    pub(super) fn may_recheck(&self) -> bool {
-        let at = self.remembered.lock().more.as_ref().and_then(|more| more.recheck_again_at);
-        at.is_none_or(|at| at <= Instant::now())
-    }
-
-    /// An hour was rechecked.
-    pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
-        let again = CountedAgain { counted, late, overcounted };
-        self.remembered.lock().more.get_or_insert_default().rechecked.add(again);
+    pub(crate) fn set_due(&self, due: Instant) {
+        self.remembered.lock().due = Some(due);
     }
 
     /// What was counted again since the process started.
@@ -223,41 +164,72 @@ impl Progress {
 
     /// The time that was given up last because the service does not answer for it.
     pub fn hole(&self) -> Option<GivenUp> {
-        self.remembered.lock().more.as_ref()?.hole.as_ref()?.found.clone()
+        self.remembered.lock().more.as_ref()?.hole.as_deref().cloned()
+    }
+
+    fn more(&self) -> MappedMutexGuard<'_, More> {
+        MutexGuard::map(self.remembered.lock(), |remembered| &mut **remembered.more.get_or_insert_default())
+    }
+
+    /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
+    pub(crate) fn equals(&self, container: &Arc<str>, equal: bool) -> u32 {
+        let mut more = self.more();
+        let polls = &mut more.container(container).equal_polls;
+        *polls = if equal { polls.saturating_add(1) } else { 0 };
+        *polls
+    }
+
+    /// The service refused the last request about `container`, or did not. Returns whether it begins to.
+    pub(super) fn container_fails(&self, container: &Arc<str>, fails: bool) -> bool {
+        let before = std::mem::replace(&mut self.more().container(container).fails, fails);
+        fails && !before
+    }
+
+    /// A recheck failed: the next try waits a while, and counting goes on.
+    pub(super) fn recheck_failed(&self) {
+        self.more().recheck_again_at = Some(Instant::now() + RECHECK_PAUSE);
+    }
+
+    /// Whether a recheck may be tried.
+    pub(super) fn may_recheck(&self) -> bool {
+        self.more().recheck_again_at.is_none_or(|at| at <= Instant::now())
+    }
+
+    /// An hour was rechecked.
+    pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
+        self.more().rechecked.add(CountedAgain { counted, late, overcounted });
     }
 
     /// The service refused the range at the cursor `until`. Returns whether to look for a hole.
     pub(super) fn is_refused(&self, until: i64, interval: Duration) -> bool {
-        let mut remembered = self.remembered.lock();
-        let hole = remembered.more.get_or_insert_default().hole.get_or_insert_default();
-        Refusals::add(&mut hole.refusals, until, interval)
+        let mut more = self.more();
+        let known = more.refusals.take().filter(|known| known.until == until);
+        let begun = || Box::new(Refusals { until, count: 0, since: Instant::now() });
+        let known = more.refusals.insert(known.unwrap_or_else(begun));
+        known.count = known.count.saturating_add(1);
+        known.count >= MIN_REFUSALS && known.since.elapsed() >= interval * MIN_INTERVALS
     }
 
     /// The refusals so far prove nothing.
     pub(super) fn forget_refusals(&self) {
-        let mut remembered = self.remembered.lock();
-        if let Some(hole) = remembered.more.as_mut().and_then(|more| more.hole.as_mut()) {
-            hole.refusals = None;
-        }
+        self.more().refusals = None;
     }
 
     /// A hole was given up.
     pub(super) fn found(&self, hole: GivenUp) {
-        self.remembered.lock().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
+        self.more().hole = Some(Box::new(hole));
     }
 
     /// An audit is due once in each `period`. Returns whether this is another one than before.
     pub(super) fn begins_period(&self, period: u32) -> bool {
-        let mut remembered = self.remembered.lock();
-        let before = std::mem::replace(&mut remembered.more.get_or_insert_default().audited, period);
+        let before = std::mem::replace(&mut self.more().audited, period);
         before != 0 && before < period
     }
 
     /// A range was counted, and before it a window that held `in_window`. Returns whether the window has held less than
     /// the counted ranges within it for several polls.
     pub(super) fn is_short(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
-        let mut remembered = self.remembered.lock();
-        let more = remembered.more.get_or_insert_default();
+        let mut more = self.more();
         let (range, total) = counted;
         let before = more.counted.replace(counted);
         let within = |range: TimeRange| window.start <= range.start && range.end <= window.end;
@@ -272,24 +244,18 @@ impl Progress {
 
     /// Removes and returns the counter that waits for a page to be read.
     pub(super) fn take_start(&self) -> Option<Start> {
-        self.remembered.lock().more.as_mut().and_then(|more| more.start.take()).map(|start| *start)
+        self.more().start.take().map(|start| *start)
     }
 
-    /// A counter waits for a page to be read.
+    /// The counter that waits for a page to be read, if any.
     pub(super) fn put_start(&self, start: Option<Start>) {
-        if let Some(start) = start {
-            self.remembered.lock().more.get_or_insert_default().start = Some(Box::new(start));
-        }
-    }
-
-    pub(crate) fn set_due(&self, due: Instant) {
-        self.remembered.lock().due = Some(due);
+        self.more().start = start.map(Box::new);
     }
 }
 
-impl Remembered {
-    fn containers(&mut self) -> &mut Containers {
-        self.more.get_or_insert_default().containers.get_or_insert_default()
+impl More {
+    fn container(&mut self, id: &Arc<str>) -> &mut Container {
+        self.containers.get_or_insert_default().0.entry(Arc::clone(id)).or_default()
     }
 }
 
