@@ -71,22 +71,20 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let known = poll.plan.audit.broken(poll.target.account.name());
-    let check = Check { poll, range, added: ledger_of(poll, range), known };
-    check.record(check.finding().await);
+    let known = poll.plan.audit.account(poll.target.account.name()).broken;
+    Check { poll, range, added: ledger_of(poll, range), known }.run().await;
 }
 
 /// Finds out whether the replies of the target's account can be believed although they name no range. Called by an app
 /// with traffic; nothing happens if another one has just done so.
 pub(super) async fn verify(poll: Poll<'_>) {
     let Poll { plan, target, .. } = poll;
-    if !plan.audit.may_verify(target.account.name()) {
+    if !plan.audit.account(target.account.name()).may_verify() {
         return;
     }
     let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());
     let range = TimeRange { start: end - newest(plan, end).seconds().cast_signed().max(2 * step), end };
-    let check = Check { poll, range, added: None, known: None };
-    check.record(check.finding().await);
+    Check { poll, range, added: None, known: None }.run().await;
 }
 
 /// One check of one range.
@@ -100,12 +98,6 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    async fn finding(&self) -> Finding {
-        match self.compare().await {
-            Ok(finding) | Err(finding) => finding,
-        }
-    }
-
     /// Asks for the whole and for its parts. `Err` ends the check early.
     async fn compare(&self) -> Result<Finding, Finding> {
         let TimeRange { start, end } = self.range;
@@ -191,8 +183,9 @@ impl Check<'_> {
         }
     }
 
-    /// Counts the finding, and says what was found for the first time.
-    fn record(&self, finding: Finding) {
+    /// Makes the check, counts what it finds, and says what was found for the first time.
+    async fn run(self) {
+        let (Ok(finding) | Err(finding)) = self.compare().await;
         let Poll { context, plan, target, .. } = self.poll;
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         match finding {
@@ -200,12 +193,12 @@ impl Check<'_> {
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
             Finding::Equal { both } => {
                 if both {
-                    plan.audit.passes(account);
+                    plan.audit.account(account).passed = true;
                 }
                 telemetry.audited(key.resource, AuditResult::Equal);
             }
             Finding::Different(broken) => {
-                let is_new = plan.audit.breaks(account, broken);
+                let is_new = plan.audit.account(account).breaks(broken);
                 telemetry.audited(key.resource, AuditResult::Different);
                 telemetry.audit_differs(Difference {
                     account: account.into(),

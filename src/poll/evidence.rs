@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::{Duration, Instant};
 
 use crate::config::Config;
@@ -71,13 +71,15 @@ impl fmt::Display for Assumption {
 #[derive(Debug, Default)]
 pub struct Audit(Mutex<HashMap<Arc<str>, Account>>);
 
+/// What is known of one service account.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
-    passed: bool,
+pub(super) struct Account {
+    /// Whether a check passed in which the service told parts from the whole.
+    pub(super) passed: bool,
     /// What was found and logged last.
-    broken: Option<Assumption>,
+    pub(super) broken: Option<Assumption>,
     /// How far back the oldest range lies that was found to be answered, in seconds.
-    reach: Option<i64>,
+    pub(super) reach: Option<i64>,
     /// When an app may check again whether replies without a range can be believed.
     again_at: Option<Instant>,
 }
@@ -117,43 +119,27 @@ impl Audit {
         self.believes(account).is_err_and(|broken| matches!(broken, Assumption::Names(_)))
     }
 
-    /// How far back the service answers, in seconds, where that was found out.
-    pub(super) fn reach(&self, account: &str) -> Option<i64> {
-        self.0.lock().get(account)?.reach
+    /// What is known of this account.
+    pub(super) fn account(&self, name: &str) -> MappedMutexGuard<'_, Account> {
+        MutexGuard::map(self.0.lock(), |accounts| accounts.entry(name.into()).or_default())
     }
+}
 
-    /// The service answers ranges that begin so many seconds ago, and no older ones.
-    pub(super) fn reaches(&self, account: &str, seconds: i64) {
-        self.0.lock().entry(account.into()).or_default().reach = Some(seconds);
-    }
-
-    /// Whether it is the caller's turn to find that out.
-    pub(super) fn may_verify(&self, account: &str) -> bool {
-        let (mut accounts, now) = (self.0.lock(), Instant::now());
-        let account = accounts.entry(account.into()).or_default();
-        let may = account.again_at.is_none_or(|at| at <= now);
+impl Account {
+    /// Whether it is the caller's turn to find out whether replies without a range can be believed.
+    pub(super) fn may_verify(&mut self) -> bool {
+        let now = Instant::now();
+        let may = self.again_at.is_none_or(|at| at <= now);
         if may {
-            account.again_at = Some(now + VERIFY_AGAIN);
+            self.again_at = Some(now + VERIFY_AGAIN);
         }
         may
     }
 
-    /// What is known to be broken.
-    pub(super) fn broken(&self, account: &str) -> Option<Assumption> {
-        self.0.lock().get(account)?.broken
-    }
-
-    /// A check of the account passed, in which the service told parts from the whole.
-    pub(super) fn passes(&self, account: &str) {
-        self.0.lock().entry(account.into()).or_default().passed = true;
-    }
-
-    /// A check of the account found this. Returns whether that is new.
-    pub(super) fn breaks(&self, account: &str, broken: Assumption) -> bool {
-        let mut accounts = self.0.lock();
-        let account = accounts.entry(account.into()).or_default();
+    /// A check found this. Returns whether that is new.
+    pub(super) fn breaks(&mut self, broken: Assumption) -> bool {
         // The end of ranges and rounding concern some requests, ignored names all.
-        account.passed &= !matches!(broken, Assumption::Names(_));
-        account.broken.replace(broken) != Some(broken)
+        self.passed &= !matches!(broken, Assumption::Names(_));
+        self.broken.replace(broken) != Some(broken)
     }
 }
