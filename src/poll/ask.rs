@@ -55,7 +55,7 @@ impl<'a> Poll<'a> {
     }
 
     /// Replaces the series of each subject with those of `reading`.
-    pub(super) fn show(self, reading: Reading, variant: impl Fn(usize) -> Variant) {
+    pub(super) fn show(self, reading: Reading, variant: &Variant) {
         let Self { context, plan, target, .. } = self;
         if !reading.unexpected.is_empty() {
             context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
@@ -66,27 +66,16 @@ impl<'a> Poll<'a> {
         if let [subject] = &*target.subjects {
             subject.cell.set_message(reading.message);
         }
-        for (index, sink) in reading.sinks.into_iter().enumerate() {
-            // A target of one app has a reading per window; a target of an account has one per project.
-            let subject =
-                if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
-            if let Some(subject) = subject {
-                subject.cell.replace(&variant(index), sink);
-            }
+        for (subject, sink) in target.subjects.iter().zip(reading.sinks) {
+            subject.cell.replace(variant, sink);
         }
     }
 
-    /// Subjects a reply describes: all of them, or one per window for metrics calls.
-    pub(super) fn subjects(self, windows: &[Window<'a>]) -> Vec<Subject<'a>> {
+    /// Subjects a reply describes: all of them, or for metrics calls the app if a `window` shows it.
+    pub(super) fn subjects(self, window: Option<Window<'a>>) -> Vec<Subject<'a>> {
         let Self { plan, target, .. } = self;
-        match target.endpoint.cadence {
-            Cadence::Settings => {
-                target.subjects.iter().filter_map(|subject| plan.subject(subject, None)).collect()
-            }
-            Cadence::Metrics => {
-                let subject = target.subjects.first();
-                windows.iter().filter_map(|window| plan.subject(subject?, Some(*window))).collect()
-            }
-        }
+        let is_shown = window.is_some() || target.endpoint.cadence == Cadence::Settings;
+        let subjects = target.subjects.iter().filter(|_| is_shown);
+        subjects.filter_map(|subject| plan.subject(subject, window)).collect()
     }
 }

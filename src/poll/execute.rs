@@ -68,7 +68,7 @@ pub async fn poll(
 }
 
 async fn settings(poll: Poll<'_>) -> Result<(), PollError> {
-    let reading = poll.ask(None, None, &poll.subjects(&[])).await?.reading;
-    poll.show(reading, |_| Variant::default());
+    let reading = poll.ask(None, None, &poll.subjects(None)).await?.reading;
+    poll.show(reading, &Variant::default());
     Ok(())
 }

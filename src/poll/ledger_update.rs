@@ -72,7 +72,7 @@ impl<'a> LedgerUpdate<'a> {
     pub fn take(
         &mut self,
         tally: &Tally,
-        asked: &RangeAsk,
+        asked: &RangeAsk<'_>,
         date: Option<jiff::Timestamp>,
     ) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;

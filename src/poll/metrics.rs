@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
-use pds_interface::{Counted, TimeRange, Window};
+use pds_interface::{Counted, TimeRange};
 use pds_ledger::{HOUR, Refusal};
 
 use super::audit;
@@ -11,7 +11,7 @@ use super::error::{PollError, Reach};
 use super::evidence::Assumption;
 use super::holes;
 use super::ledger_update::LedgerUpdate;
-use super::plan::{Poll, Target};
+use super::plan::Poll;
 use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
 use super::shown::Replies;
 
@@ -47,7 +47,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
 struct MetricsPoll<'a, 'u> {
     poll: Poll<'a>,
     update: &'u mut LedgerUpdate<'a>,
-    replies: Replies,
+    replies: Replies<'a>,
     /// The last whole step that had settled when the poll began.
     settled_step: i64,
     /// The first failure that affects the app.
@@ -63,7 +63,7 @@ struct MetricsPoll<'a, 'u> {
     counted: Option<(TimeRange, u64)>,
 }
 
-impl MetricsPoll<'_, '_> {
+impl<'a> MetricsPoll<'a, '_> {
     async fn ranges(&mut self) {
         let Poll { context, plan, target, .. } = self.poll;
         let progress = &target.progress;
@@ -132,7 +132,7 @@ impl MetricsPoll<'_, '_> {
     }
 
     /// Whether the reply about this window also serves the counters.
-    fn is_counted(&self, window: &RangeAsk) -> bool {
+    fn is_counted(&self, window: &RangeAsk<'_>) -> bool {
         window.container.is_none() && self.due() == Some(window.range)
     }
 
@@ -142,19 +142,21 @@ impl MetricsPoll<'_, '_> {
     }
 
     /// Requests one range. Returns which other requests would fail as well.
-    async fn range(&mut self, asked: &RangeAsk) -> Reach {
+    async fn range(&mut self, asked: &RangeAsk<'a>) -> Reach {
         let Poll { plan, target, transitions, .. } = self.poll;
-        let Err(error) = self.answer(asked).await else {
+        let answer = self.answer(asked).await;
+        let is_of_app = asked.container.is_none() && asked.purpose != Purpose::Recheck;
+        self.asked += u32::from(is_of_app);
+        let Err(error) = answer else {
             if let Some(container) = &asked.container {
                 target.progress.container_fails(container, false);
             }
-            if asked.container.is_none() && asked.purpose != Purpose::Recheck {
-                self.asked += 1;
-            }
             return Reach::Itself;
         };
-        if let Some(container) =
-            asked.container.as_ref().filter(|_| error.is_status() && error.reach() != Reach::All)
+        let reach = error.reach();
+        if let Some(container) = &asked.container
+            && error.is_status()
+            && reach != Reach::All
         {
             if error.is_not_found() {
                 self.forget(asked);
@@ -164,13 +166,11 @@ impl MetricsPoll<'_, '_> {
             }
             return Reach::Itself;
         }
-        if asked.container.is_none() && asked.purpose != Purpose::Recheck {
-            self.asked += 1;
+        if is_of_app {
             self.not_found += u32::from(error.is_not_found());
             let failed = error.is_of_size().then(|| asked.range.seconds());
             self.shortest_failed = [self.shortest_failed, failed].into_iter().flatten().min();
         }
-        let reach = error.reach();
         if asked.purpose == Purpose::Counted
             && error.is_refusal()
             && target.progress.is_refused(asked.range.start, plan.interval(target))
@@ -185,11 +185,11 @@ impl MetricsPoll<'_, '_> {
 
     /// A window that holds less than the counted ranges within it is unexpected.
     fn compare_window(&self) {
-        let (Some(counted), Some((window, total))) = (self.counted, self.replies.first_window()) else {
+        let (Some(counted), Some((window, tally))) = (self.counted, self.replies.first_window()) else {
             return;
         };
         let Poll { context, target, .. } = self.poll;
-        if target.progress.is_short(window, total, counted) {
+        if tally.total.is_some_and(|total| target.progress.is_short(window, total, counted)) {
             let key = &target.key;
             let field = match target.endpoint.counted {
                 Some(Counted::Requests) => "total_requests",
@@ -219,42 +219,22 @@ impl MetricsPoll<'_, '_> {
         }
     }
 
-    /// Hides the samples of the range's windows.
-    fn forget(&self, asked: &RangeAsk) {
+    /// Hides the samples of the range's window.
+    fn forget(&self, asked: &RangeAsk<'_>) {
         // The datapoint that all windows share is in none of them.
         let shared = Variant { window: 0, container: asked.container.clone() };
-        let windows = asked.windows.iter().map(|window| self.variant(asked, *window));
-        let gone: Vec<Variant> = windows.chain([shared]).collect();
+        let gone = [asked.variant(), shared];
         for subject in &self.poll.target.subjects {
             subject.cell.retain(|variant| !gone.contains(variant));
         }
     }
 
-    fn variant(&self, asked: &RangeAsk, window: usize) -> Variant {
-        let window = self.poll.plan.windows.get(window).map_or(0, |window| window.seconds.unsigned_abs());
-        Variant { window, container: asked.container.clone() }
-    }
-
-    async fn answer(&mut self, asked: &RangeAsk) -> Result<(), PollError> {
+    async fn answer(&mut self, asked: &RangeAsk<'a>) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
-        let windows: Vec<Window<'_>> = asked
-            .windows
-            .iter()
-            .filter_map(|&index| plan.windows.get(index).map(|window| (index, window)))
-            .map(|(index, window)| Window {
-                label: &window.label,
-                container: asked.container.as_deref(),
-                first: index == 0,
-                range: asked.range,
-            })
-            .collect();
-        let subjects = self.poll.subjects(&windows);
+        let subjects = self.poll.subjects(asked.to_window());
         let answer = self.poll.ask(Some(asked.range), asked.container.as_deref(), &subjects).await;
         match (asked.purpose, &answer) {
-            (Purpose::Counted, answer) => {
-                let step = plan.watermark.step();
-                follow_size(target, asked.range, step, answer.as_ref().err(), self.shortest_failed);
-            }
+            (Purpose::Counted, answer) => self.follow_size(asked.range, answer.as_ref().err()),
             (Purpose::Recheck, Err(_)) => target.progress.recheck_failed(),
             _ => {}
         }
@@ -263,34 +243,27 @@ impl MetricsPoll<'_, '_> {
             self.compare(asked, answered)?;
         }
         self.replies.add(self.poll, asked, &answer.reading);
-        let tally = answer.reading.tally.take();
+        let tally = answer.reading.tally.take().unwrap_or_default();
         if asked.purpose == Purpose::Counted {
-            self.counted = tally.as_ref().and_then(|tally| Some((asked.range, tally.total?)));
+            self.counted = tally.total.map(|total| (asked.range, total));
+            if tally.range.is_none()
+                && tally.total > Some(0)
+                && plan.audit.believes(target.account.name()) != Ok(true)
+            {
+                audit::verify(self.poll).await;
+            }
         }
-        let is_unnamed = tally.as_ref().is_some_and(|tally| tally.range.is_none());
-        if is_unnamed
-            && tally.as_ref().is_some_and(|tally| tally.total > Some(0))
-            && asked.purpose == Purpose::Counted
-            && plan.audit.believes(target.account.name()) != Ok(true)
-        {
-            audit::verify(self.poll).await;
-        }
-        if is_unnamed && plan.audit.ignores_ranges(target.account.name()) {
+        if tally.range.is_none() && plan.audit.ignores_ranges(target.account.name()) {
             self.replies = Replies::default();
             ranges::windows(plan, target).iter().for_each(|window| self.forget(window));
         } else {
-            self.poll.show(answer.reading, |index| {
-                self.variant(asked, asked.windows.get(index).copied().unwrap_or(usize::MAX))
-            });
+            self.poll.show(answer.reading, &asked.variant());
         }
-        match tally {
-            Some(tally) => self.update.take(&tally, asked, answer.date),
-            None => Ok(()),
-        }
+        self.update.take(&tally, asked, answer.date)
     }
 
     /// Compares the range of a reply with the one asked for. Whether a counted range is exact is left to the ledger.
-    fn compare(&self, asked: &RangeAsk, answered: TimeRange) -> Result<(), PollError> {
+    fn compare(&self, asked: &RangeAsk<'_>, answered: TimeRange) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let account = &target.account;
         if answered.is_rounded_from(asked.range) {
@@ -303,30 +276,27 @@ impl MetricsPoll<'_, '_> {
                 return Err(PollError::NotBelieved { broken: Assumption::Names(ignored), told });
             }
         }
-        if asked.windows.is_empty() {
+        if asked.window.is_none() {
             return Ok(());
         }
         Err(Refusal::OtherRange { asked: asked.range, answered }.into())
     }
-}
 
-/// A range that is too long for the service is halved, again and again; a success makes ranges longer again. If a range
-/// that is no longer has just failed too, length is not the cause.
-fn follow_size(
-    target: &Target,
-    range: TimeRange,
-    step: i64,
-    error: Option<&PollError>,
-    shortest_failed: Option<u64>,
-) {
-    let halvings = target.progress.halvings.load(Ordering::Relaxed);
-    let next = match error {
-        None => halvings.saturating_sub(1),
-        Some(_) if shortest_failed.is_some_and(|seconds| seconds <= range.seconds()) => halvings,
-        Some(error) if error.is_of_size() && range.end - range.start > step => {
-            (halvings + 1).min(MAX_HALVINGS)
-        }
-        Some(_) => halvings,
-    };
-    target.progress.halvings.store(next, Ordering::Relaxed);
+    /// A range that is too long for the service is halved, again and again; a success makes ranges longer again. If a
+    /// range that is no longer has just failed too, length is not the cause.
+    fn follow_size(&self, range: TimeRange, error: Option<&PollError>) {
+        let Poll { plan, target, .. } = self.poll;
+        let halvings = target.progress.halvings.load(Ordering::Relaxed);
+        let too_long = |error: &PollError| {
+            error.is_of_size()
+                && range.end - range.start > plan.watermark.step()
+                && self.shortest_failed.is_none_or(|seconds| seconds > range.seconds())
+        };
+        let next = match error {
+            None => halvings.saturating_sub(1),
+            Some(error) if too_long(error) => (halvings + 1).min(MAX_HALVINGS),
+            Some(_) => halvings,
+        };
+        target.progress.halvings.store(next, Ordering::Relaxed);
+    }
 }

@@ -13,7 +13,7 @@
 //! - [`metrics`]: one poll of a metrics call.
 //! - [`transition_log`]: log lines about failures and recoveries.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
-//! - [`ranges`]: which ranges a metrics target needs, without duplicates.
+//! - [`ranges`]: which ranges a metrics target needs.
 //! - [`audit`]: whether the service counts as assumed, and [`evidence`]: what is known of that; [`holes`]: time that it does not answer for.
 //! - [`ledger_update`]: how a poll updates its ledger.
 

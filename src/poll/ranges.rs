@@ -1,30 +1,48 @@
-//! The ranges that a metrics target needs, without duplicates.
+//! The ranges that a metrics target needs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pds_interface::TimeRange;
+use crate::store::Variant;
+use pds_interface::{TimeRange, Window};
 use pds_ledger::{Ledger, MAX_MERGED};
 
-use super::plan::{Plan, Target, containers};
+use super::plan::{ConfiguredWindow, Plan, Target, containers};
 
 /// One request of a metrics call, and what its reply is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeAsk {
+pub struct RangeAsk<'a> {
     /// The range.
     pub range: TimeRange,
     /// The container it is restricted to.
     pub container: Option<Arc<str>>,
-    /// The windows that show its reply, as indices into [`Plan::windows`].
-    pub windows: Vec<usize>,
+    /// The window that shows its reply, if any.
+    pub window: Option<&'a ConfiguredWindow>,
     /// What the ledger does with its reply.
     pub purpose: Purpose,
 }
 
-impl RangeAsk {
+impl RangeAsk<'_> {
     /// The range, for the ledger alone.
     pub(super) fn of(range: TimeRange, purpose: Purpose) -> Self {
-        Self { range, container: None, windows: Vec::new(), purpose }
+        Self { range, container: None, window: None, purpose }
+    }
+
+    /// Its window as the reader of the reply sees it.
+    pub(super) fn to_window(&self) -> Option<Window<'_>> {
+        let window = self.window?;
+        Some(Window {
+            label: &window.label,
+            container: self.container.as_deref(),
+            first: window.index == 0,
+            range: self.range,
+        })
+    }
+
+    /// Where its window's series go.
+    pub(super) fn variant(&self) -> Variant {
+        let window = self.window.map_or(0, |window| window.seconds.unsigned_abs());
+        Variant { window, container: self.container.clone() }
     }
 }
 
@@ -43,24 +61,18 @@ pub enum Purpose {
 ///
 /// A window as long as the accounting step is aligned to the steps if the target is polled once per step. Its reply then
 /// also serves the counters.
-pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
+pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeAsk<'a>> {
     let (settled, step) = (plan.watermark.at_present(), plan.watermark.step());
     let polled_every = plan.interval(target).as_secs();
-    let mut asks: Vec<RangeAsk> = Vec::new();
-    for (index, window) in plan.windows.iter().enumerate() {
+    let mut asks = Vec::new();
+    for window in &plan.windows {
         let shared = target.counter.is_some()
             && window.seconds == step
             && polled_every == window.seconds.unsigned_abs();
         let end = if shared { settled.step_end() } else { settled.second };
         let range = TimeRange { start: end - window.seconds, end };
-        for container in containers(plan.app_of(target)) {
-            match asks.iter_mut().find(|ask| ask.range == range && ask.container == container) {
-                Some(ask) => ask.windows.push(index),
-                None => {
-                    asks.push(RangeAsk { range, container, windows: vec![index], purpose: Purpose::Window });
-                }
-            }
-        }
+        let of = |container| RangeAsk { range, container, window: Some(window), purpose: Purpose::Window };
+        asks.extend(containers(plan.app_of(target)).map(of));
     }
     asks
 }

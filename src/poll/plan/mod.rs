@@ -60,6 +60,8 @@ pub struct Plan {
 /// A configured window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredWindow {
+    /// Its index in [`Plan::windows`].
+    pub index: usize,
     /// Its length as in the label `window`.
     pub label: String,
     /// Its length in seconds.
@@ -123,7 +125,9 @@ impl Plan {
             .poll
             .windows
             .iter()
-            .map(|window| ConfiguredWindow {
+            .enumerate()
+            .map(|(index, window)| ConfiguredWindow {
+                index,
                 label: humantime::format_duration(*window).to_string(),
                 seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
             })
