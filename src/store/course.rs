@@ -73,9 +73,6 @@ pub(super) struct Course {
     newest: u32,
     /// The seconds of a slot.
     width: u16,
-    /// Where the oldest slot is.
-    oldest: u16,
-    /// A ring once it is full; until then the oldest is the first.
     slots: Vec<Slot>,
 }
 
@@ -102,12 +99,11 @@ impl Course {
             self.slots.push(Slot::default());
         }
         // If the clock was set back, polls go into the newest slot.
-        while self.newest < number {
-            self.begin_slot(most);
-            self.newest += 1;
-        }
-        let newest = if self.oldest == 0 { self.slots.len() } else { self.oldest.into() } - 1;
-        if let Some(slot) = self.slots.get_mut(newest) {
+        let further = number.saturating_sub(self.newest) as usize;
+        self.newest = self.newest.max(number);
+        self.slots.drain(..(self.slots.len() + further).saturating_sub(most));
+        self.slots.resize(self.slots.len() + further, Slot::default());
+        if let Some(slot) = self.slots.last_mut() {
             slot.polls = slot.polls.saturating_add(1);
             slot.failures = slot.failures.saturating_add(failed.into());
             let values = [point.p50, point.p95, point.p99, point.requests].map(pack);
@@ -115,19 +111,6 @@ impl Course {
                 *kept = value.max(*kept);
             }
         }
-    }
-
-    /// Adds an empty slot, in place of the oldest if there are `most`.
-    fn begin_slot(&mut self, most: usize) {
-        if self.slots.len() < most {
-            self.slots.push(Slot::default());
-            return;
-        }
-        if let Some(oldest) = self.slots.get_mut(usize::from(self.oldest)) {
-            *oldest = Slot::default();
-        }
-        let next = usize::from(self.oldest) + 1;
-        self.oldest = if next == most { 0 } else { u16::try_from(next).unwrap_or_default() };
     }
 
     /// The slots, the oldest first.
@@ -143,8 +126,7 @@ impl Course {
                 failures: slot.failures,
             }
         };
-        let (newer, older) = self.slots.split_at(self.oldest.into());
-        (first..).zip(older.iter().chain(newer)).map(stretch).collect()
+        (first..).zip(&self.slots).map(stretch).collect()
     }
 }
 

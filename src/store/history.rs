@@ -165,35 +165,33 @@ impl History {
     }
 }
 
-/// The last `N` items.
+/// The last `N` items, at the end of the array and the newest last.
 #[derive(Debug)]
 struct Ring<T, const N: usize> {
     items: [T; N],
-    next: u8,
-    full: bool,
+    count: u8,
 }
 
 impl<T: Copy + Default, const N: usize> Default for Ring<T, N> {
     fn default() -> Self {
-        Self { items: [T::default(); N], next: 0, full: false }
+        Self { items: [T::default(); N], count: 0 }
     }
 }
 
 impl<T: Copy, const N: usize> Ring<T, N> {
     fn push(&mut self, item: T) {
-        if let Some(place) = self.items.get_mut(usize::from(self.next)) {
-            *place = item;
+        self.items.rotate_left(1);
+        if let Some(newest) = self.items.last_mut() {
+            *newest = item;
         }
-        self.next += 1;
-        if usize::from(self.next) == N {
-            (self.next, self.full) = (0, true);
+        if usize::from(self.count) < N {
+            self.count += 1;
         }
     }
 
     /// The oldest first.
     fn iter(&self) -> impl Iterator<Item = T> {
-        let (newer, older) = self.items.split_at(usize::from(self.next));
-        older.iter().filter(|_| self.full).chain(newer).copied()
+        self.items.iter().skip(N - usize::from(self.count)).copied()
     }
 }
 
