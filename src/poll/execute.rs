@@ -50,16 +50,14 @@ pub async fn poll(
     let failure =
         |error: &PollError| PollFailure { class: error.class(), message: with_sources(error).into() };
     let polled = PollRecord { at: now, took, failure: result.as_ref().err().map(failure) };
+    let tell = result.as_ref().is_err_and(|error| !error.is_of_account(plan.config.api.timeout));
     for subject in &target.subjects {
         if gone {
             subject.cell.clear();
         }
-        let transition = match &result {
-            Ok(()) => subject.cell.succeeded(now),
-            Err(error) if error.is_of_account(plan.config.api.timeout) => {
-                subject.cell.failed_with_account(now, error.class(), &with_sources(error))
-            }
-            Err(error) => subject.cell.failed(now, error.class(), &with_sources(error)),
+        let transition = match &polled.failure {
+            None => subject.cell.succeeded(now),
+            Some(failure) => subject.cell.failed(now, failure, tell),
         };
         subject.cell.record(polled.clone(), &plan.shown());
         transitions.polled(&subject.cell.key, &transition, result.as_ref().err());

@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, sleep_until};
 
+use crate::store::PollFailure;
 use pds_ledger::{Key, restore::Restorer};
 
 use super::error::PANIC;
@@ -190,12 +191,10 @@ impl Poller {
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
             self.context.telemetry.panicked(&target.key.to_string());
+            let message = "the poll panicked: a bug of the exporter".into();
+            let failure = PollFailure { class: PANIC, message };
             for subject in &target.subjects {
-                subject.cell.failed(
-                    self.context.clock.now(),
-                    PANIC,
-                    "the poll panicked: a bug of the exporter",
-                );
+                subject.cell.failed(self.context.clock.now(), &failure, true);
             }
         }
         let interval = match outcome {

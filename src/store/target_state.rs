@@ -14,7 +14,7 @@ use pds_ledger::Key;
 
 use super::course::Point;
 use super::health::{Failure, Health, Transition, Trouble};
-use super::history::{History, PollRecord};
+use super::history::{History, PollFailure, PollRecord};
 use super::{Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -61,8 +61,15 @@ struct Contents {
 impl Contents {
     /// The entry of `variant`, unless it is stale at `now`.
     fn fresh(&self, variant: &Variant, now: Instant) -> Option<&Entry> {
-        let entry = self.entries.iter().find(|entry| entry.variant == *variant)?;
-        self.stale_at(entry).is_none_or(|at| at > now).then_some(entry)
+        self.entry(variant).filter(|entry| self.is_fresh(entry, now))
+    }
+
+    fn entry(&self, variant: &Variant) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.variant == *variant)
+    }
+
+    fn is_fresh(&self, entry: &Entry, now: Instant) -> bool {
+        self.stale_at(entry).is_none_or(|at| at > now)
     }
 
     /// When `entry` goes stale; an expiry beyond what an `Instant` can hold is none.
@@ -94,12 +101,7 @@ impl TargetState {
 
     /// The samples shown for `variant`, stale or not.
     pub fn samples(&self, variant: &Variant) -> Option<Arc<Samples>> {
-        self.contents
-            .lock()
-            .entries
-            .iter()
-            .find(|entry| entry.variant == *variant)
-            .map(|entry| Arc::clone(&entry.samples))
+        self.contents.lock().entry(variant).map(|entry| Arc::clone(&entry.samples))
     }
 
     /// The samples of `variant` that are exposed at `now`: none where they went stale.
@@ -124,8 +126,8 @@ impl TargetState {
     /// The text of the last reply for people, if the reply is not stale at `now`.
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let contents = self.contents.lock();
-        let fresh = |entry: &Entry| contents.stale_at(entry).is_none_or(|at| at > now);
-        contents.trouble.as_ref()?.message.clone().filter(|_| contents.entries.iter().any(fresh))
+        let is_shown = contents.entries.iter().any(|entry| contents.is_fresh(entry, now));
+        contents.trouble.as_ref()?.message.clone().filter(|_| is_shown)
     }
 
     /// Replaces what `variant` said, whole.
@@ -186,13 +188,8 @@ impl TargetState {
 
     /// Drops all values at once: the target does not exist any more.
     pub fn clear(&self) {
-        let mut contents = self.contents.lock();
-        contents.entries = Box::default();
-        if let Some(trouble) = &mut contents.trouble {
-            trouble.message = None;
-        }
-        drop(contents);
-        self.changed();
+        self.set_message(None);
+        self.retain(|_| false);
     }
 
     /// Forgets what variants that are not `wanted` said, at once.
@@ -221,26 +218,19 @@ impl TargetState {
         }
     }
 
-    /// Records that a poll failed at `now`. The previous values stay until they are stale.
-    pub fn failed(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
-        self.fail(now, class, message, true)
-    }
-
-    /// As [`TargetState::failed`], for a reason that stops its whole service account and that the account itself tells: its
-    /// targets log no transition for it, neither at its beginning nor at its end.
-    pub fn failed_with_account(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
-        self.fail(now, class, message, false)
-    }
-
-    fn fail(&self, now: Timestamp, class: &'static str, message: &str, tell: bool) -> Transition {
+    /// Records that a poll failed at `now`. The previous values stay until they are stale. `tell` is false for a reason
+    /// that stops its whole service account and that the account itself tells: its targets log no transition for it,
+    /// neither at its beginning nor at its end.
+    pub fn failed(&self, now: Timestamp, failure: &PollFailure, tell: bool) -> Transition {
         let mut contents = self.contents.lock();
         self.asked(&mut contents, false);
         let trouble = contents.trouble.get_or_insert_default();
         let before = trouble.failing.take();
         let told_before = before.as_ref().and_then(|failure| failure.told);
+        let PollFailure { class, message } = failure.clone();
         let told = if tell { Some(class) } else { told_before };
         let since = before.map_or(now, |failure| failure.since);
-        trouble.failing = Some(Arc::new(Failure { since, class, message: message.into(), told }));
+        trouble.failing = Some(Arc::new(Failure { since, class, message, told }));
         drop(contents);
         self.changed();
         if told == told_before { Transition::Same } else { Transition::Failing }
@@ -280,7 +270,7 @@ impl TargetState {
         let mut contents = self.contents.lock();
         let (at, failed) = (poll.at, poll.failure.is_some());
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
-            let entry = contents.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
+            let entry = contents.entry(shown).filter(|_| !failed)?;
             Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
         });
         let history = contents.history.get_or_insert_default();

@@ -39,6 +39,12 @@ fn small_store() -> (Store, Arc<TargetState>, Arc<TargetState>) {
     (store, domains, counter)
 }
 
+/// The same failure for its target, or for its whole service account.
+fn fail(cell: &TargetState, second: i64, class: &'static str, tell: bool) -> Transition {
+    let failure = PollFailure { class, message: "no reply".into() };
+    cell.failed(Timestamp::from_second(second).unwrap(), &failure, tell)
+}
+
 fn put(cell: &TargetState, value: f64) {
     let mut sink = Sink::default();
     sink.next_family();
@@ -74,12 +80,8 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     domains.succeeded(Timestamp::from_second(1000).unwrap());
     assert!(store.is_complete());
     advance(Duration::from_secs(299)).await;
-    let failing = domains.failed(Timestamp::from_second(1299).unwrap(), "timeout", "no reply");
-    assert_eq!(failing, Transition::Failing);
-    assert_eq!(
-        domains.failed(Timestamp::from_second(1300).unwrap(), "timeout", "no reply"),
-        Transition::Same
-    );
+    assert_eq!(fail(&domains, 1299, "timeout", true), Transition::Failing);
+    assert_eq!(fail(&domains, 1300, "timeout", true), Transition::Same);
     let lines = [
         "pds_project_custom_domains{project=\"p\"} 3",
         "pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7",
@@ -101,12 +103,12 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
 async fn failures_of_the_service_account_are_no_transition_of_its_targets() {
     let (_store, domains, _) = small_store();
     let at = |second| Timestamp::from_second(second).unwrap();
-    assert_eq!(domains.failed_with_account(at(10), "paused", "to wait"), Transition::Same);
+    assert_eq!(fail(&domains, 10, "paused", false), Transition::Same);
     assert_eq!(domains.succeeded(at(20)), Transition::Same);
-    assert_eq!(domains.failed(at(30), "403", "forbidden"), Transition::Failing);
-    assert_eq!(domains.failed_with_account(at(40), "unauthorized_paused", "not sent"), Transition::Same);
-    assert_eq!(domains.failed(at(50), "403", "forbidden"), Transition::Same, "that was said before");
-    assert_eq!(domains.failed(at(60), "500", "broken"), Transition::Failing);
+    assert_eq!(fail(&domains, 30, "403", true), Transition::Failing);
+    assert_eq!(fail(&domains, 40, "unauthorized_paused", false), Transition::Same);
+    assert_eq!(fail(&domains, 50, "403", true), Transition::Same, "that was said before");
+    assert_eq!(fail(&domains, 60, "500", true), Transition::Failing);
     assert_eq!(domains.health_at(&Variant::default(), Instant::now()).0.failing.unwrap().since, at(30));
     assert_eq!(domains.succeeded(at(70)), Transition::Recovered { after: Duration::from_secs(40) });
 }

@@ -161,9 +161,9 @@ impl Fixture {
         let now = self.context.clock.now();
         let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);
         for subject in targets.filter(|subject| fails(&subject.cell.key)) {
-            subject.cell.failed(now, class, message);
-            let failure = Some(PollFailure { class, message: message.into() });
-            let polled = PollRecord { at: now, took: Duration::from_secs(10), failure };
+            let failure = PollFailure { class, message: message.into() };
+            subject.cell.failed(now, &failure, true);
+            let polled = PollRecord { at: now, took: Duration::from_secs(10), failure: Some(failure) };
             subject.cell.record(polled, &self.plan.shown());
             self.context.telemetry.request_done(subject.cell.key.resource, class, Duration::from_secs(10));
         }
