@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
-use crate::store::{Pages, Store};
+use crate::store::Pages;
 use crate::telemetry::Telemetry;
 use pds_client::Client;
 use pds_core::clock::Clock;
@@ -81,9 +81,8 @@ impl Daemon {
             pds_ledger::COMMIT_INTERVAL,
         )
         .await?;
-        let store = Store::new(pds_ledger::FAMILIES);
         let restorer = Restorer::new(ledgers.clone(), Arc::new(telemetry.clone()));
-        let context = Context { store, ledgers, telemetry, clock };
+        let context = Context::new(ledgers, telemetry, clock);
         let client = client(&config, &context)?;
         let watermark = Watermark::new(&config.counted_ranges(), context.clock.clone());
         let source = source(&config, &context)?;

@@ -10,7 +10,6 @@ use super::error::PollError;
 use super::ledger_update::LedgerUpdate;
 use super::metrics;
 use super::plan::{Context, Plan, Poll, Target};
-use super::transition_log::TransitionLog;
 
 /// The result of a poll for the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +22,9 @@ pub enum Outcome {
 
 /// Polls `target` once: sends the requests, replaces the samples, updates the ledger, and records the outcome. Holds
 /// `permit` while requests are in flight.
-pub async fn poll(
-    context: &Context,
-    plan: &Plan,
-    target: &Target,
-    transitions: &TransitionLog,
-    permit: impl Send,
-) -> Outcome {
+pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl Send) -> Outcome {
     let began = Instant::now();
-    let poll = Poll { context, plan, target, transitions };
+    let poll = Poll { context, plan, target };
     let mut update = LedgerUpdate::begin(poll);
     // The memory of the requests is freed before waiting for the disk.
     let (result, gone) = match target.endpoint.cadence {
@@ -60,7 +53,7 @@ pub async fn poll(
             Some(failure) => subject.cell.failed(now, failure, tell),
         };
         subject.cell.record(polled.clone(), &plan.shown());
-        transitions.polled(&subject.cell.key, &transition, result.as_ref().err());
+        context.transitions.polled(&subject.cell.key, &transition, result.as_ref().err());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }
 }

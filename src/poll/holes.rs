@@ -35,7 +35,7 @@ pub(super) async fn give_up<'a>(
     refused: TimeRange,
     reason: &str,
 ) -> bool {
-    let Poll { plan, target, transitions, .. } = poll;
+    let Poll { context, plan, target } = poll;
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };
@@ -53,7 +53,7 @@ pub(super) async fn give_up<'a>(
     } else if update.give_up(range.end) {
         let time = |second| Timestamp::from_second(second).unwrap_or_default();
         let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
-        transitions.hole(&target.key, &hole);
+        context.transitions.hole(&target.key, &hole);
         target.progress.found(hole);
         return true;
     }

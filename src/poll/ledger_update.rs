@@ -152,7 +152,7 @@ impl<'a> LedgerUpdate<'a> {
     /// # Errors
     /// If writing fails. The previous ledger stays, and the ranges are requested again.
     pub async fn end(self) -> Result<(), NotCommitted> {
-        let Poll { context, plan, target, transitions } = self.poll;
+        let Poll { context, plan, target } = self.poll;
         let Some(ledger) = self.ledger else {
             // It is being restored.
             if let Some(ledger) = context.ledgers.ledger(&target.key) {
@@ -182,7 +182,7 @@ impl<'a> LedgerUpdate<'a> {
         }
         let gave_up = &target.progress.gave_up;
         if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {
-            transitions.gave_up(&target.key, gone.seconds());
+            context.transitions.gave_up(&target.key, gone.seconds());
         }
         if self.change == Change::Added {
             gave_up.store(false, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Duration, Instant, interval, sleep_until};
 
 use crate::store::PollFailure;
 use pds_ledger::{Key, restore::Restorer};
@@ -15,7 +15,7 @@ use super::error::PANIC;
 use super::execute::{self, Outcome};
 use super::plan::{Context, Plan};
 use super::schedule::Phase;
-use super::transition_log::TransitionLog;
+use super::transition_log::PERIOD;
 
 /// An idle poller starts polls up to this much late, but at most a hundredth of the shortest interval, so that polls due
 /// in between start together. That costs less than half of waking an idle processor for each.
@@ -40,7 +40,6 @@ pub struct Poller {
     origin: Instant,
     /// See [`MAX_SLACK`].
     slack: Duration,
-    transitions: Arc<TransitionLog>,
     /// Targets to poll as soon as their counters are restored.
     restorer: Option<Restorer>,
 }
@@ -67,7 +66,6 @@ impl Poller {
             tasks: HashMap::new(),
             origin: Instant::now(),
             slack: Duration::ZERO,
-            transitions: Arc::default(),
             restorer,
         };
         poller.replace(plan);
@@ -78,12 +76,10 @@ impl Poller {
     /// otherwise dropped.
     pub async fn run(mut self, mut plans: mpsc::Receiver<Arc<Plan>>, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
-        let mut tidying = tokio::time::interval(TIDYING);
+        let (mut tidying, mut periods) = (interval(TIDYING), interval(PERIOD));
         loop {
             self.start_due();
-            self.transitions.sum_up(Some(Instant::now()));
             let due = self.schedule.first().map(|(due, _)| *due);
-            let summary = self.transitions.next_summary();
             let (slots, slack) = (Arc::clone(&self.slots), self.slack);
             let restorer = self.restorer.clone();
             let restored = async { Some(restorer.as_ref()?.known().await) };
@@ -94,6 +90,7 @@ impl Poller {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
+                _ = periods.tick() => self.context.transitions.sum_up(),
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
                 Some(keys) = restored => self.poll_at_once(&keys),
@@ -102,11 +99,10 @@ impl Poller {
                     let (plan, ledgers) = (Arc::clone(&self.plan), self.context.ledgers.clone());
                     tokio::spawn(async move { plan.tidy(&ledgers).await });
                 }
-                () = sleep_until(summary.unwrap_or_else(Instant::now)), if summary.is_some() => {}
             }
         }
         self.running.shutdown().await;
-        self.transitions.sum_up(None);
+        self.context.transitions.sum_up();
     }
 
     /// Follows `plan` from now on. A target that stays keeps its due time or its running poll; a new one is due at once.
@@ -171,10 +167,9 @@ impl Poller {
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.context.telemetry.poll_lag(now - due);
             let context = Arc::clone(&self.context);
-            let (plan, transitions) = (Arc::clone(&self.plan), Arc::clone(&self.transitions));
-            let task = self
-                .running
-                .spawn(async move { execute::poll(&context, &plan, &target, &transitions, permit).await });
+            let plan = Arc::clone(&self.plan);
+            let task =
+                self.running.spawn(async move { execute::poll(&context, &plan, &target, permit).await });
             self.tasks.insert(task.id(), Started { target: index, at: now, task, again: false });
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
 use crate::cause::Cause;
 use crate::store::Transition;
@@ -25,7 +25,8 @@ pub const PERIOD: Duration = Duration::from_secs(60);
 /// The transitions of all targets.
 #[derive(Debug, Default)]
 pub struct TransitionLog {
-    periods: Mutex<BTreeMap<LogClass, Period>>,
+    /// Those of the present period.
+    present: Mutex<BTreeMap<LogClass, Logged>>,
 }
 
 /// Changes that are counted together.
@@ -39,9 +40,8 @@ enum LogClass {
     Container,
 }
 
-#[derive(Debug)]
-struct Period {
-    ends: Instant,
+#[derive(Debug, Default)]
+struct Logged {
     lines: u32,
     /// Changes without a line of their own.
     further: u64,
@@ -114,44 +114,29 @@ impl TransitionLog {
         }
     }
 
-    /// When [`TransitionLog::sum_up`] has something to log; `None` while every change got its line.
-    pub fn next_summary(&self) -> Option<Instant> {
-        self.periods.lock().values().filter(|period| period.further > 0).map(|period| period.ends).min()
-    }
-
-    /// Ends the periods that are over at `now` (all of them for `None`), and sums up changes without a line.
-    pub fn sum_up(&self, now: Option<Instant>) {
-        self.periods.lock().retain(|sort, period| {
-            let over = now.is_none_or(|now| period.ends <= now);
-            if over {
-                tell_further(*sort, period.further);
-            }
-            !over
-        });
+    /// Ends the period, and sums up its changes without a line.
+    pub fn sum_up(&self) {
+        for (class, logged) in std::mem::take(&mut *self.present.lock()) {
+            tell_further(class, logged.further);
+        }
     }
 
     /// Counts a change. Returns whether it gets a line.
-    fn has_line(&self, sort: LogClass) -> bool {
-        let now = Instant::now();
-        let mut periods = self.periods.lock();
-        let begun = || Period { ends: now + PERIOD, lines: 0, further: 0 };
-        let period = periods.entry(sort).or_insert_with(begun);
-        if period.ends <= now {
-            tell_further(sort, period.further);
-            *period = begun();
-        }
-        let has_line = period.lines < LINES;
+    fn has_line(&self, class: LogClass) -> bool {
+        let mut present = self.present.lock();
+        let logged = present.entry(class).or_default();
+        let has_line = logged.lines < LINES;
         if has_line {
-            period.lines += 1;
+            logged.lines += 1;
         } else {
-            period.further += 1;
+            logged.further += 1;
         }
         has_line
     }
 }
 
-fn tell_further(sort: LogClass, targets: u64) {
-    match sort {
+fn tell_further(class: LogClass, targets: u64) {
+    match class {
         _ if targets == 0 => {}
         LogClass::Failing(class) => {
             let remedy = Cause::of_class(class).remedy_at(None);
@@ -172,23 +157,19 @@ fn tell_further(sort: LogClass, targets: u64) {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn each_sort_has_its_lines_in_each_period_and_the_rest_is_summed_up_when_it_ends() {
-        let (transitions, began) = (TransitionLog::default(), Instant::now());
-        let lines = |sort, times: u32| (0..times).filter(|_| transitions.has_line(sort)).count();
-        assert_eq!(lines(LogClass::Failing("500"), LINES), 10);
-        assert_eq!(transitions.next_summary(), None, "each had its line");
-        assert_eq!(lines(LogClass::Failing("500"), 7), 0);
-        tokio::time::advance(Duration::from_secs(20)).await;
+    #[test]
+    fn each_class_has_its_lines_in_each_period_and_the_rest_is_summed_up_when_it_ends() {
+        let transitions = TransitionLog::default();
+        let lines = |class, times: u32| (0..times).filter(|_| transitions.has_line(class)).count();
+        assert_eq!(lines(LogClass::Failing("500"), LINES + 7), 10);
         assert_eq!(lines(LogClass::Failing("connect"), 12), 10, "another reason is told");
         assert_eq!(lines(LogClass::Recovered, 1), 1);
         assert_eq!(lines(LogClass::GaveUp, 11), 10);
-        assert_eq!(transitions.next_summary(), Some(began + PERIOD));
-        tokio::time::advance(Duration::from_secs(40)).await;
-        transitions.sum_up(Some(Instant::now()));
-        assert_eq!(transitions.next_summary(), Some(began + PERIOD + Duration::from_secs(20)));
+        let further = |class| transitions.present.lock().get(&class).map(|logged| logged.further);
+        assert_eq!(further(LogClass::Failing("500")), Some(7));
+        assert_eq!(further(LogClass::Recovered), Some(0), "each had its line");
+        transitions.sum_up();
+        assert_eq!(further(LogClass::Failing("500")), None);
         assert_eq!(lines(LogClass::Failing("500"), 11), 10, "a period of its own");
-        transitions.sum_up(None);
-        assert_eq!(transitions.next_summary(), None);
     }
 }

@@ -32,8 +32,18 @@ pub struct Context {
     pub ledgers: LedgerStore,
     /// Where the exporter counts what it does.
     pub telemetry: Telemetry,
+    /// What is logged of failures and recoveries.
+    pub transitions: Arc<TransitionLog>,
     /// The wall clock.
     pub clock: Clock,
+}
+
+impl Context {
+    /// With nothing polled so far.
+    pub fn new(ledgers: LedgerStore, telemetry: Telemetry, clock: Clock) -> Self {
+        let store = Store::new(pds_ledger::FAMILIES);
+        Self { store, ledgers, telemetry, transitions: Arc::default(), clock }
+    }
 }
 
 /// The targets of a configuration.
@@ -91,7 +101,6 @@ pub(super) struct Poll<'a> {
     pub(super) context: &'a Context,
     pub(super) plan: &'a Plan,
     pub(super) target: &'a Target,
-    pub(super) transitions: &'a TransitionLog,
 }
 
 /// A project or app by its index in the configuration, and its cell.

@@ -11,7 +11,7 @@ use tokio::time::Duration;
 
 use crate::config::{self, Config, Project};
 use crate::poll::{Context, Plan};
-use crate::store::{PollFailure, PollRecord, Store, Variant};
+use crate::store::{PollFailure, PollRecord, Variant};
 use crate::telemetry::Telemetry;
 use pds_client::Observer as _;
 use pds_client::{Client, TokenSource};
@@ -63,7 +63,7 @@ pub(crate) async fn with_config(apps: &[(&str, &str)], change: impl FnOnce(Confi
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, _) =
         LedgerStore::open(None, Arc::new(telemetry.clone()), pds_ledger::COMMIT_INTERVAL).await.unwrap();
-    let context = Context { store: Store::new(pds_ledger::FAMILIES), ledgers, telemetry, clock };
+    let context = Context::new(ledgers, telemetry, clock);
     let config = change(config(apps));
     let config = Arc::new(config);
     let client = Client::new(

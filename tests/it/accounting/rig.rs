@@ -8,7 +8,6 @@ use jiff::SignedDuration;
 use pds_core::clock::Clock;
 use pds_exporter::config::{Config, Shard};
 use pds_exporter::poll::plan::Target;
-use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_interface::{TimeRange, response_time};
 use pds_ledger::{Key, Ledger};
@@ -203,5 +202,5 @@ impl Rig {
 
 /// Polls `target` once.
 async fn ask(context: &Context, plan: &Plan, target: &Target) {
-    execute::poll(context, plan, target, &TransitionLog::default(), ()).await;
+    execute::poll(context, plan, target, ()).await;
 }

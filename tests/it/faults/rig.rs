@@ -8,7 +8,6 @@ use jiff::SignedDuration;
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::plan::Target;
-use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::Source;
 use pds_interface::{Resource, Scope, TimeRange, response_time, run_execution_time};
@@ -86,7 +85,7 @@ impl Rig {
         self.clock.jump(SignedDuration::from_secs(60));
         self.service_clock.jump(SignedDuration::from_secs(60));
         for target in self.plan.targets.iter().filter(|target| wanted(target)) {
-            execute::poll(&self.context, &self.plan, target, &TransitionLog::default(), ()).await;
+            execute::poll(&self.context, &self.plan, target, ()).await;
         }
     }
 

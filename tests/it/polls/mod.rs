@@ -15,7 +15,6 @@ use std::time::Duration;
 use pds_core::clock::Clock;
 use pds_exporter::config::Config;
 use pds_exporter::pages::{Rendered, StatusPages};
-use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::{Source, Status};
 use pds_exposition::Format;
@@ -37,7 +36,6 @@ struct Rig {
     of_apps: &'static str,
     state: Option<PathBuf>,
     running: Option<(Context, Arc<Plan>, Committer)>,
-    transitions: TransitionLog,
 }
 
 impl Rig {
@@ -50,8 +48,8 @@ impl Rig {
         let world = World::new(Settings { projects: 1, ..settings }, Clock::starting_at(start));
         let service = rig::serve(&world).await;
         let clock = Clock::starting_at(start);
-        let (tables, transitions) = (tables.to_owned(), TransitionLog::default());
-        let mut rig = Self { world, service, clock, tables, of_apps, state, running: None, transitions };
+        let tables = tables.to_owned();
+        let mut rig = Self { world, service, clock, tables, of_apps, state, running: None };
         rig.restart().await;
         rig
     }
@@ -106,7 +104,7 @@ impl Rig {
     async fn poll(&self, cadence: Cadence) {
         let (context, plan, _) = self.running.as_ref().unwrap();
         for target in plan.targets.iter().filter(|target| target.endpoint.cadence == cadence) {
-            execute::poll(context, plan, target, &self.transitions, ()).await;
+            execute::poll(context, plan, target, ()).await;
         }
     }
 

@@ -28,7 +28,7 @@ async fn a_window_that_a_reload_removes_leaves_the_page_at_once() {
     assert_eq!((shown(&rig, "5m"), shown(&rig, "1h")), (before, 0), "nothing was polled since");
     // A poll that the reload has overtaken brings nothing back.
     for target in old.targets.iter().filter(|target| target.endpoint.cadence == Cadence::Metrics) {
-        execute::poll(rig.context(), &old, target, &rig.transitions, ()).await;
+        execute::poll(rig.context(), &old, target, ()).await;
     }
     assert_eq!((shown(&rig, "5m"), shown(&rig, "1h")), (before, 0));
 }

@@ -11,7 +11,6 @@ use pds_core::clock::Clock;
 use pds_exporter::app;
 use pds_exporter::config;
 use pds_exporter::pages::{Rendered, StatusPages};
-use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::Source;
 use pds_interface::{Cadence, response_time};
@@ -109,7 +108,6 @@ async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
     let build = Kind::Value { field: "latestReadyBuildId".to_owned(), json: "\"b-2041\"".to_owned() };
     let build = || Fault::from(build.clone()).of_app(&apps[0]);
     let fails = |app: usize| Fault::status(503).on(response_time::RESOURCE).of_app(&apps[app]);
-    let transitions = TransitionLog::default();
     for minute in 0..MINUTES {
         match minute {
             20 => world.faults().set([fails(0)]),
@@ -119,7 +117,7 @@ async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
         }
         for target in &plan.targets {
             if target.endpoint.cadence == Cadence::Metrics || minute % 5 == 4 || minute == 0 {
-                execute::poll(context, plan, target, &transitions, ()).await;
+                execute::poll(context, plan, target, ()).await;
             }
         }
         drop(source.status());

@@ -7,7 +7,6 @@ use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::config::{Config, Shard};
 use pds_exporter::poll::execute;
-use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::status;
 use pds_exporter::telemetry::Telemetry;
 use pds_interface::{Resource, TimeRange, response_time};
@@ -138,7 +137,7 @@ impl Exporter {
     pub(super) async fn poll(&self) {
         let plan = self.handle.plan().await;
         for target in &plan.targets {
-            execute::poll(&self.handle.context, &plan, target, &TransitionLog::default(), ()).await;
+            execute::poll(&self.handle.context, &plan, target, ()).await;
         }
     }
 

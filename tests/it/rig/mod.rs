@@ -13,7 +13,7 @@ use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::config::Config;
 use pds_exporter::poll::{Context, Plan};
-use pds_exporter::store::{Filter, Store};
+use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
 use pds_ledger::{Committer, LedgerStore, Watermark};
@@ -50,7 +50,7 @@ pub(crate) async fn open(state: Option<&Path>, clock: &Clock) -> (Context, Commi
 
 /// The same with these ledgers.
 pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock) -> Context {
-    Context { store: Store::new(pds_ledger::FAMILIES), ledgers, telemetry, clock: clock.clone() }
+    Context::new(ledgers, telemetry, clock.clone())
 }
 
 /// The plan of `config` for polls by hand; after a reload, `before` is the former plan.
