@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use pds_exposition::Family;
 use pds_exposition::samples::Layouts;
@@ -72,17 +72,6 @@ pub enum Section {
     Counters,
     /// The configured objective of an app; never stale.
     Objective,
-}
-
-/// A cell that the configuration needs.
-#[derive(Clone, Debug)]
-pub struct Desired {
-    /// Its key.
-    pub key: Key,
-    /// Its section.
-    pub section: Section,
-    /// Time without success after which its series vanish; `None` means never.
-    pub stale_after: Option<Duration>,
 }
 
 /// All cells. Cloning shares them.
@@ -145,10 +134,10 @@ impl Store {
 
     /// Makes the store hold exactly these cells. Existing cells keep their contents; obsolete ones are missing from the
     /// next page on.
-    pub fn reconcile(&self, wanted: Vec<Desired>) {
+    pub fn reconcile(&self, wanted: Vec<(Key, Section)>) {
         let before = self.index();
         let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], apps: Vec::new() };
-        for Desired { key, section, stale_after } in wanted {
+        for (key, section) in wanted {
             let place = section_index(section, key.resource);
             let owner = &key.owner;
             if !owner.app.is_empty() && index.apps.last().is_none_or(|last| !Arc::ptr_eq(last, owner)) {
@@ -158,9 +147,6 @@ impl Store {
                 .cell(&key, section)
                 .cloned()
                 .unwrap_or_else(|| Arc::new(TargetState::new(key, section, Arc::clone(&self.0.shared))));
-            if section == Section::Endpoint {
-                cell.set_stale_after(stale_after);
-            }
             if let Some(cells) = index.sections.get_mut(place) {
                 cells.push(cell);
             }

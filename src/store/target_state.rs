@@ -236,7 +236,8 @@ impl TargetState {
         if told == told_before { Transition::Same } else { Transition::Failing }
     }
 
-    pub(super) fn set_stale_after(&self, stale_after: Option<Duration>) {
+    /// Its series vanish after this time without success; `None` means never.
+    pub fn set_stale_after(&self, stale_after: Option<Duration>) {
         let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
         // Nothing at all is not to be mistaken for no expiry.
         self.contents.lock().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));

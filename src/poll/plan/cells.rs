@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Duration;
 
 use crate::config::{App, Config, Objective};
-use crate::store::{Desired, Section, Store, Variant};
+use crate::store::{Section, Store, Variant};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
 use pds_interface::{Cadence, Counted, Resource, Scope};
@@ -78,19 +78,16 @@ pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
 }
 
 /// The cells that a configuration wants in the store.
-pub(super) fn wanted(config: &Config, places: &[Place<'_>]) -> Vec<Desired> {
-    let lasting = |key, section| Desired { key, section, stale_after: None };
+pub(super) fn wanted(config: &Config, places: &[Place<'_>]) -> Vec<(Key, Section)> {
     let objectives = places.iter().filter_map(Place::objective);
-    let mut cells: Vec<Desired> = objectives.map(|(key, _)| lasting(key, Section::Objective)).collect();
+    let mut cells: Vec<(Key, Section)> = objectives.map(|(key, _)| (key, Section::Objective)).collect();
     for resource in polled(config) {
         let endpoint = resource.polled();
         for place in within(endpoint.scope, places) {
-            let key = place.key(resource);
             if endpoint.counted.is_some() && config.accounting.enabled {
-                cells.push(lasting(key.clone(), Section::Counters));
+                cells.push((place.key(resource), Section::Counters));
             }
-            let stale_after = Some(stale_after(config, endpoint.cadence, place.app()));
-            cells.push(Desired { key, section: Section::Endpoint, stale_after });
+            cells.push((place.key(resource), Section::Endpoint));
         }
     }
     cells

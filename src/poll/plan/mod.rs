@@ -205,6 +205,7 @@ impl Plan {
         let mut subjects = Vec::with_capacity(places.len());
         for place in places {
             let cell = store.cell(&place.key(resource), Section::Endpoint)?;
+            cell.set_stale_after(Some(stale_after(&self.config, endpoint.cadence, place.app())));
             let wanted = self.variants(endpoint, place.app());
             cell.retain(|variant| wanted.contains(variant));
             let app = place.app.map(|(index, _)| index);
