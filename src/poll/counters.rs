@@ -21,20 +21,20 @@ pub enum Counters {
 const MAX_WAITS: u8 = 2;
 
 impl Plan {
-    /// Shows the counters of `target` while they keep up, and hides them otherwise. `moved` tells whether the ledger has
-    /// changed since they were last shown, `before` what it was before that.
+    /// Shows the counters of `target` while they keep up, and hides them otherwise. `former` is the ledger before it
+    /// changed; `None` if it has not since they were last shown.
     pub fn show_counters(
         &self,
         context: &Context,
         target: &Target,
         ledger: &Ledger,
-        (before, moved): (Option<&Ledger>, bool),
+        former: Option<&Ledger>,
     ) {
         let Some(cell) = &target.counter else { return };
         let (resource, is_shown) = (target.key.resource, cell.shows_counters(Instant::now()));
         let mut start = target.progress.take_start();
-        if start.is_none() && moved {
-            let former = before.unwrap_or(ledger);
+        let moved = former.is_some();
+        if let (None, Some(former)) = (&start, former) {
             let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
             start = is_new.then(|| Start::Waiting(Box::new(former.clone())));
         }

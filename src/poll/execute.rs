@@ -37,8 +37,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl 
     };
     let took = began.elapsed();
     drop(permit);
-    // A failed commit is counted and logged by the store. It says nothing of the service.
-    let _ = update.end().await;
+    update.end().await;
     let now = context.clock.now();
     let failure =
         |error: &PollError| PollFailure { class: error.class(), message: with_sources(error).into() };

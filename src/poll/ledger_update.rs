@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pds_interface::{Counted, Tally, TimeRange};
-use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, NotCommitted, Refusal, recheck::Recheck};
+use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal, recheck::Recheck};
 
 use super::error::PollError;
 use super::plan::{Poll, Target};
@@ -147,18 +147,16 @@ impl<'a> LedgerUpdate<'a> {
         gone
     }
 
-    /// Writes changes to disk, then shows them.
-    ///
-    /// # Errors
-    /// If writing fails. The previous ledger stays, and the ranges are requested again.
-    pub async fn end(self) -> Result<(), NotCommitted> {
+    /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are requested
+    /// again.
+    pub async fn end(self) {
         let Poll { context, plan, target } = self.poll;
         let Some(ledger) = self.ledger else {
             // It is being restored.
             if let Some(ledger) = context.ledgers.ledger(&target.key) {
-                plan.show_counters(context, target, &ledger, (None, false));
+                plan.show_counters(context, target, &ledger, None);
             }
-            return Ok(());
+            return;
         };
         let committed = match self.change {
             Change::None => Ok(ledger),
@@ -167,16 +165,15 @@ impl<'a> LedgerUpdate<'a> {
                 context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await
             }
         };
-        let ledger = match committed {
-            Ok(ledger) => ledger,
-            Err(error) => {
-                if let Some(before) = &self.before {
-                    plan.show_counters(context, target, before, (None, false));
-                }
-                return Err(error);
+        // The store counts and logs a failure, which says nothing of the service.
+        let Ok(ledger) = committed else {
+            if let Some(before) = &self.before {
+                plan.show_counters(context, target, before, None);
             }
+            return;
         };
-        plan.show_counters(context, target, &ledger, (self.before.as_deref(), self.change > Change::None));
+        let former = self.before.as_deref().unwrap_or(&ledger);
+        plan.show_counters(context, target, &ledger, (self.change > Change::None).then_some(former));
         if let Some(recheck) = self.rechecked {
             target.progress.add_recheck(recheck);
         }
@@ -187,7 +184,6 @@ impl<'a> LedgerUpdate<'a> {
         if self.change == Change::Added {
             gave_up.store(false, Ordering::Relaxed);
         }
-        Ok(())
     }
 
     /// Opens a missing ledger at the current step, resumes one that another shard had, and gives up time that is too

@@ -224,7 +224,7 @@ impl Plan {
             key,
         };
         if let Some(ledger) = ledger {
-            self.show_counters(context, &target, &ledger, (None, false));
+            self.show_counters(context, &target, &ledger, None);
         }
         Some(target)
     }
