@@ -82,6 +82,12 @@ struct Ready {
 }
 
 impl Ready {
+    /// The page of `snapshot`, with an end of this moment.
+    fn new(snapshot: &Snapshot, samples: Segment, end: Bytes) -> Self {
+        let (version, samples_until) = (snapshot.version, snapshot.stale_at);
+        Self { version, samples, samples_until, end, end_until: Instant::now() + FRESH }
+    }
+
     fn body(&self) -> ResponseBody {
         ResponseBody::Parts(self.samples.pieces.iter().chain([&self.end]).cloned().collect())
     }
@@ -168,14 +174,13 @@ impl Pages {
         if snapshot.series() > most {
             return Err(snapshot);
         }
-        let ready = Ready {
-            version: snapshot.version,
-            samples: samples(&snapshot, format, encoding),
-            samples_until: snapshot.stale_at,
-            end: Bytes::new(),
-            end_until: now,
-        };
-        Ok(self.with_new_end(ready, format, encoding, now))
+        let mut pieces = Vec::new();
+        let Ok(crc) = write_samples(&snapshot, format, encoding, |piece| {
+            pieces.push(piece);
+            Ok::<(), Infallible>(())
+        });
+        let end = self.end(format, encoding, &Filter::default(), &crc);
+        Ok(Ready::new(&snapshot, Segment { pieces, crc }, end))
     }
 
     fn with_new_end(&self, ready: Ready, format: Format, encoding: Encoding, now: Instant) -> Ready {
@@ -242,44 +247,36 @@ impl Pages {
         let filter = &*snapshot.filter;
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
         let mut kept = (encoding == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
-        let mut writer = Writer::new(encoding, true);
-        snapshot.write(format, &mut |chunk: &[u8]| {
-            writer.write(chunk);
-            let Some(piece) = writer.take_piece() else { return Ok(()) };
+        let crc = write_samples(snapshot, format, encoding, |piece| {
             kept = kept.take().filter(|_| is_current());
             kept.iter_mut().for_each(|kept| kept.push(piece.clone()));
             send(piece)
         })?;
-        let (last, crc) = writer.pause();
-        send(last.clone())?;
         let end = self.end(format, encoding, filter, &crc);
         send(end.clone())?;
-        if let Some(mut pieces) = kept.filter(|_| is_current()) {
-            pieces.push(last);
-            let ready = Ready {
-                version: snapshot.version,
-                samples: Segment { pieces, crc },
-                samples_until: snapshot.stale_at,
-                end,
-                end_until: Instant::now() + FRESH,
-            };
+        if let Some(pieces) = kept.filter(|_| is_current()) {
+            let ready = Ready::new(snapshot, Segment { pieces, crc }, end);
             self.cached(format, encoding).blocking_lock().ready = Some(ready);
         }
         Ok(())
     }
 }
 
-/// The samples of the service as a segment.
-fn samples(snapshot: &Snapshot, format: Format, encoding: Encoding) -> Segment {
-    let (mut writer, mut pieces) = (Writer::new(encoding, true), Vec::new());
-    let Ok(()) = snapshot.write(format, &mut |chunk: &[u8]| {
+/// Hands the samples of the service to `send`, piece by piece. Returns their checksum.
+fn write_samples<E>(
+    snapshot: &Snapshot,
+    format: Format,
+    encoding: Encoding,
+    mut send: impl FnMut(Bytes) -> Result<(), E>,
+) -> Result<Crc, E> {
+    let mut writer = Writer::new(encoding, true);
+    snapshot.write(format, &mut |chunk: &[u8]| {
         writer.write(chunk);
-        pieces.extend(writer.take_piece());
-        Ok::<(), Infallible>(())
-    });
+        writer.take_piece().map_or(Ok(()), &mut send)
+    })?;
     let (last, crc) = writer.pause();
-    pieces.push(last);
-    Segment { pieces, crc }
+    send(last)?;
+    Ok(crc)
 }
 
 #[cfg(test)]

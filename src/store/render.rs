@@ -122,14 +122,10 @@ impl Snapshot {
 
     /// How many series there are.
     pub fn series(&self) -> usize {
-        let health: usize = self.health.iter().map(|h| 1 + usize::from(h.last_success.is_some())).sum();
-        health
-            + self
-                .sections
-                .iter()
-                .flat_map(|part| &part.targets)
-                .map(|(_, samples)| samples.values.len())
-                .sum::<usize>()
+        let targets = self.sections.iter().flat_map(|part| &part.targets);
+        let samples: usize = targets.map(|(_, samples)| samples.values.len()).sum();
+        let health = self.health.iter().map(|health| 1 + usize::from(health.last_success.is_some()));
+        samples + health.sum::<usize>()
     }
 
     /// Writes the page, handing on chunks of whole lines; the end of the page (the exporter's own families, the
