@@ -36,7 +36,12 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     };
     all.ranges().await;
     all.look_for_hole().await;
-    all.audit().await;
+    // Only if everything else went well.
+    if all.result.is_ok()
+        && let Some(range) = audit::due(poll)
+    {
+        audit::audit(poll, range).await;
+    }
     all.compare_window();
     all.replies.show(poll);
     all.replies.compare_containers(poll);
@@ -75,13 +80,10 @@ impl<'a> MetricsPoll<'a, '_> {
             progress.unreached_window.store(window, Ordering::Relaxed);
         };
         windows.rotate_left(first);
-        let mut counted = false;
-        if progress.unreached_counted.swap(false, Ordering::Relaxed) {
-            counted = true;
-            if self.counted().await == Reach::All {
-                begin_with(first);
-                return;
-            }
+        let mut counted = progress.unreached_counted.swap(false, Ordering::Relaxed);
+        if counted && self.counted().await == Reach::All {
+            begin_with(first);
+            return;
         }
         for (place, mut window) in windows.into_iter().enumerate() {
             if !counted && self.is_counted(&window) {
@@ -89,17 +91,15 @@ impl<'a> MetricsPoll<'a, '_> {
                 counted = true;
             }
             let reach = self.range(&window).await;
-            if reach != Reach::Itself {
-                begin_with(first + place + 1);
+            if reach == Reach::Itself {
+                continue;
             }
-            match reach {
-                Reach::Itself => {}
-                Reach::SameKind => break,
-                Reach::All => {
-                    progress.unreached_counted.store(!counted, Ordering::Relaxed);
-                    return;
-                }
+            begin_with(first + place + 1);
+            if reach == Reach::All {
+                progress.unreached_counted.store(!counted, Ordering::Relaxed);
+                return;
             }
+            break;
         }
         if !counted && self.counted().await != Reach::Itself {
             return;
@@ -206,16 +206,6 @@ impl<'a> MetricsPoll<'a, '_> {
         {
             // At once: what the service keeps begins later with every second.
             self.counted().await;
-        }
-    }
-
-    /// Audits a range if one is due and everything else went well.
-    async fn audit(&self) {
-        if self.result.is_err() {
-            return;
-        }
-        if let Some(range) = audit::due(self.poll) {
-            audit::audit(self.poll, range).await;
         }
     }
 
