@@ -64,51 +64,42 @@ fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
 }
 
 impl Snapshot {
-    /// What the cells of `sections`, each with its families, show of the part that `filter` names.
+    /// What the cells of `sections` show of the part that `filter` names. Each section has its families, and how many
+    /// cells there are at most, 0 if that is not known.
     pub(super) fn new<'a, C: Iterator<Item = &'a Arc<TargetState>>>(
         version: u64,
         filter: &Filter,
         sections: impl Iterator<Item = (&'a Vec<Family>, usize, C)>,
         now: Instant,
     ) -> Self {
-        let filter = Box::new(filter.clone());
-        let mut snapshot = Self { version, filter, sections: Vec::new(), health: Vec::new(), stale_at: None };
-        let with_health = [UP, LAST_SUCCESS].iter().any(|family| snapshot.filter.wants(family));
+        let (mut parts, mut health, mut first_stale) = (Vec::new(), Vec::new(), None);
+        let with_health = [UP, LAST_SUCCESS].iter().any(|family| filter.wants(family));
         for (families, size, cells) in sections {
-            let with_samples = families.iter().any(|family| snapshot.filter.wants(family));
-            if with_samples || with_health {
-                snapshot.add_section(families.clone(), cells, size, (with_samples, with_health), now);
+            let with_samples = families.iter().any(|family| filter.wants(family));
+            if !with_samples && !with_health {
+                continue;
             }
-        }
-        snapshot
-    }
-
-    /// `size` is how many cells there are at most, if that is known.
-    fn add_section<'a>(
-        &mut self,
-        families: Vec<Family>,
-        cells: impl Iterator<Item = &'a Arc<TargetState>>,
-        size: usize,
-        (with_samples, with_health): (bool, bool),
-        now: Instant,
-    ) {
-        // Most of a whole page's memory while it is made.
-        let mut targets = Vec::with_capacity(if with_samples { size } else { 0 });
-        self.health.reserve_exact(if with_health { size } else { 0 });
-        for cell in cells {
-            let show = |samples: &Arc<Samples>| {
-                if with_samples {
-                    targets.push((Arc::clone(cell.key.owner.labels()), Arc::clone(samples)));
+            // Most of a whole page's memory while it is made.
+            let mut targets = Vec::with_capacity(if with_samples { size } else { 0 });
+            health.reserve_exact(if with_health { size } else { 0 });
+            for cell in cells {
+                let show = |samples: &Arc<Samples>| {
+                    if with_samples {
+                        targets.push((Arc::clone(cell.key.owner.labels()), Arc::clone(samples)));
+                    }
+                };
+                let (fares, stale_at) = cell.shown(now, show);
+                first_stale = [first_stale, stale_at].into_iter().flatten().min();
+                if let (true, Section::Endpoint, Some((up, last_success))) =
+                    (with_health, cell.section, fares)
+                {
+                    let (owner, resource) = (Arc::clone(&cell.key.owner), cell.key.resource);
+                    health.push(TargetHealth { owner, resource, up, last_success });
                 }
-            };
-            let (health, stale_at) = cell.shown(now, show);
-            self.stale_at = [self.stale_at, stale_at].into_iter().flatten().min();
-            if let (true, Section::Endpoint, Some((up, last_success))) = (with_health, cell.section, health) {
-                let (owner, resource) = (Arc::clone(&cell.key.owner), cell.key.resource);
-                self.health.push(TargetHealth { owner, resource, up, last_success });
             }
+            parts.push(Part { families: families.clone(), targets });
         }
-        self.sections.push(Part { families, targets });
+        Self { version, filter: Box::new(filter.clone()), sections: parts, health, stale_at: first_stale }
     }
 
     /// The memory that it takes, or keeps from being freed once the store has newer values.
