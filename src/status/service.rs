@@ -118,7 +118,7 @@ impl Tally {
         let all = self.all();
         let state = all.state();
         let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
-        let rate = view.context.telemetry.request_rate();
+        let rate = view.snapshot.request_rate;
         let skew = view.snapshot.clock_skew_seconds;
         Service {
             base_url: view.plan.config.api.base_url.to_string(),

@@ -2,8 +2,6 @@
 
 use tokio::time::Instant;
 
-use super::Telemetry;
-
 /// Minutes kept, the current one included.
 const MINUTES: usize = 5;
 
@@ -22,13 +20,6 @@ pub struct RequestRate {
     pub requests_per_minute: f64,
     /// Failed requests per minute.
     pub failures_per_minute: f64,
-}
-
-impl Telemetry {
-    /// The request rate of the last minutes.
-    pub fn request_rate(&self) -> RequestRate {
-        self.0.figures.lock().recent.rate()
-    }
 }
 
 impl Default for Recent {

@@ -1,9 +1,9 @@
 //! The registry's side of the metrics: the handles that a declaration gives to those who count, and how their families are
 //! written.
 
-use prometheus::core::Collector;
+use prometheus::core::{Atomic, Collector, GenericCounterVec};
 use prometheus::proto::{MetricFamily, MetricType};
-use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
 
 use pds_exposition::encode::{LabelNumber, head, label, named_sample};
 use pds_exposition::{Family, Format};
@@ -22,17 +22,11 @@ pub(super) trait Handle: Sized {
     fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error>;
 }
 
-macro_rules! handles {
-    ($($handle:ty)*) => {
-        $(impl Handle for $handle {
-            fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error> {
-                registered(registry, Self::new(Opts::new(family.name, family.help), family.labels)?)
-            }
-        })*
-    };
+impl<P: Atomic + 'static> Handle for GenericCounterVec<P> {
+    fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error> {
+        registered(registry, Self::new(Opts::new(family.name, family.help), family.labels)?)
+    }
 }
-
-handles! { CounterVec GaugeVec IntCounterVec }
 
 impl Handle for HistogramVec {
     fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error> {
@@ -55,7 +49,8 @@ pub(super) struct Gauges(pub(super) GaugeVec);
 
 impl Handle for Gauges {
     fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error> {
-        GaugeVec::register(family, registry).map(Self)
+        let gauges = GaugeVec::new(Opts::new(family.name, family.help), family.labels)?;
+        registered(registry, gauges).map(Self)
     }
 }
 

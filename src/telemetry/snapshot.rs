@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 
-use super::{AuditSnapshot, Telemetry};
+use super::{AuditSnapshot, RequestRate, Telemetry};
 
 /// The figures. `None` means not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub restoring: Option<Restoring>,
     /// How late the last poll began.
     pub poll_lag_seconds: f64,
+    /// The request rate of the last minutes.
+    pub request_rate: RequestRate,
     /// The service's clock minus ours.
     pub clock_skew_seconds: Option<f64>,
     /// When a poll last panicked.
@@ -80,6 +82,7 @@ impl Telemetry {
             state_good: metrics.state_committed.get().map(good),
             restoring: figures.restoring.clone(),
             poll_lag_seconds: metrics.poll_lag.get().unwrap_or_default(),
+            request_rate: figures.recent.rate(),
             clock_skew_seconds: metrics.clock_skew.get(),
             last_panic: figures.last_panic,
             unexpected: figures.unexpected.values().cloned().collect(),
