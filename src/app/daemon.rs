@@ -90,7 +90,7 @@ impl Daemon {
         follow(&restorer, source, &plan, None, &context);
         plan.tidy(&context.ledgers).await;
         context.telemetry.config_loaded(Some(context.clock.now()));
-        let poller = Poller::new(context.clone(), Arc::clone(&plan), Some(restorer.clone()));
+        let poller = Poller::new(context.clone(), Arc::clone(&plan), restorer.clone());
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
         let plan = Arc::new(Mutex::new(plan));

@@ -41,7 +41,7 @@ pub struct Poller {
     /// See [`MAX_SLACK`].
     slack: Duration,
     /// Targets to poll as soon as their counters are restored.
-    restorer: Option<Restorer>,
+    restorer: Restorer,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Started {
 
 impl Poller {
     /// A poller of `plan`; every target is due at once, and again when `restorer` has restored its counters.
-    pub fn new(context: Context, plan: Arc<Plan>, restorer: Option<Restorer>) -> Self {
+    pub fn new(context: Context, plan: Arc<Plan>, restorer: Restorer) -> Self {
         let mut poller = Self {
             context: Arc::new(context),
             plan: Arc::clone(&plan),
@@ -82,7 +82,6 @@ impl Poller {
             let due = self.schedule.first().map(|(due, _)| *due);
             let (slots, slack) = (Arc::clone(&self.slots), self.slack);
             let restorer = self.restorer.clone();
-            let restored = async { Some(restorer.as_ref()?.known().await) };
             let due_with_room = async {
                 let _ = slots.acquire().await;
                 sleep_until(due.unwrap_or_else(Instant::now) + slack).await;
@@ -93,7 +92,7 @@ impl Poller {
                 _ = periods.tick() => self.context.transitions.sum_up(),
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
-                Some(keys) = restored => self.poll_at_once(&keys),
+                keys = restorer.known() => self.poll_at_once(&keys),
                 () = due_with_room, if due.is_some() => {}
                 _ = tidying.tick() => {
                     let (plan, ledgers) = (Arc::clone(&self.plan), self.context.ledgers.clone());

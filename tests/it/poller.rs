@@ -11,7 +11,7 @@ use pds_exporter::telemetry::Telemetry;
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
-use pds_ledger::LedgerStore;
+use pds_ledger::{LedgerStore, restore::Restorer};
 use pds_simulator::{Fault, Settings, World};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -62,7 +62,8 @@ pub(crate) struct Polling {
 impl Polling {
     pub(crate) fn start(context: Context, plan: Plan) -> Self {
         let (plans, coming) = mpsc::channel(1);
-        let poller = Poller::new(context, Arc::new(plan), None);
+        let restorer = Restorer::new(context.ledgers.clone(), Arc::new(context.telemetry.clone()));
+        let poller = Poller::new(context, Arc::new(plan), restorer);
         Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }
     }
 }
