@@ -193,7 +193,7 @@ impl Poller {
         }
         let interval = match outcome {
             Outcome::Usual => self.plan.interval(target),
-            Outcome::Slow => self.plan.slow_interval(target),
+            Outcome::Slow => self.plan.interval(target).max(self.plan.config.poll.settings_interval),
         };
         // Not sooner than half an interval after its start: the first poll is out of phase, and its first tick may
         // follow at once.

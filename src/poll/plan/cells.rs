@@ -2,27 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::time::Duration;
-
 use crate::config::{App, Config, Objective};
 use crate::store::{Section, Store, Variant};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
-use pds_interface::{Cadence, Counted, Resource, Scope};
+use pds_interface::{Counted, Resource, Scope};
 use pds_ledger::{Key, Owner};
-
-/// The time between two polls.
-pub(super) fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
-    match cadence {
-        Cadence::Settings => config.poll.settings_interval,
-        Cadence::Metrics => app.and_then(|app| app.interval).unwrap_or(config.poll.interval),
-    }
-}
-
-/// When samples are stale: after three intervals at least, so that one failed poll never makes a series vanish.
-pub(super) fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
-    config.poll.stale_after.max(interval(config, cadence, app) * 3)
-}
 
 /// A project, or one of its apps.
 #[derive(Debug)]
@@ -35,17 +20,13 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    pub(super) fn app(&self) -> Option<&App> {
-        self.app.map(|(_, app)| app)
-    }
-
     pub(super) fn key(&self, resource: Resource) -> Key {
         Key { owner: Arc::clone(&self.owner), resource }
     }
 
     /// The configured objective, which alert rules read, with its key: that of the response times, which it is about.
     fn objective(&self) -> Option<(Key, Objective)> {
-        let promised = self.app()?.objective?;
+        let promised = self.app?.1.objective?;
         let resource =
             Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
         Some((self.key(resource), promised))

@@ -21,7 +21,7 @@ use super::evidence::Audit;
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
-use cells::{Place, interval, places, polled, show_objectives, stale_after, wanted, within};
+use cells::{Place, places, polled, show_objectives, wanted, within};
 
 /// What polls work with, independent of the configuration.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub struct Plan {
     pub targets: Vec<Arc<Target>>,
     /// What audits know of each service account.
     pub audit: Arc<Audit>,
-    /// Whether a warning was logged that the container filter seems to be ignored.
+    /// Whether a warning was logged that this container filter seems to be ignored.
     pub filter_told: AtomicBool,
     /// Whether another plan has replaced it.
     replaced: AtomicBool,
@@ -146,6 +146,9 @@ impl Plan {
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
             .collect();
+        let same_filter = before
+            .filter(|before| before.config.api.query_names.container == config.api.query_names.container);
+        let filter_told = same_filter.is_some_and(|before| before.filter_told.load(Ordering::Relaxed));
         let mut plan = Self {
             config: Arc::clone(&config),
             client,
@@ -153,7 +156,7 @@ impl Plan {
             windows,
             audit: Audit::of(&config, before.map(|plan| (&*plan.config, &plan.audit)), &context.telemetry),
             targets: Vec::new(),
-            filter_told: AtomicBool::new(before.is_some_and(|plan| plan.told_of_the_same_filter(&config))),
+            filter_told: AtomicBool::new(filter_told),
             replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {
@@ -169,12 +172,6 @@ impl Plan {
     /// Records that the container filter seems to be ignored; returns whether this is new.
     pub(super) fn filter_seems_ignored(&self) -> bool {
         !self.filter_told.swap(true, Ordering::Relaxed)
-    }
-
-    /// Whether the same warning about this container filter was logged.
-    fn told_of_the_same_filter(&self, config: &Config) -> bool {
-        self.filter_told.load(Ordering::Relaxed)
-            && self.config.api.query_names.container == config.api.query_names.container
     }
 
     /// What each target of this scope is about: one of `places`, or all projects of a service account.
@@ -201,13 +198,10 @@ impl Plan {
         context: &Context,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {
-        let (store, endpoint) = (&context.store, resource.polled());
+        let store = &context.store;
         let mut subjects = Vec::with_capacity(places.len());
         for place in places {
             let cell = store.cell(&place.key(resource), Section::Endpoint)?;
-            cell.set_stale_after(Some(stale_after(&self.config, endpoint.cadence, place.app())));
-            let wanted = self.variants(endpoint, place.app());
-            cell.retain(|variant| wanted.contains(variant));
             let app = place.app.map(|(index, _)| index);
             subjects.push(TargetSubject { project: place.project, app, cell });
         }
@@ -216,13 +210,18 @@ impl Plan {
         let counter = store.cell(&key, Section::Counters);
         let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
         let target = Target {
-            endpoint,
+            endpoint: resource.polled(),
             account: self.client.account(&key.owner.project),
             subjects: subjects.into(),
             counter,
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
             key,
         };
+        let (stale_after, shown) = (self.stale_after(&target), self.variants(&target));
+        for subject in &target.subjects {
+            subject.cell.set_stale_after(Some(stale_after));
+            subject.cell.retain(|variant| shown.contains(variant));
+        }
         if let Some(ledger) = ledger {
             self.show_counters(context, &target, &ledger, None);
         }
@@ -235,13 +234,14 @@ impl Plan {
     }
 
     /// The variants that a target shows: one per window and container, and for a series one for the datapoint.
-    fn variants(&self, endpoint: &Polled, app: Option<&App>) -> Vec<Variant> {
-        match endpoint.cadence {
+    fn variants(&self, target: &Target) -> Vec<Variant> {
+        match target.endpoint.cadence {
             Cadence::Settings => vec![Variant::default()],
             Cadence::Metrics => {
                 let windows = self.windows.iter().map(|window| window.seconds.unsigned_abs());
-                let point = endpoint.has_series().then_some(0);
-                let of = |window| containers(app).map(move |container| Variant { window, container });
+                let point = target.endpoint.has_series().then_some(0);
+                let containers = || containers(self.app_of(target));
+                let of = |window| containers().map(move |container| Variant { window, container });
                 windows.chain(point).flat_map(of).collect()
             }
         }
@@ -255,17 +255,17 @@ impl Plan {
 
     /// The time between two polls of `target`.
     pub fn interval(&self, target: &Target) -> Duration {
-        interval(&self.config, target.endpoint.cadence, self.app_of(target))
+        let poll = &self.config.poll;
+        match target.endpoint.cadence {
+            Cadence::Settings => poll.settings_interval,
+            Cadence::Metrics => self.app_of(target).and_then(|app| app.interval).unwrap_or(poll.interval),
+        }
     }
 
-    /// How long samples of `target` stay without a successful poll.
+    /// How long samples of `target` stay without a successful poll: three intervals at least, so that one failed poll
+    /// never makes a series vanish.
     pub fn stale_after(&self, target: &Target) -> Duration {
-        stale_after(&self.config, target.endpoint.cadence, self.app_of(target))
-    }
-
-    /// The time between two polls of `target` while the service says that it does not exist.
-    pub fn slow_interval(&self, target: &Target) -> Duration {
-        self.interval(target).max(self.config.poll.settings_interval)
+        self.config.poll.stale_after.max(self.interval(target) * 3)
     }
 
     /// The app that `target` is about, if it is about one.
