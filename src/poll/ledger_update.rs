@@ -139,12 +139,9 @@ impl<'a> LedgerUpdate<'a> {
 
     /// Gives up the time from the cursor to `end`. Returns whether there is any.
     pub(super) fn give_up(&mut self, end: i64) -> bool {
-        let given_up = self.ledger().and_then(|ledger| ledger.give_up(end));
-        let gone = given_up.is_some();
-        if let Some((next, _)) = given_up {
-            self.becomes(next, Change::Begun);
-        }
-        gone
+        let Some((next, _)) = self.ledger().and_then(|ledger| ledger.give_up(end)) else { return false };
+        self.becomes(next, Change::Begun);
+        true
     }
 
     /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are requested
