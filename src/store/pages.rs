@@ -33,19 +33,18 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
 /// changes, if nothing has for a second: else with so many series it will before anyone asks again, and what was
-/// collected until then was in vain. What is plain is not kept before it is asked for again while nothing has
-/// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
-fn most_whole(encoding: Encoding) -> usize {
-    match encoding {
+/// collected until then was in vain. What is plain is not kept before it is asked for `again` while nothing has
+/// changed: at a hundred bytes a series it takes ten times the memory of the values it shows, and in both formats it
+/// would take all the memory there is.
+fn most_whole(encoding: Encoding, again: bool) -> usize {
+    match (encoding, again) {
         // Eight bytes a series.
-        Encoding::Gzip => 200_000,
-        _ => 20_000,
+        (Encoding::Gzip, false) => 200_000,
+        (Encoding::Gzip, true) => usize::MAX,
+        (_, false) => 20_000,
+        (_, true) => 400_000,
     }
 }
-
-/// A plain page of more series than this is never kept: at a hundred bytes each, one in both formats would take all the
-/// memory there is.
-const MAX_KEPT_PLAIN: usize = 400_000;
 
 /// Pieces of a streamed page buffered for the scraper.
 const PIECES: usize = 2;
@@ -133,14 +132,14 @@ impl Pages {
             return Ok(body);
         }
         let pages = self.clone();
-        let any_size = cached.streamed == Some(version);
+        let again = cached.streamed == Some(version);
         // What is made is kept even if this request is given up.
         let rendering = held.clone();
         let made = tokio::task::spawn_blocking(move || {
             let _rendering = rendering;
             let made = match before {
                 Some(before) => Ok(pages.with_new_end(before, format, encoding, now)),
-                None => pages.ready(format, encoding, now, any_size),
+                None => pages.ready(format, encoding, now, again),
             };
             match made {
                 Ok(ready) => Ok(cached.ready.insert(ready).body()),
@@ -156,22 +155,16 @@ impl Pages {
         }
     }
 
-    /// Renders the page. Returns the snapshot instead if it is too large to keep; with `any_size` only a plain page of more
-    /// than [`MAX_KEPT_PLAIN`] series is.
+    /// Renders the page. Returns the snapshot instead if it is too large to keep.
     fn ready(
         &self,
         format: Format,
         encoding: Encoding,
         now: Instant,
-        any_size: bool,
+        again: bool,
     ) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now, &Filter::default());
-        let most = match (any_size, encoding) {
-            (true, Encoding::Identity) => MAX_KEPT_PLAIN,
-            (true, _) => usize::MAX,
-            (false, _) => most_whole(encoding),
-        };
-        if snapshot.series() > most {
+        if snapshot.series() > most_whole(encoding, again) {
             return Err(snapshot);
         }
         let mut pieces = Vec::new();
