@@ -3,10 +3,8 @@
 use std::any::Any;
 use std::panic::PanicHookInfo;
 
-use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::{Layer, SubscriberExt as _};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Registry, fmt};
@@ -36,7 +34,12 @@ impl LogLevel {
 /// If the process already has a logger.
 pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> {
     let (filter, handle) = reload::Layer::new(filter(level));
-    tracing_subscriber::registry().with(filter).with(lines(format)).try_init()?;
+    let writer = move || LineWriter { inner: std::io::stderr(), format };
+    let logfmt = (format == LogFormat::Logfmt)
+        .then(|| tracing_logfmt::builder().with_target(false).layer().with_writer(writer));
+    let json = (format == LogFormat::Json)
+        .then(|| fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer));
+    tracing_subscriber::registry().with(filter).with(logfmt).with(json).try_init()?;
     Ok(LogLevel { running: handle, flag: level })
 }
 
@@ -56,20 +59,6 @@ pub fn report_panics() {
 /// and is left out; the location identifies the panic.
 fn what(payload: &(dyn Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("(a message that may hold secrets)")
-}
-
-/// A layer that writes lines of the given format.
-fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    let writer = move || LineWriter { inner: std::io::stderr(), format };
-    match format {
-        LogFormat::Logfmt => tracing_logfmt::builder().with_target(false).layer().with_writer(writer).boxed(),
-        LogFormat::Json => {
-            fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer).boxed()
-        }
-    }
 }
 
 fn filter(level: Level) -> LevelFilter {
