@@ -46,7 +46,7 @@ impl Plan {
                 let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
                 match start.take() {
                     Some(Start::Waiting(first)) => {
-                        cell.show_counters(series(&first.with_thresholds_of(ledger)), shown_for);
+                        cell.put_counters(series(&first.with_thresholds_of(ledger)), Some(shown_for));
                         start = Some(Start::Shown(context.store.version(), 0));
                     }
                     Some(Start::Shown(version, waits))
@@ -58,7 +58,7 @@ impl Plan {
                     }
                     waited => {
                         if moved || waited.is_some() || !is_shown {
-                            cell.show_counters(series(ledger), shown_for);
+                            cell.put_counters(series(ledger), Some(shown_for));
                         }
                     }
                 }
@@ -66,7 +66,7 @@ impl Plan {
             Counters::Hidden(behind) => {
                 start = start.filter(|start| matches!(start, Start::Waiting(_)));
                 if settled.started.is_some() && !ledger.set_aside {
-                    cell.hide_counters(pds_ledger::behind(resource, behind.as_secs()));
+                    cell.put_counters(pds_ledger::behind(resource, behind.as_secs()), None);
                 } else {
                     cell.clear();
                 }

@@ -23,7 +23,7 @@ pub mod replies;
 pub mod target_state;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
@@ -68,7 +68,7 @@ pub const OBJECTIVE: Family = Family::gauge(
 pub enum Section {
     /// Samples from the service.
     Endpoint,
-    /// Counters. Visible for as long as [`TargetState::show_counters`] says.
+    /// Counters. Visible for as long as [`TargetState::put_counters`] says.
     Counters,
     /// The configured objective of an app; never stale.
     Objective,
@@ -97,8 +97,6 @@ struct Shared {
     read: AtomicU64,
     /// When a target was last updated.
     last_update: Mutex<Option<Instant>>,
-    /// Number of endpoint cells that were never polled.
-    unasked: AtomicUsize,
     /// Seconds per slot of the apps' last hours.
     slot_seconds: AtomicU32,
 }
@@ -110,6 +108,8 @@ struct Index {
     sections: Vec<Vec<Arc<TargetState>>>,
     /// The apps, sorted by their own id.
     apps: Vec<Arc<Owner>>,
+    /// Whether every target is known to have been polled.
+    complete: AtomicBool,
 }
 
 impl Index {
@@ -136,7 +136,7 @@ impl Store {
     /// next page on.
     pub fn reconcile(&self, wanted: Vec<(Key, Section)>) {
         let before = self.index();
-        let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], apps: Vec::new() };
+        let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], ..Index::default() };
         for (key, section) in wanted {
             let place = section_index(section, key.resource);
             let owner = &key.owner;
@@ -159,10 +159,8 @@ impl Store {
         index.apps.dedup_by(|a, b| (&a.app, &a.project) == (&b.app, &b.project));
         index.apps.shrink_to_fit();
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
-        let unasked = index.sections.iter().flatten().filter(|cell| cell.is_unasked()).count();
         let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
         *self.0.cells.write() = Arc::new(index);
-        self.0.shared.unasked.store(unasked, Ordering::Release);
         self.0.shared.slot_seconds.store(course::slot_seconds(apps), Ordering::Relaxed);
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
@@ -179,7 +177,12 @@ impl Store {
 
     /// Whether every target was polled at least once.
     pub fn is_complete(&self) -> bool {
-        self.0.shared.unasked.load(Ordering::Acquire) == 0
+        let index = self.index();
+        let is_polled = |cell: &Arc<TargetState>| cell.is_polled();
+        if !index.complete.load(Ordering::Relaxed) && index.sections.iter().flatten().all(is_polled) {
+            index.complete.store(true, Ordering::Relaxed);
+        }
+        index.complete.load(Ordering::Relaxed)
     }
 
     /// A number that rises with every change.

@@ -159,9 +159,10 @@ impl TargetState {
         self.changed();
     }
 
-    /// Replaces the counters and what belongs to them. After `shown_for` they leave the page.
-    pub fn show_counters(&self, sink: Sink, shown_for: Duration) {
-        self.set_stale_after(Some(shown_for));
+    /// Replaces the counters and what belongs to them. After `shown_for` they leave the page; what is said while they
+    /// are hidden does not.
+    pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>) {
+        self.set_stale_after(shown_for);
         self.replace(&Variant::default(), sink);
     }
 
@@ -172,12 +173,6 @@ impl TargetState {
             entry.updated_at = Instant::now();
         }
         self.changed();
-    }
-
-    /// Replaces the counters by what is said while they are hidden.
-    pub fn hide_counters(&self, sink: Sink) {
-        self.set_stale_after(None);
-        self.replace(&Variant::default(), sink);
     }
 
     /// Whether the counters are on the page at `now`.
@@ -205,7 +200,7 @@ impl TargetState {
     /// A poll succeeded at `now`.
     pub fn succeeded(&self, now: Timestamp) -> Transition {
         let mut contents = self.contents.lock();
-        self.asked(&mut contents, true);
+        contents.up = Some(true);
         contents.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
         let failing = contents.trouble.as_mut().and_then(|trouble| trouble.failing.take());
         drop(contents);
@@ -223,7 +218,7 @@ impl TargetState {
     /// neither at its beginning nor at its end.
     pub fn failed(&self, now: Timestamp, failure: &PollFailure, tell: bool) -> Transition {
         let mut contents = self.contents.lock();
-        self.asked(&mut contents, false);
+        contents.up = Some(false);
         let trouble = contents.trouble.get_or_insert_default();
         let before = trouble.failing.take();
         let told_before = before.as_ref().and_then(|failure| failure.told);
@@ -243,8 +238,9 @@ impl TargetState {
         self.contents.lock().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
     }
 
-    pub(super) fn is_unasked(&self) -> bool {
-        self.section == Section::Endpoint && self.contents.lock().up.is_none()
+    /// Whether it was polled at least once, if it is one that is.
+    pub(super) fn is_polled(&self) -> bool {
+        self.section != Section::Endpoint || self.contents.lock().up.is_some()
     }
 
     /// Hands the samples that are exposed at `now` to `show`. Gives how it fares (whether it is up, and when it last
@@ -289,14 +285,6 @@ impl TargetState {
     /// What `read` finds in the history; the default before the first poll.
     pub fn history<T: Default>(&self, read: impl FnOnce(&History) -> T) -> T {
         self.contents.lock().history.as_deref().map(read).unwrap_or_default()
-    }
-
-    fn asked(&self, contents: &mut Contents, up: bool) {
-        if contents.up.replace(up).is_none() && self.section == Section::Endpoint {
-            // A cell that was removed meanwhile is not in the count; never below zero.
-            let _ =
-                self.shared.unasked.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
-        }
     }
 
     fn changed(&self) {
