@@ -12,7 +12,7 @@ use pds_ledger::HOUR;
 use super::evidence::Assumption;
 use super::plan::{Plan, Poll};
 use super::ranges;
-use super::schedule::Phase;
+use super::schedule::phase_seconds;
 
 /// What one check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let interval = i64::try_from(plan.interval(target).as_secs()).unwrap_or(HOUR);
     let apart = HOUR.max(interval.saturating_mul(APART) / requests);
     let settled = plan.watermark.settled().saturating_sub(AGE);
-    let period = (settled - Phase::of(&target.key.owner).of_seconds(apart - AGE)).div_euclid(apart);
+    let period = (settled - phase_seconds(&target.key.owner, apart - AGE)).div_euclid(apart);
     if !target.progress.begins_period(u32::try_from(period).unwrap_or_default()) {
         return None;
     }

@@ -9,7 +9,7 @@ use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal, recheck::Recheck};
 use super::error::PollError;
 use super::plan::{Poll, Target};
 use super::ranges::{Purpose, RangeAsk};
-use super::schedule::Phase;
+use super::schedule::phase_seconds;
 
 /// The ledger of a target while it is polled.
 #[derive(Debug)]
@@ -223,7 +223,7 @@ impl<'a> LedgerUpdate<'a> {
 
 /// Delay in seconds of this target's rechecks, so that not all targets recheck at once.
 pub(super) fn phase(target: &Target) -> i64 {
-    Phase::of(&target.key.owner).of_seconds(HOUR)
+    phase_seconds(&target.key.owner, HOUR)
 }
 
 /// Before anything is counted, the thresholds of a window's reply become buckets at zero, so that Prometheus has seen

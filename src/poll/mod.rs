@@ -7,7 +7,7 @@
 //! - [`plan`]: the targets of a configuration, and their cells in the store.
 //! - [`progress`]: what one poll passes to the next.
 //! - [`counters`]: which counters are exposed.
-//! - [`schedule`]: the phase of each target within its interval.
+//! - [`schedule`]: when each target is due.
 //! - [`poller`]: the loop.
 //! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.
 //! - [`metrics`]: one poll of a metrics call.

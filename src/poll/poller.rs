@@ -14,7 +14,7 @@ use pds_ledger::{Key, restore::Restorer};
 use super::error::PANIC;
 use super::execute::{self, Outcome};
 use super::plan::{Context, Plan};
-use super::schedule::Phase;
+use super::schedule::tick_after;
 use super::transition_log::PERIOD;
 
 /// An idle poller starts polls up to this much late, but at most a hundredth of the shortest interval, so that polls due
@@ -123,12 +123,9 @@ impl Poller {
         let now = Instant::now();
         self.schedule.clear();
         for (index, target) in plan.targets.iter().enumerate().filter(|(index, _)| !running.contains(index)) {
-            let phase = Phase::of(&target.key.owner);
             // A shorter interval applies now, not after the old one has passed.
-            let due = target
-                .progress
-                .due()
-                .map_or(now, |due| phase.tick_after(self.origin, plan.interval(target), now).min(due));
+            let tick = tick_after(&target.key.owner, self.origin, plan.interval(target), now);
+            let due = target.progress.due().map_or(now, |due| tick.min(due));
             target.progress.set_due(due);
             self.schedule.insert((due, index));
         }
@@ -200,7 +197,7 @@ impl Poller {
         let after = Instant::now().max(started.at + interval / 2);
         let due = match started.again {
             true => Instant::now(),
-            false => Phase::of(&target.key.owner).tick_after(self.origin, interval, after),
+            false => tick_after(&target.key.owner, self.origin, interval, after),
         };
         target.progress.set_due(due);
         self.schedule.insert((due, index));
