@@ -213,13 +213,6 @@ impl Telemetry {
     }
 }
 
-#[cfg(test)]
-impl Telemetry {
-    pub(crate) fn registry(&self) -> &Registry {
-        &self.0.registry
-    }
-}
-
 fn flag(good: bool) -> f64 {
     f64::from(u8::from(good))
 }
@@ -234,6 +227,12 @@ mod tests {
 
     use super::*;
     use pds_interface::get_app;
+
+    impl Telemetry {
+        pub(crate) fn registry(&self) -> &Registry {
+            &self.0.registry
+        }
+    }
 
     #[test]
     fn a_fact_not_known_yet_is_a_missing_series() {
