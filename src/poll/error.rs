@@ -48,17 +48,10 @@ pub enum PollError {
     Refused(#[from] Refusal),
 }
 
-/// The error classes of polls that no request has.
-pub const CLASSES: [&str; 6] = [UNSETTLED, RANGE_IGNORED, REFUSED, CLOCK, PANIC, IDENTIFIER];
-
 /// The error class of a poll that panicked.
 pub const PANIC: &str = "panic";
 
-const IDENTIFIER: &str = "identifier";
-const UNSETTLED: &str = "unsettled";
 const RANGE_IGNORED: &str = "range_ignored";
-const REFUSED: &str = "refused";
-const CLOCK: &str = "clock";
 
 /// Which other requests of the same poll would fail as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +69,11 @@ impl PollError {
     pub fn class(&self) -> &'static str {
         match self {
             Self::Fetch(error) => error.class().as_str(),
-            Self::Rule(_) => IDENTIFIER,
-            Self::Unsettled { .. } => UNSETTLED,
-            Self::Clock { .. } => CLOCK,
+            Self::Rule(_) => "identifier",
+            Self::Unsettled { .. } => "unsettled",
+            Self::Clock { .. } => "clock",
             Self::NotBelieved { broken: Assumption::Names(_), .. } => RANGE_IGNORED,
-            Self::Refused(_) | Self::NotBelieved { .. } => REFUSED,
+            Self::Refused(_) | Self::NotBelieved { .. } => "refused",
         }
     }
 
@@ -174,7 +167,8 @@ mod tests {
         assert_eq!(known.iter().collect::<HashSet<_>>().len(), known.len(), "{known:?}");
         let requests =
             (0..=u16::MAX).map(Class::Status).chain(Class::WITHOUT_STATUS.iter().copied()).map(Class::as_str);
-        let all: HashSet<&str> = requests.chain(CLASSES).collect();
+        let others = ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC];
+        let all: HashSet<&str> = requests.chain(others).collect();
         assert_eq!(all, known.iter().copied().collect(), "classes that polls have, and that causes explain");
         assert_eq!(Cause::of_class("504").code, "service_error");
     }

@@ -1,6 +1,6 @@
 //! What the replies of one poll show together: the datapoint behind the gauges, and whether a container filter works.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
 use pds_interface::polled::{Reading, Tally};
@@ -85,7 +85,9 @@ impl<'a> Replies<'a> {
         for reply in self.of_first_window() {
             let (Some(container), Some(part)) = (&reply.asked.container, &reply.tally) else { continue };
             let equal = (part.total, &part.shares) == (all.total, &all.shares);
-            if target.progress.equals(container, equal) == MAX_EQUAL && plan.filter_seems_ignored() {
+            if target.progress.equals(container, equal) == MAX_EQUAL
+                && !plan.filter_told.swap(true, Ordering::Relaxed)
+            {
                 tracing::warn!(
                     app = &*target.key.owner.app,
                     container = &**container,

@@ -169,11 +169,6 @@ impl Plan {
         plan
     }
 
-    /// Records that the container filter seems to be ignored; returns whether this is new.
-    pub(super) fn filter_seems_ignored(&self) -> bool {
-        !self.filter_told.swap(true, Ordering::Relaxed)
-    }
-
     /// What each target of this scope is about: one of `places`, or all projects of a service account.
     fn about<'a>(&self, scope: Scope, places: &'a [Place<'a>]) -> Vec<Vec<&'a Place<'a>>> {
         if scope != Scope::Account {
