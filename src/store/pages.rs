@@ -49,6 +49,9 @@ fn most_whole(encoding: Encoding, again: bool) -> usize {
 /// Pieces of a streamed page buffered for the scraper.
 const PIECES: usize = 2;
 
+/// How a page is written.
+type Form = (Format, Encoding);
+
 /// The pages of a store. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct Pages(Arc<Inner>);
@@ -110,6 +113,7 @@ impl Pages {
         filter: &Filter,
         held: impl Send + Clone + 'static,
     ) -> Result<ResponseBody, RenderPanicked> {
+        let form = (format, encoding);
         if !filter.is_empty() {
             let (pages, filter, rendering) = (self.clone(), filter.clone(), held.clone());
             let made = tokio::task::spawn_blocking(move || {
@@ -117,9 +121,9 @@ impl Pages {
                 pages.0.store.snapshot(Instant::now(), &filter)
             });
             let part = made.await.map_err(|_| RenderPanicked)?;
-            return Ok(self.stream(part, format, encoding, held));
+            return Ok(self.stream(part, form, held));
         }
-        let mut cached = Arc::clone(self.cached(format, encoding)).lock_owned().await;
+        let mut cached = Arc::clone(self.cached(form)).lock_owned().await;
         let now = Instant::now();
         let version = self.0.store.version();
         // An outdated page is of no use; freed first, it does not take memory beside the new one.
@@ -138,8 +142,8 @@ impl Pages {
         let made = tokio::task::spawn_blocking(move || {
             let _rendering = rendering;
             let made = match before {
-                Some(before) => Ok(pages.with_new_end(before, format, encoding, now)),
-                None => pages.ready(format, encoding, now, again),
+                Some(before) => Ok(pages.with_new_end(before, form, now)),
+                None => pages.ready(form, now, again),
             };
             match made {
                 Ok(ready) => Ok(cached.ready.insert(ready).body()),
@@ -151,38 +155,32 @@ impl Pages {
         });
         match made.await.map_err(|_| RenderPanicked)? {
             Ok(body) => Ok(body),
-            Err(large) => Ok(self.stream(large, format, encoding, held)),
+            Err(large) => Ok(self.stream(large, form, held)),
         }
     }
 
     /// Renders the page. Returns the snapshot instead if it is too large to keep.
-    fn ready(
-        &self,
-        format: Format,
-        encoding: Encoding,
-        now: Instant,
-        again: bool,
-    ) -> Result<Ready, Snapshot> {
+    fn ready(&self, form: Form, now: Instant, again: bool) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now, &Filter::default());
-        if snapshot.series() > most_whole(encoding, again) {
+        if snapshot.series() > most_whole(form.1, again) {
             return Err(snapshot);
         }
         let mut pieces = Vec::new();
-        let Ok(crc) = write_samples(&snapshot, format, encoding, |piece| {
+        let Ok(crc) = write_samples(&snapshot, form, |piece| {
             pieces.push(piece);
             Ok::<(), Infallible>(())
         });
-        let end = self.end(format, encoding, &Filter::default(), &crc);
+        let end = self.end(form, &Filter::default(), &crc);
         Ok(Ready::new(&snapshot, Segment { pieces, crc }, end))
     }
 
-    fn with_new_end(&self, ready: Ready, format: Format, encoding: Encoding, now: Instant) -> Ready {
-        let end = self.end(format, encoding, &Filter::default(), &ready.samples.crc);
+    fn with_new_end(&self, ready: Ready, form: Form, now: Instant) -> Ready {
+        let end = self.end(form, &Filter::default(), &ready.samples.crc);
         Ready { end, end_until: now + FRESH, ..ready }
     }
 
     /// The end of a page: the exporter's own families and the format's trailer; `before` is the checksum of the samples.
-    fn end(&self, format: Format, encoding: Encoding, filter: &Filter, before: &Crc) -> Bytes {
+    fn end(&self, (format, encoding): Form, filter: &Filter, before: &Crc) -> Bytes {
         let mut end = Vec::with_capacity(16 * 1024);
         if filter.spans_targets() {
             self.0.telemetry.write(&mut end, format, |family| filter.wants(family));
@@ -193,9 +191,9 @@ impl Pages {
         writer.close(before)
     }
 
-    fn cached(&self, format: Format, encoding: Encoding) -> &Arc<Mutex<CachedPage>> {
+    fn cached(&self, form: Form) -> &Arc<Mutex<CachedPage>> {
         let [text, text_gzip, open_metrics, open_metrics_gzip] = &self.0.ready;
-        match (format, encoding) {
+        match form {
             (Format::Text, Encoding::Gzip) => text_gzip,
             (Format::Text, _) => text,
             (Format::OpenMetrics, Encoding::Gzip) => open_metrics_gzip,
@@ -204,13 +202,7 @@ impl Pages {
     }
 
     /// Renders on a separate thread and sends each piece. A panic breaks the page off.
-    fn stream(
-        &self,
-        snapshot: Snapshot,
-        format: Format,
-        encoding: Encoding,
-        held: impl Send + 'static,
-    ) -> ResponseBody {
+    fn stream(&self, snapshot: Snapshot, form: Form, held: impl Send + 'static) -> ResponseBody {
         let (sender, pieces) = mpsc::channel(PIECES);
         let (pages, source_bytes) = (self.clone(), snapshot.bytes());
         tokio::task::spawn_blocking(move || {
@@ -218,7 +210,7 @@ impl Pages {
             // Nothing that a panic could have left half done is used again.
             let sent = catch_unwind(AssertUnwindSafe(|| {
                 // Fails when the scraper has disconnected; rendering stops then.
-                let _ = pages.send(&snapshot, format, encoding, |piece| sender.blocking_send(Ok(piece)));
+                let _ = pages.send(&snapshot, form, |piece| sender.blocking_send(Ok(piece)));
             }));
             if sent.is_err() {
                 // Fails when nobody reads any more.
@@ -232,24 +224,23 @@ impl Pages {
     pub(super) fn send<E>(
         &self,
         snapshot: &Snapshot,
-        format: Format,
-        encoding: Encoding,
+        form: Form,
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version;
         let filter = &*snapshot.filter;
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
-        let mut kept = (encoding == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
-        let crc = write_samples(snapshot, format, encoding, |piece| {
+        let mut kept = (form.1 == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
+        let crc = write_samples(snapshot, form, |piece| {
             kept = kept.take().filter(|_| is_current());
             kept.iter_mut().for_each(|kept| kept.push(piece.clone()));
             send(piece)
         })?;
-        let end = self.end(format, encoding, filter, &crc);
+        let end = self.end(form, filter, &crc);
         send(end.clone())?;
         if let Some(pieces) = kept.filter(|_| is_current()) {
             let ready = Ready::new(snapshot, Segment { pieces, crc }, end);
-            self.cached(format, encoding).blocking_lock().ready = Some(ready);
+            self.cached(form).blocking_lock().ready = Some(ready);
         }
         Ok(())
     }
@@ -258,8 +249,7 @@ impl Pages {
 /// Hands the samples of the service to `send`, piece by piece. Returns their checksum.
 fn write_samples<E>(
     snapshot: &Snapshot,
-    format: Format,
-    encoding: Encoding,
+    (format, encoding): Form,
     mut send: impl FnMut(Bytes) -> Result<(), E>,
 ) -> Result<Crc, E> {
     let mut writer = Writer::new(encoding, true);
@@ -277,7 +267,7 @@ mod tests {
     use super::super::tests::large_store;
     use super::*;
 
-    const GZIP: (Format, Encoding) = (Format::Text, Encoding::Gzip);
+    const GZIP: Form = (Format::Text, Encoding::Gzip);
 
     #[tokio::test(start_paused = true)]
     async fn a_page_whose_request_is_given_up_is_rendered_once_and_kept() {
@@ -294,7 +284,7 @@ mod tests {
             assert!(Arc::strong_count(&held) <= 2, "only one render holds it");
         }
         // Held by the only render there is.
-        let cached = Arc::clone(pages.cached(GZIP.0, GZIP.1)).lock_owned().await;
+        let cached = Arc::clone(pages.cached(GZIP)).lock_owned().await;
         assert!(cached.ready.is_some());
     }
 

@@ -318,7 +318,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
         runtime.block_on(tokio::time::advance(Duration::from_secs(1)));
         let snapshot = store.snapshot(Instant::now(), &Filter::default());
         let mut zipped = Vec::new();
-        let sent = pages.send(&snapshot, Format::Text, Encoding::Gzip, |piece| {
+        let sent = pages.send(&snapshot, (Format::Text, Encoding::Gzip), |piece| {
             if changes {
                 put(&counter, 2.0);
             }
