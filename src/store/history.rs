@@ -9,7 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-use pds_exposition::{Family, Samples};
+use pds_exposition::Samples;
+use pds_interface::polled::Polled;
 
 use super::changes::{Change, Changes};
 use super::course::{Course, Point, SlotSummary, pack, unpack};
@@ -104,18 +105,12 @@ impl History {
         }
     }
 
-    /// The settings before the current poll, if they differed.
-    pub(super) fn take_former(&mut self) -> Option<Arc<Samples>> {
-        match self.more.as_deref_mut()? {
-            More::Changes(changes) => changes.former.take(),
-            More::Trend(..) => None,
-        }
-    }
-
-    /// The settings changed from `before` to `after`.
-    pub(super) fn change(&mut self, at: Timestamp, families: &[Family], before: &Samples, after: &Samples) {
-        if let Some(More::Changes(changes)) = self.more.as_deref_mut() {
-            changes.add(at, families, before, after);
+    /// A poll ended `at`, after which the settings are `after`; notes what the poll changed.
+    pub(super) fn change(&mut self, at: Timestamp, polled: &Polled, after: &Samples) {
+        if let Some(More::Changes(changes)) = self.more.as_deref_mut()
+            && let Some(before) = changes.former.take()
+        {
+            changes.add(at, &polled.families(), &before, after);
         }
     }
 

@@ -264,7 +264,8 @@ impl TargetState {
 
     /// A poll has ended; `shown` is the variant that an app's trend follows.
     pub fn record(&self, poll: PollRecord, shown: &Variant) {
-        let mut contents = self.contents.lock();
+        let mut guard = self.contents.lock();
+        let contents = &mut *guard;
         let (at, failed) = (poll.at, poll.failure.is_some());
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
             let entry = contents.entry(shown).filter(|_| !failed)?;
@@ -275,10 +276,8 @@ impl TargetState {
         if let Some(point) = point {
             history.trace(at, self.shared.slot_seconds.load(Ordering::Relaxed), point);
         }
-        if let Contents { entries, history: Some(history), .. } = &mut *contents
-            && let (Some(before), Some(entry)) = (history.take_former(), entries.first())
-        {
-            history.change(at, &self.key.resource.polled().families(), &before, &entry.samples);
+        if let Some(entry) = contents.entries.first() {
+            history.change(at, self.key.resource.polled(), &entry.samples);
         }
     }
 
