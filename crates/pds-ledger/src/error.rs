@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use pds_interface::TimeRange;
 
-use super::log::format::Fault;
-
 /// Why the state file cannot be used. The file is left as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -53,17 +51,6 @@ impl StateError {
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         |source| Self::Io { path, source }
-    }
-
-    /// What a fault of the file at `path` becomes.
-    pub(super) fn from_log(path: &Path, fault: Fault) -> Self {
-        let path = path.to_owned();
-        match fault {
-            Fault::Damaged(at, what) => Self::Damaged(path, at, what),
-            Fault::OtherVersion(found) => Self::OtherFormat(path, found),
-            Fault::Database => Self::Database(path),
-            Fault::Io(source) => Self::Io { path, source },
-        }
     }
 }
 

@@ -148,8 +148,7 @@ fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
 
 fn ledgers(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledger)>, StateError> {
     let mut found = Found::default();
-    replay(file, length, &mut |key, value| found.take(key, value))
-        .map_err(|fault| StateError::from_log(path, fault))?;
+    replay(path, file, length, &mut |key, value| found.take(key, value))?;
     Ok(found.ledgers())
 }
 

@@ -15,10 +15,12 @@
 //! a crash that tore both: the commit before it counts.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 
 use flate2::Crc;
 
 use super::Entry;
+use crate::error::StateError;
 
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"pdsstate";
@@ -34,19 +36,6 @@ const MARKS: [u64; 2] = [PAGE, 2 * PAGE];
 pub(super) const START: u64 = 3 * PAGE;
 /// The bytes of a group before its entries.
 const GROUP_HEAD: usize = 8;
-
-/// Why the bytes are not a log.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error("at byte {0}: {1}")]
-    Damaged(u64, &'static str),
-    #[error("of another version")]
-    OtherVersion(u64),
-    #[error("a database")]
-    Database,
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
 
 /// The lengths of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,32 +125,38 @@ impl Group {
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), &'static str>;
 
 /// Hands every entry of every whole group of `file`, which has this length, to `each`, and returns how far they reach.
-/// Takes no more memory than the largest group does, and none that a damaged length asks for.
+/// Takes no more memory than the largest group does, and none that a damaged length asks for. `path` is for errors.
 ///
 /// # Errors
-/// If anything is damaged but a group that was never synced; see [`Fault`].
-pub(crate) fn replay(file: impl Read, length: u64, each: Each<'_>) -> Result<Lengths, Fault> {
+/// If anything is damaged but a group that was never synced.
+pub(crate) fn replay(
+    path: &Path,
+    file: impl Read,
+    length: u64,
+    each: Each<'_>,
+) -> Result<Lengths, StateError> {
+    let damaged = |at, what| StateError::Damaged(path.to_owned(), at, what);
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let marked = lengths(&mut reader, length)?;
+    let marked = lengths(path, &mut reader, length)?;
     let (mut at, mut entries) = (START, Vec::new());
-    while group(&mut reader, (at, length), &mut entries)? {
-        read_entries(&entries, each).map_err(|what| Fault::Damaged(at, what))?;
+    while group(&mut reader, (at, length), &mut entries).map_err(StateError::io(path))? {
+        read_entries(&entries, each).map_err(|what| damaged(at, what))?;
         at += (GROUP_HEAD + entries.len()) as u64;
     }
     if at < marked.whole {
         let what = if length < marked.whole { "it is cut off" } else { "a commit is not what was written" };
-        return Err(Fault::Damaged(at, what));
+        return Err(damaged(at, what));
     }
     Ok(Lengths { whole: at, ..marked })
 }
 
 /// Reads what comes before the groups: what head and marks say.
-fn lengths(reader: &mut impl BufRead, length: u64) -> Result<Lengths, Fault> {
-    let damaged = |at, what| Err(Fault::Damaged(at, what));
+fn lengths(path: &Path, reader: &mut impl BufRead, length: u64) -> Result<Lengths, StateError> {
+    let damaged = |at, what| Err(StateError::Damaged(path.to_owned(), at, what));
     let mut start = Vec::new();
-    reader.take(START).read_to_end(&mut start)?;
+    reader.take(START).read_to_end(&mut start).map_err(StateError::io(path))?;
     if start.starts_with(REDB) {
-        return Err(Fault::Database);
+        return Err(StateError::Database(path.to_owned()));
     }
     let numbers = |at: u64| {
         let bytes = start.get(usize::try_from(at).ok()?..)?.first_chunk::<20>()?;
@@ -176,7 +171,7 @@ fn lengths(reader: &mut impl BufRead, length: u64) -> Result<Lengths, Fault> {
         return damaged(0, "it does not begin as a state file does");
     }
     if version != VERSION {
-        return Err(Fault::OtherVersion(version));
+        return Err(StateError::OtherFormat(path.to_owned(), version));
     }
     if length < START {
         return damaged(length, "it is cut off");

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use super::error::StateError;
 
 use folder::{Directory, Folder, LeadsTo, Storage as _};
-use format::{Each, Fault, Group, Lengths, START, VERSION, head, mark, replay};
+use format::{Each, Group, Lengths, START, VERSION, head, mark, replay};
 
 /// A key, and its value or `None` to remove it.
 pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
@@ -60,19 +60,15 @@ impl<D: Directory> Log<D> {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Err(StateError::InUse(path)),
             file => file.map_err(StateError::io(&path))?,
         };
-        let opened = || -> Result<Lengths, Fault> {
-            let length = file.length()?;
-            let lengths = replay(file.reader(), length, each)?;
-            if lengths.whole < length {
-                tracing::info!(path = %path.display(), bytes = length - lengths.whole,
-                    "cut off the end of the state file, which a crash had left incomplete");
-                file.set_length(lengths.whole)?;
-            }
-            // A process that was killed may not have come to it.
-            file.sync()?;
-            Ok(lengths)
-        };
-        let lengths = { opened }().map_err(|fault| StateError::from_log(&path, fault))?;
+        let length = file.length().map_err(StateError::io(&path))?;
+        let lengths = replay(&path, file.reader(), length, each)?;
+        if lengths.whole < length {
+            tracing::info!(path = %path.display(), bytes = length - lengths.whole,
+                "cut off the end of the state file, which a crash had left incomplete");
+            file.set_length(lengths.whole).map_err(StateError::io(&path))?;
+        }
+        // A process that was killed may not have come to it.
+        file.sync().map_err(StateError::io(&path))?;
         let limit = limit(lengths.snapshot);
         let mut log = Self { path, directory, file, lengths, mark: 0, limit, doubtful: false };
         log.note_length();

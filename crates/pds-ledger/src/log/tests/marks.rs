@@ -32,7 +32,8 @@ fn a_file_shortened_while_it_is_read_is_damaged_and_one_that_cannot_be_read_is_n
 
     let (bytes, [end, length]) = of_two_commits();
     let shortened = &bytes[..usize::try_from(end).unwrap() + 4];
-    let read = |file: &mut dyn io::Read| replay(file, length, &mut |_, _| Ok(())).unwrap_err();
-    assert!(matches!(read(&mut &*shortened), Fault::Damaged(at, _) if at == end));
-    assert!(matches!(read(&mut io::Read::chain(shortened, Broken)), Fault::Io(_)));
+    let path = Path::new("state.log");
+    let read = |file: &mut dyn io::Read| replay(path, file, length, &mut |_, _| Ok(())).unwrap_err();
+    assert!(matches!(read(&mut &*shortened), StateError::Damaged(_, at, _) if at == end));
+    assert!(matches!(read(&mut io::Read::chain(shortened, Broken)), StateError::Io { .. }));
 }

@@ -158,9 +158,9 @@ fn good() -> (Vec<u8>, State) {
     (bytes, state)
 }
 
-fn read(bytes: &[u8]) -> Result<State, Fault> {
+fn read(bytes: &[u8]) -> Result<State, StateError> {
     let mut state = State::new();
-    replay(bytes, bytes.len() as u64, &mut |key, value| {
+    replay(Path::new("state.log"), bytes, bytes.len() as u64, &mut |key, value| {
         take(&mut state, key, value);
         Ok(())
     })?;
@@ -189,7 +189,7 @@ fn a_damaged_file_is_refused_with_the_place_or_has_every_commit() {
                 assert!(found == state, "damage {number} goes unnoticed");
                 whole += 1;
             }
-            Err(Fault::Damaged(place, _)) => {
+            Err(StateError::Damaged(_, place, _)) => {
                 let first = good.iter().zip(&bad).position(|(one, other)| one != other).unwrap_or(bad.len());
                 assert!(place <= first.max(FIRST) as u64, "{place} is behind the damage at {first}");
                 refused += 1;
@@ -217,14 +217,17 @@ fn a_torn_end_is_the_commit_before_and_a_cut_one_is_refused() {
     for length in before.len()..marked.len() {
         assert_eq!(read(&unmarked[..length]).unwrap(), first, "{length}");
         let cut = read(&marked[..length]).unwrap_err();
-        assert!(matches!(cut, Fault::Damaged(at, "it is cut off") if at == before.len() as u64), "{cut:?}");
+        assert!(
+            matches!(cut, StateError::Damaged(_, at, "it is cut off") if at == before.len() as u64),
+            "{cut:?}"
+        );
         let mut torn = unmarked.clone();
         torn[length] ^= 1;
         assert_eq!(read(&torn).unwrap(), first, "{length}");
         torn[..FIRST].copy_from_slice(&marked[..FIRST]);
         let torn = read(&torn).unwrap_err();
         assert!(
-            matches!(torn, Fault::Damaged(at, "a commit is not what was written") if at == before.len() as u64),
+            matches!(torn, StateError::Damaged(_, at, "a commit is not what was written") if at == before.len() as u64),
             "{torn:?}"
         );
     }
@@ -254,7 +257,7 @@ fn a_length_in_a_file_asks_for_no_memory() {
     group.0.extend([0xff, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff, 0xff, 0x0f]);
     let mut bytes = [&good[..], group.at(good.len() as u64).unwrap()].concat();
     let refused = read(&bytes).unwrap_err();
-    assert!(matches!(refused, Fault::Damaged(at, _) if at == good.len() as u64), "{refused:?}");
+    assert!(matches!(refused, StateError::Damaged(_, at, _) if at == good.len() as u64), "{refused:?}");
     // A group of 4 GiB.
     bytes[good.len()..][..4].copy_from_slice(&[0xff; 4]);
     assert!(read(&bytes).is_ok(), "as torn");
@@ -302,18 +305,22 @@ fn at_most_seventeen_bytes_are_written_for_ten_that_change() {
 fn a_file_of_another_kind_or_version_is_refused() {
     let mut later = vec![0; 3 * 4096];
     later[..20].copy_from_slice(&head(VERSION));
-    assert!(matches!(read(&later), Err(Fault::Damaged(4096, _))), "without marks");
+    assert!(matches!(read(&later), Err(StateError::Damaged(_, 4096, _))), "without marks");
     for (bytes, at) in [(&b""[..], 0), (b"pdsst", 0), (b"pdsstate", 8), (b"# not a log, but long enough", 0)]
     {
-        assert!(matches!(read(bytes), Err(Fault::Damaged(found, _)) if found == at), "{:?}", read(bytes));
+        assert!(
+            matches!(read(bytes), Err(StateError::Damaged(_, found, _)) if found == at),
+            "{:?}",
+            read(bytes)
+        );
     }
-    assert!(matches!(read(b"redb\x1a\x0a\xa9\x0d\x0a and so on"), Err(Fault::Database)));
+    assert!(matches!(read(b"redb\x1a\x0a\xa9\x0d\x0a and so on"), Err(StateError::Database(_))));
     let version = 4_u64.to_le_bytes();
     later[8..16].copy_from_slice(&version);
     let mut crc = flate2::Crc::new();
     [&[0; 8][..], b"pdsstate", &version].into_iter().for_each(|part| crc.update(part));
     later[16..20].copy_from_slice(&crc.sum().to_le_bytes());
-    assert!(matches!(read(&later), Err(Fault::OtherVersion(4))));
+    assert!(matches!(read(&later), Err(StateError::OtherFormat(_, 4))));
 }
 
 #[test]
