@@ -37,20 +37,14 @@ pub enum StateError {
     #[error("there is no state file {path}, but {} of version 0.2 or older; convert it once: pdstool state convert --state.path={path}; or move it away to count from zero", .1.display(), path = .0.display())]
     NotConverted(PathBuf, PathBuf),
     /// It cannot be read or written.
-    #[error("the state file {} cannot be used", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("the state file {} cannot be used", .0.display())]
+    Io(PathBuf, #[source] io::Error),
 }
 
 impl StateError {
     /// What an error about the file at `path` becomes.
-    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        |source| Self::Io { path, source }
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io(path.to_owned(), source)
     }
 }
 

@@ -125,9 +125,9 @@ async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce(&Path) -> Result<T, StateError> + Send + 'static,
 ) -> Result<T, StateError> {
-    let (path, named) = (path.to_owned(), path.to_owned());
-    let cancelled = |error: tokio::task::JoinError| StateError::io(&named)(error.into());
-    tokio::task::spawn_blocking(move || work(&path)).await.unwrap_or_else(|error| Err(cancelled(error)))
+    let owned = path.to_owned();
+    let done = tokio::task::spawn_blocking(move || work(&owned)).await;
+    done.map_err(|error| StateError::io(path)(error.into()))?
 }
 
 /// What a daemon says that finds no file at `path`, but a database where the earlier version looked for it.
@@ -460,7 +460,7 @@ mod tests {
         assert!(folder.to_string().contains(&dir.path().display().to_string()), "{folder}");
         let nowhere = dir.path().join("missing/state.log");
         let error = StateFile::open(&nowhere).await.err().unwrap();
-        assert!(matches!(&error, StateError::Io { path, .. } if *path == nowhere), "{error:?}");
+        assert!(matches!(&error, StateError::Io(path, _) if *path == nowhere), "{error:?}");
         assert_eq!(examine(&nowhere).await.unwrap(), Examined::Missing);
         std::fs::write(dir.path().join("file"), "").unwrap();
         assert!(

@@ -29,9 +29,9 @@ pub(super) async fn convert(path: &Path) -> Result<Converted, StateError> {
     let Some(from) = candidates.into_iter().find(|path| path.try_exists().unwrap_or(true)) else {
         return Ok(Converted::Missing);
     };
-    let mut file = File::open(&from).map_err(io_of(&from))?;
+    let mut file = File::open(&from).map_err(StateError::io(&from))?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(io_of(&from))?;
+    file.read_to_end(&mut bytes).map_err(StateError::io(&from))?;
     if !bytes.starts_with(b"redb") {
         return Ok(Converted::NotNeeded);
     }
@@ -42,17 +42,17 @@ pub(super) async fn convert(path: &Path) -> Result<Converted, StateError> {
     let read = tokio::task::spawn_blocking(move || database::read(bytes)).await;
     let contents = read
         .unwrap_or_else(|_| Err("it is not what the database writes".into()))
-        .map_err(|what| io_of(&from)(io::Error::new(ErrorKind::InvalidData, what.to_string())))?;
+        .map_err(|what| StateError::io(&from)(io::Error::new(ErrorKind::InvalidData, what.to_string())))?;
 
     let kept = state::beside(&from, &format!(".format-{}", contents.format));
     let count = contents.ledgers.len();
-    keep(&from, &kept).map_err(io_of(&kept))?;
+    keep(&from, &kept).map_err(StateError::io(&kept))?;
     state::write(path, contents.ledgers).await?;
     if from != path {
-        std::fs::remove_file(&from).map_err(io_of(&from))?;
+        std::fs::remove_file(&from).map_err(StateError::io(&from))?;
     }
     // Whoever may convert may be another user than the daemon's.
-    let former = file.metadata().map_err(io_of(&from))?;
+    let former = file.metadata().map_err(StateError::io(&from))?;
     for path in [path, &state::beside(path, ".lock")] {
         let _ = chown(path, Some(former.uid()), Some(former.gid()));
         let _ = std::fs::set_permissions(path, former.permissions());
@@ -71,9 +71,4 @@ fn keep(from: &Path, kept: &Path) -> io::Result<()> {
         File::open(kept)?.sync_all()?;
     }
     Ok(())
-}
-
-fn io_of(path: &Path) -> impl Fn(io::Error) -> StateError {
-    let path = path.to_owned();
-    move |source| StateError::Io { path: path.clone(), source }
 }

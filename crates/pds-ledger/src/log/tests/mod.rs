@@ -105,7 +105,7 @@ fn a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way() {
             let model = Model::of(disk.after_power_loss(&mut numbers));
             let (mut log, state) = match opened(&model) {
                 Ok(opened) => opened,
-                Err(StateError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Err(StateError::Io(_, source)) if source.kind() == io::ErrorKind::NotFound => {
                     assert!(left.committed.is_none(), "operation {point}: the log is gone");
                     continue;
                 }
