@@ -198,31 +198,27 @@ impl LedgerStore {
     }
 }
 
-/// Shows how commits and restoring go. The lines that are logged about it are the ledgers' own.
+/// Shows how commits and restoring go. What it does not implement, it ignores. The lines that are logged about it are the
+/// ledgers' own.
+#[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync {
     /// A commit ended: the state file could be written, or not.
-    fn committed(&self, good: bool);
+    fn committed(&self, good: bool) {}
 
     /// The progress of restoring; `None` if it is not configured any more.
-    fn restoring(&self, now: Option<Restoring>);
+    fn restoring(&self, now: Option<Restoring>) {}
 
     /// When this process loaded its configuration, as its page says: Prometheus knows the process by it.
-    fn config_loaded(&self) -> Option<Timestamp>;
+    fn config_loaded(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// An observer that shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
-impl Observer for Unobserved {
-    fn committed(&self, _: bool) {}
-
-    fn restoring(&self, _: Option<Restoring>) {}
-
-    fn config_loaded(&self) -> Option<Timestamp> {
-        None
-    }
-}
+impl Observer for Unobserved {}
 
 /// The ledgers in memory, as last committed.
 #[derive(Debug, Default)]
@@ -369,12 +365,6 @@ mod tests {
     impl Observer for Commits {
         fn committed(&self, good: bool) {
             self.0.lock().push(good);
-        }
-
-        fn restoring(&self, _: Option<Restoring>) {}
-
-        fn config_loaded(&self) -> Option<Timestamp> {
-            None
         }
     }
 
