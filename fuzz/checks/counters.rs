@@ -99,7 +99,6 @@ fn good_state() -> &'static StateFile {
                 let ledger = Ledger::open(RANGE.start + app).with_buckets(&[(0.5, 3), (1.0, 7)]);
                 ledgers.commit(&key, ledger).await.expect("room on the disk");
             }
-            ledgers.close();
             committer.finished().await;
         });
         let bytes = std::fs::read(&path).expect("the file");

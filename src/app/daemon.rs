@@ -105,7 +105,6 @@ impl Daemon {
         let restoring = tokio::spawn(handle.restorer.clone().run());
         poller.run(plans, shutdown).await;
         restoring.abort();
-        handle.context.ledgers.close();
         committer.finished().await;
     }
 }

@@ -31,7 +31,6 @@ pub struct LedgerStore {
     ledgers: Arc<RwLock<Ledgers>>,
     /// Where ledgers go to be committed. `None` if they are kept in memory only.
     commits: Option<mpsc::UnboundedSender<Entry>>,
-    closed: Arc<Notify>,
 }
 
 /// A ledger, and what keeps it from being shown.
@@ -65,13 +64,7 @@ impl LedgerStore {
         let (commits, entries) = mpsc::unbounded_channel();
         let (ledgers, closed) = (Arc::new(RwLock::new(ledgers)), Arc::new(Notify::new()));
         let task = commit_all(state, Arc::clone(&ledgers), entries, observer, apart, Arc::clone(&closed));
-        let store = Self { ledgers, commits: Some(commits), closed };
-        Ok((store, Committer(Some(tokio::spawn(task)))))
-    }
-
-    /// Lets the [`Committer`] end once everything handed over so far is on disk. Later ledgers are not committed.
-    pub fn close(&self) {
-        self.closed.notify_one();
+        Ok((Self { ledgers, commits: Some(commits) }, Committer(Some((tokio::spawn(task), closed)))))
     }
 
     /// The ledger of `key`, as last committed.
@@ -261,21 +254,22 @@ struct Entry {
     done: oneshot::Sender<bool>,
 }
 
-/// The task that commits. Await it after [`LedgerStore::close`], so that everything is on disk.
+/// The task that commits, and what ends it.
 #[derive(Debug)]
-pub struct Committer(Option<JoinHandle<()>>);
+pub struct Committer(Option<(JoinHandle<()>, Arc<Notify>)>);
 
 impl Committer {
-    /// Waits until everything handed over is on disk.
+    /// Ends once everything handed over so far is on disk. Later ledgers are not committed.
     pub async fn finished(self) {
-        if let Some(task) = self.0 {
+        if let Some((task, closed)) = self.0 {
+            closed.notify_one();
             // A panic of the task was reported when its commits failed.
             let _ = task.await;
         }
     }
 }
 
-/// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
+/// Commits whatever has come in since the last commit, until `closed` or the last clone of the store is gone.
 async fn commit_all(
     state: StateFile,
     ledgers: Arc<RwLock<Ledgers>>,
@@ -380,7 +374,6 @@ mod tests {
         store.commit_all(Vec::new()).await.unwrap();
         let all = [("a", 60), ("b", 120), ("c", 180)].map(|(app, until)| (requests(app), ledger(until)));
         assert_eq!(state::read(&path).await.unwrap(), all);
-        store.close();
         committer.finished().await;
         assert_eq!(store.commit(&requests("a"), ledger(240)).await, Err(NotCommitted), "after the end");
 

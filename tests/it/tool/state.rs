@@ -59,7 +59,6 @@ async fn state_file(folder: &Path) -> PathBuf {
     (runs.total, runs.unaccounted) = (90, 60);
     all.push((key("p-1-same", run_execution_time::RESOURCE), runs));
     ledgers.commit_all(all).await.unwrap();
-    ledgers.close();
     committer.finished().await;
     path
 }
