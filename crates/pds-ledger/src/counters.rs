@@ -11,7 +11,7 @@ use super::ledger::{Ledger, exact};
 macro_rules! numbers {
     ($($number:ident: $field:ident $type:ident, $name:literal;)*) => {
         /// A number of a ledger. A page shows it, and Prometheus gives it back.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[expect(missing_docs, reason = "each is the field of a ledger with that name")]
         pub enum Number { $($number),* }
 

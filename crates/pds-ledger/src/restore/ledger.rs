@@ -235,9 +235,7 @@ mod tests {
     }
 
     fn of(numbers: &[(Number, f64)]) -> ScrapedCounter {
-        let mut scraped = ScrapedCounter::default();
-        numbers.iter().for_each(|(number, value)| scraped.set(*number, Some(*value)));
-        scraped
+        ScrapedCounter { numbers: numbers.iter().copied().collect(), ..ScrapedCounter::default() }
     }
 
     fn scraped() -> ScrapedCounter {
@@ -278,7 +276,7 @@ mod tests {
     #[test]
     fn a_page_with_all_that_a_ledger_can_have_is_one() {
         let mut full = scraped();
-        full.set(Number::Until, Some(NOW as f64));
+        full.numbers.insert(Number::Until, NOW as f64);
         full.buckets = (1..=MAX_THRESHOLDS).map(|threshold| (threshold.to_string(), 9.0)).collect();
         full.buckets.push(("+Inf".to_owned(), 9.0));
         let ledger = ledger(&full, true, NOW).unwrap();
@@ -288,36 +286,22 @@ mod tests {
     #[test]
     fn a_page_of_an_older_version_lacks_what_came_later() {
         let mut older = scraped();
-        for number in Number::ALL.iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
-            older.set(*number, None);
-        }
+        older.numbers.retain(|number, _| [Number::Until, Number::Total].contains(number));
         let ledger = ledger(&older, true, NOW).unwrap();
         assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until, ledger.accounted), (0, 0, 0, 0));
     }
 
     #[test]
     fn what_does_not_belong_together_is_refused() {
-        assert_eq!(refused(|scraped| scraped.set(Number::Total, None)), "its total is missing");
-        assert_eq!(refused(|scraped| scraped.set(Number::Until, None)), "its cursor is missing");
-        assert_eq!(
-            refused(|scraped| scraped.set(Number::Total, Some(8.5))),
-            "its total is 8.5, which is not a whole number"
-        );
-        assert_eq!(
-            refused(|scraped| scraped.set(Number::Late, Some(-1.0))),
-            "its late data is -1, which is not a whole number"
-        );
-        assert_eq!(
-            refused(|scraped| scraped.set(Number::Total, Some(f64::NAN))),
-            "its total is NaN, which is not a whole number"
-        );
-        assert!(
-            refused(|scraped| scraped.set(Number::Until, Some(NOW as f64 + 1.0)))
-                .contains("which is in the future")
-        );
-        assert!(
-            refused(|scraped| scraped.set(Number::Total, Some(10.0))).contains("they are not of one scrape")
-        );
+        let lacking = |number| refused(|scraped| scraped.numbers.retain(|of, _| *of != number));
+        assert_eq!(lacking(Number::Total), "its total is missing");
+        assert_eq!(lacking(Number::Until), "its cursor is missing");
+        let with = |number, value| refused(|scraped| scraped.numbers.extend([(number, value)]));
+        assert_eq!(with(Number::Total, 8.5), "its total is 8.5, which is not a whole number");
+        assert_eq!(with(Number::Late, -1.0), "its late data is -1, which is not a whole number");
+        assert_eq!(with(Number::Total, f64::NAN), "its total is NaN, which is not a whole number");
+        assert!(with(Number::Until, NOW as f64 + 1.0).contains("which is in the future"));
+        assert!(with(Number::Total, 10.0).contains("they are not of one scrape"));
         assert_eq!(refused(|scraped| drop(scraped.buckets.remove(0))), "its +Inf bucket is missing");
         let bucket = |le: &str, count| (le.to_owned(), count);
         assert!(

@@ -24,8 +24,7 @@ pub(super) fn names(wanted: impl Fn(Shows) -> bool) -> impl Iterator<Item = Stri
 /// The values of one scraped target about one counter, unchecked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ScrapedCounter {
-    /// By [`Number`].
-    numbers: [Option<f64>; Number::ALL.len()],
+    pub numbers: BTreeMap<Number, f64>,
     /// Whether there are cursors and totals, but none of the same scrape.
     pub apart: bool,
     /// Whether there are scrapes with both, and each of them lacks something that its page had.
@@ -39,14 +38,7 @@ pub(super) struct ScrapedCounter {
 impl ScrapedCounter {
     /// The value of `number`.
     pub(super) fn number(&self, number: Number) -> Option<f64> {
-        self.numbers.get(number as usize).copied().flatten()
-    }
-
-    /// Sets the value of `number`.
-    pub(super) fn set(&mut self, number: Number, value: Option<f64>) {
-        if let Some(slot) = self.numbers.get_mut(number as usize) {
-            *slot = value;
-        }
+        self.numbers.get(&number).copied()
     }
 }
 
@@ -151,14 +143,12 @@ impl ScrapedCounter {
             scraped.partial = of_both().next().is_some();
             scraped.apart = !scraped.partial && totals().any(|total| !total.samples.is_empty());
             // The furthest of all may be the one that is still arriving.
-            scraped.set(Number::Until, cursors.last().map(|(_, until)| *until));
+            scraped.numbers.extend(cursors.last().map(|(_, until)| (Number::Until, *until)));
             return scraped;
         };
-        for number in Number::ALL {
-            let value = of(Shows::Number(*number)).next().and_then(|moments| moments.at(time));
-            scraped.set(*number, value);
-        }
-        scraped.set(Number::Total, Some(total));
+        let value = |number: &Number| Some((*number, of(Shows::Number(*number)).next()?.at(time)?));
+        scraped.numbers = Number::ALL.iter().filter_map(value).collect();
+        scraped.numbers.insert(Number::Total, total);
         let labelled = |shows| of(shows).filter_map(|of| Some((of.label.clone()?, of.at(time)?))).collect();
         scraped.hours = labelled(Shows::OpenHours);
         scraped.buckets = buckets.unwrap_or_else(|| labelled(Shows::Buckets));
