@@ -190,15 +190,9 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
         let threshold = threshold.ok_or_else(|| InvalidLedger::Threshold(le.chars().take(20).collect()))?;
         buckets.push((threshold, whole_number("bucket", *count)?));
     }
-    buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    buckets.sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
     // The same threshold in two notations, of two versions of Prometheus: the later one has the higher count.
-    buckets.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 = kept.1.max(next.1);
-        }
-        same
-    });
+    buckets.dedup_by_key(|(threshold, _)| *threshold);
     let infinite = buckets.pop_if(|(threshold, _)| threshold.is_infinite());
     let (_, infinite) = infinite.ok_or(InvalidLedger::NoInfinite)?;
     if infinite != total {
