@@ -159,11 +159,6 @@ impl Watermark {
         self.is_vouched(&seen).then(now)
     }
 
-    /// The last whole step that had settled when two clocks first agreed; `None` before.
-    pub fn started(&self) -> Option<i64> {
-        self.seen().started
-    }
-
     /// The first whole step that may still be asked for. Older time is given up. `None` while no two clocks agree,
     /// because giving up cannot be undone.
     pub fn oldest(&self) -> Option<i64> {
@@ -212,10 +207,10 @@ impl Watermark {
         None
     }
 
-    /// Whether `range` had settled by the service's own clock when it answered, with [`Watermark::tolerance`] for the
-    /// difference of the two clocks. Always true for a service that sends no Date.
+    /// Whether `range` had settled by the service's own clock when it answered. A difference of the two clocks of half of
+    /// `settle` does no harm. Always true for a service that sends no Date.
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
-        date.is_none_or(|date| range.end + self.settle - self.tolerance() <= date.as_second() + 1)
+        date.is_none_or(|date| range.end + self.settle / 2 <= date.as_second() + 1)
     }
 
     /// Whether `range` was so old when it was answered that the service may have deleted it. One step is allowed for
@@ -224,14 +219,9 @@ impl Watermark {
         self.oldest().is_some_and(|oldest| range.start.saturating_add(self.step) < oldest)
     }
 
-    /// The difference of the two clocks that does no harm: half of `settle`, in seconds.
-    pub fn tolerance(&self) -> i64 {
-        self.settle - self.settle / 2
-    }
-
     /// What has settled now.
     pub fn at_present(&self) -> Settled {
-        Settled { second: self.settled(), step: self.step, started: self.started() }
+        Settled { second: self.settled(), step: self.step, started: self.seen().started }
     }
 
     /// Whether two clocks have agreed, or ours was steady if the service sends no Date.
@@ -432,10 +422,10 @@ mod tests {
     async fn counting_begins_once_however_often_the_clocks_agree() {
         let watermark = watermark();
         watermark.observe(date("2026-03-01T11:40:07Z"));
-        assert_eq!(watermark.started(), None);
+        assert_eq!(watermark.at_present().started, None);
         for _ in 0..2 {
             watermark.observe(Some(watermark.clock.now()));
-            assert_eq!(time(watermark.started()), "2026-03-01T11:59:00Z");
+            assert_eq!(time(watermark.at_present().started), "2026-03-01T11:59:00Z");
             advance(Duration::from_secs(600)).await;
         }
     }
@@ -448,7 +438,6 @@ mod tests {
         // A Date is rounded down, so that 1014 may be 1015.
         assert_eq!([1013, 1014].map(settled), [false, true]);
         assert!(watermark.has_settled(range, None));
-        assert_eq!(watermark.tolerance(), 15);
     }
 
     #[tokio::test(start_paused = true)]

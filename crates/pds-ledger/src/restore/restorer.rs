@@ -259,7 +259,7 @@ impl Restorer {
                 }
                 (_, None) => {
                     let since = job.missing.get(&key).and_then(|missing| missing.since);
-                    let Some(step) = since.or_else(|| job.followed.watermark.started()) else { continue };
+                    let Some(step) = since.or(job.followed.watermark.at_present().started) else { continue };
                     committed.push((key.clone(), self.0.ledgers.new_ledger(&key, step)));
                     Decision::Open
                 }
