@@ -154,14 +154,8 @@ impl Restorer {
     pub async fn run(self) {
         let mut wait = FIRST_WAIT;
         loop {
-            if self
-                .0
-                .state
-                .lock()
-                .followed
-                .as_ref()
-                .is_some_and(|followed| followed.watermark.now().is_none())
-            {
+            let followed = self.0.state.lock().followed.clone();
+            if followed.is_some_and(|followed| followed.watermark.now().is_none()) {
                 sleep(CLOCKS).await;
                 continue;
             }
