@@ -51,16 +51,17 @@ pub(crate) fn ledger(data: &[u8]) {
 /// commit may be missing: a crash may tear both.
 pub(crate) fn state_file(data: &[u8]) {
     let path = Path::new("state.log");
-    drop(state::parse(path, data));
+    let parse = |bytes: &[u8]| state::parse(path, bytes, bytes.len() as u64);
+    drop(parse(data));
     let (good, expected) = good_state();
-    drop(state::parse(path, &[good, &commit(good.len(), data)[..]].concat()));
+    drop(parse(&[good, &commit(good.len(), data)[..]].concat()));
     let mut bytes = good.clone();
     for change in data.chunks_exact(5) {
         let offset = u32::from_le_bytes([change[0], change[1], change[2], change[3]]);
         let length = bytes.len();
         bytes[usize::try_from(offset).unwrap_or_default() % length] ^= change[4];
     }
-    if let Ok(ledgers) = state::parse(path, &bytes) {
+    if let Ok(ledgers) = parse(&bytes) {
         let is_whole = MARKS.into_iter().all(|mark| bytes[mark..mark + 20] == good[mark..mark + 20]);
         let missing = expected.len() - ledgers.len();
         assert!(missing <= usize::from(!is_whole), "{missing} commits are missing");
@@ -102,7 +103,7 @@ fn good_state() -> &'static StateFile {
             committer.finished().await;
         });
         let bytes = std::fs::read(&path).expect("the file");
-        let ledgers = state::parse(&path, &bytes).expect("a good file");
+        let ledgers = state::parse(&path, &*bytes, bytes.len() as u64).expect("a good file");
         assert_eq!(ledgers.len(), 40);
         (bytes, ledgers)
     })

@@ -60,12 +60,14 @@ pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
     blocking(path, |path| of_file(path, &File::open(path).map_err(StateError::io(path))?)).await
 }
 
-/// The ledgers in a file with these bytes. `path` is for errors.
+/// The ledgers in a file of this length. `path` is for errors.
 ///
 /// # Errors
 /// If a daemon could not use it.
-pub fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<(Key, Ledger)>, StateError> {
-    ledgers(path, bytes, bytes.len() as u64)
+pub fn parse(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledger)>, StateError> {
+    let mut found = Found::default();
+    replay(path, file, length, &mut |key, value| found.take(key, value))?;
+    Ok(found.ledgers())
 }
 
 /// Puts a file with these ledgers at `path`, whatever is there. It is there whole or not at all.
@@ -143,13 +145,7 @@ pub fn database_of(path: &Path) -> PathBuf {
 
 fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
     let length = file.metadata().map_err(StateError::io(path))?.len();
-    ledgers(path, file, length)
-}
-
-fn ledgers(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledger)>, StateError> {
-    let mut found = Found::default();
-    replay(path, file, length, &mut |key, value| found.take(key, value))?;
-    Ok(found.ledgers())
+    parse(path, file, length)
 }
 
 /// The ledgers of a file as it is read, by the bytes of their keys.
@@ -254,7 +250,8 @@ mod tests {
         assert_eq!(found, []);
         state.commit(&records(&written), Vec::new).unwrap();
         assert_eq!(read(&path).await.unwrap(), written, "while it is in use");
-        assert_eq!(parse(&path, &std::fs::read(&path).unwrap()).unwrap(), written);
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(parse(&path, &*bytes, bytes.len() as u64).unwrap(), written);
         drop(state);
         let (mut state, found) = StateFile::open(&path).await.unwrap();
         assert_eq!(found, written);
