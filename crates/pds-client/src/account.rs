@@ -139,7 +139,6 @@ impl Account {
             self.take_again(&mut state);
         }
         let before = state.rejections.insert(key.to_owned(), refusal);
-        drop(state);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         // A refusal of one path is logged by its target.
         if is_new && whole {

@@ -110,12 +110,8 @@ impl Pace {
         let now = Instant::now();
         let mut state = self.state.lock();
         state.paused_until = state.paused_until.max(Some(now + wait));
-        let begins = wait > patience && state.told.is_none();
-        if begins {
+        if wait > patience && state.told.is_none() {
             state.told = Some(now);
-        }
-        drop(state);
-        if begins {
             let wait = format_duration(whole_seconds(wait)).to_string();
             self.observer.paused(&self.name, &wait);
         }
@@ -186,7 +182,6 @@ impl Pace {
         let mut next = Adapted { per_second, before, worked, cut_at, cut_to, answered: false, next: now };
         next.next += next.gap();
         state.adapted = Some(next);
-        drop(state);
         self.observer.pace(&self.name, Some(per_second));
         if began {
             tracing::warn!(
@@ -214,15 +209,12 @@ impl Pace {
         let per_second = adapted.per_second;
         // Requests that still wait would all go at once.
         let recovered = per_second >= adapted.before && state.waiting.is_empty();
-        if recovered {
-            state.adapted = None;
-        }
-        state.wake_first();
-        drop(state);
         self.observer.pace(&self.name, (!recovered).then_some(per_second));
         if recovered {
+            state.adapted = None;
             tracing::info!(token = &*self.name, "back at full pace");
         }
+        state.wake_first();
     }
 }
 
