@@ -9,7 +9,7 @@ use humantime::format_duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::credentials::{Credentials, Token, TokenSource};
+use super::credentials::{Credentials, Token, TokenSource, expiry};
 use super::error::Reason;
 use super::observer::Observer;
 use super::pace::{Pace, whole_seconds};
@@ -95,7 +95,7 @@ impl Account {
 
     /// Expiry of its token; `None` without a token, or if the token does not state one.
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
-        self.0.credentials.expiry()
+        expiry(&self.0.credentials.current().ok()?.secret)
     }
 
     /// Fails if a refusal keeps `token` from being sent to `path`. If one has expired, a request that gives `again` tries

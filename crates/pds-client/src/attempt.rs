@@ -116,7 +116,7 @@ impl Exchange<'_> {
         let slot = loop {
             let pause = pace.paused_for();
             if pause > client.patience {
-                break Err(Reason::Paused { retry_after: whole_seconds(pause) });
+                break Err(Reason::Paused(whole_seconds(pause)));
             }
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;

@@ -48,26 +48,15 @@ impl TokenSource {
 /// Why no token is available.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read.
-    #[error("cannot read the token file {}", path.display())]
-    File {
-        /// As configured.
-        path: PathBuf,
-        /// Why; shared because every request until the file appears fails with it.
-        source: Arc<io::Error>,
-    },
+    /// The file cannot be read. Why is shared, as every request until the file appears fails with it.
+    #[error("cannot read the token file {}", .0.display())]
+    File(PathBuf, #[source] Arc<io::Error>),
     /// The file holds no token.
-    #[error("the token file {} is empty", path.display())]
-    Empty {
-        /// As configured.
-        path: PathBuf,
-    },
-    /// The token cannot be sent.
-    #[error("the token{} holds characters that no HTTP header can carry", from(path.as_deref()))]
-    Unsendable {
-        /// The file it stands in, where it does.
-        path: Option<PathBuf>,
-    },
+    #[error("the token file {} is empty", .0.display())]
+    Empty(PathBuf),
+    /// The token, of this file if it stands in one, cannot be sent.
+    #[error("the token{} holds characters that no HTTP header can carry", from(.0.as_deref()))]
+    Unsendable(Option<PathBuf>),
     /// None is configured.
     #[error("no token is configured: set api.token_file, or token_file of the project")]
     Missing,
@@ -145,11 +134,6 @@ impl Credentials {
         state.token.clone()
     }
 
-    /// The expiry that the current token states.
-    pub(super) fn expiry(&self) -> Option<Timestamp> {
-        expiry(&self.current().ok()?.secret)
-    }
-
     /// Reads the token again at once: the service has just refused the one that was sent.
     pub(super) fn reread(&self) {
         self.read_into(&mut self.state.lock());
@@ -216,7 +200,7 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
         return Ok(None);
     }
     let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose()))
-        .map_err(|_| CredentialsError::Unsendable { path: source.file().map(Path::to_owned) })?;
+        .map_err(|_| CredentialsError::Unsendable(source.file().map(Path::to_owned)))?;
     header.set_sensitive(true);
     let generation = before.map_or(0, |before| before.generation + 1);
     Ok(Some(Token { secret, header, generation, readable_by_others }))
@@ -224,17 +208,17 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
 
 /// Reads the file on the current thread: it is small, local, and read at most once a second.
 fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
-    let failed = |source| CredentialsError::File { path: path.to_owned(), source: Arc::new(source) };
+    let failed = |source| CredentialsError::File(path.to_owned(), Arc::new(source));
     let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
     let text = String::from_utf8(file.bytes).map_err(|_| failed(io::Error::other("not UTF-8")))?;
     match text.trim() {
-        "" => Err(CredentialsError::Empty { path: path.to_owned() }),
+        "" => Err(CredentialsError::Empty(path.to_owned())),
         token => Ok((Secret::new(token), file.readable_by_others)),
     }
 }
 
 /// The expiry that the token states, if it is a JWT with one. Only the service can verify its signature.
-fn expiry(secret: &Secret) -> Option<Timestamp> {
+pub(super) fn expiry(secret: &Secret) -> Option<Timestamp> {
     #[derive(serde::Deserialize)]
     struct Claims {
         exp: f64,

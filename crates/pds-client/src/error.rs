@@ -52,12 +52,9 @@ pub enum Reason {
         /// Where to, without query.
         location: String,
     },
-    /// No complete reply in time.
-    #[error("got no complete reply within {}", format_duration(*limit))]
-    Timeout {
-        /// `api.timeout`.
-        limit: Duration,
-    },
+    /// No complete reply within `api.timeout`.
+    #[error("got no complete reply within {}", format_duration(*.0))]
+    Timeout(Duration),
     /// The network, or whatever stands between, failed.
     #[error("failed: {}", class.what_broke())]
     Transport {
@@ -93,12 +90,10 @@ pub enum Reason {
         /// Until it is asked again with the same token, in whole seconds.
         retry_after: Duration,
     },
-    /// The service asked this service account to wait, longer than a request may. Nothing was sent.
-    #[error("was not sent: the service asked to wait for another {}", format_duration(*retry_after))]
-    Paused {
-        /// How much longer, in whole seconds.
-        retry_after: Duration,
-    },
+    /// The service asked this service account to wait, longer than a request may: still for so many whole seconds. Nothing
+    /// was sent.
+    #[error("was not sent: the service asked to wait for another {}", format_duration(*.0))]
+    Paused(Duration),
     /// [`super::Client::read`] only reads. Nothing was sent.
     #[error("was not sent: only GET is, outside of explicit calls")]
     NotGet,
@@ -112,14 +107,14 @@ impl FetchError {
     pub fn class(&self) -> Class {
         match &self.reason {
             Reason::Status { status, .. } | Reason::Redirect { status, .. } => Class::Status(*status),
-            Reason::Timeout { .. } => Class::Timeout,
+            Reason::Timeout(_) => Class::Timeout,
             Reason::Transport { class, .. } => *class,
             Reason::TooLarge(_) => Class::TooLarge,
             Reason::Encoded(_) | Reason::Decode(_) => Class::Decode,
             Reason::Credentials(_) => Class::Credentials,
             Reason::Unauthorized { status: 403, .. } => Class::ForbiddenPaused,
             Reason::Unauthorized { .. } => Class::UnauthorizedPaused,
-            Reason::Paused { .. } => Class::Paused,
+            Reason::Paused(_) => Class::Paused,
             Reason::NotGet | Reason::Invalid(_) => Class::Invalid,
         }
     }
@@ -148,9 +143,7 @@ impl FetchError {
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.reason {
             Reason::Status { retry_after, .. } => *retry_after,
-            Reason::Paused { retry_after, .. } | Reason::Unauthorized { retry_after, .. } => {
-                Some(*retry_after)
-            }
+            Reason::Paused(retry_after) | Reason::Unauthorized { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
     }

@@ -72,9 +72,7 @@ impl Redactor {
 
     /// As [`Redactor::reply`], for a text.
     pub fn text(&self, text: impl Into<String>) -> String {
-        let bytes = self.reply(text.into().into_bytes(), true);
-        String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+        String::from_utf8_lossy(&self.reply(text.into().into_bytes(), true)).into_owned()
     }
 
     fn matcher(&self) -> Option<Arc<Matcher>> {

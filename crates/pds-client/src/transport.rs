@@ -141,7 +141,7 @@ impl Transport {
         let began = Instant::now();
         // One timer for head and body.
         let mut deadline = std::pin::pin!(tokio::time::sleep(self.timeout));
-        let timeout = || Reason::Timeout { limit: self.timeout };
+        let timeout = || Reason::Timeout(self.timeout);
         let sent_at = self.clock.now();
         let head = before(deadline.as_mut(), self.prepared(request, token).send()).await;
         let response = head.ok_or_else(timeout)?.map_err(|error| broken(error, true))?;
