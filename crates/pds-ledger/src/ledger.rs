@@ -35,8 +35,8 @@ pub struct Ledger {
     within: Box<[f64]>,
     /// The hours that are still to be counted again, by time.
     pub(super) hours: Vec<Hour>,
-    /// A figure of the first of them that differs from what was added for it, until a second answer confirms it.
-    pub(super) doubt: Option<Hour>,
+    /// Figures of some of them that differ from what was added, each until a second answer confirms it.
+    pub(super) doubts: Vec<Hour>,
     /// Late data that is not added in full yet, the oldest first.
     pub(super) late_data: Vec<Late>,
     /// How many of `overcounted` no late data has paid off yet.

@@ -92,12 +92,16 @@ impl Ledger {
     /// later, so that not all apps are asked for at once.
     pub fn recheck_due(&self, ages: &Ages, phase: i64, now: i64) -> Option<TimeRange> {
         let is_due = |hour: &&Hour| {
-            let doubt = self.doubt.filter(|doubt| doubt.index == hour.index && doubt.added < hour.added);
-            let wait = doubt.map_or(0, |_| LOW_ANSWER);
+            let wait = if self.is_lower(hour) { LOW_ANSWER } else { 0 };
             ages.reached(hour.end(), phase.saturating_add(wait), now) > usize::from(hour.rechecks)
         };
         let mut whole = self.hours.iter().filter(|hour| hour.end() <= self.until);
         whole.find(is_due).map(|hour| TimeRange { start: hour.start(), end: hour.end() })
+    }
+
+    /// Whether the first answer about `hour` was lower than what was added for it, and is not confirmed yet.
+    fn is_lower(&self, hour: &Hour) -> bool {
+        self.doubts.iter().any(|doubt| doubt.index == hour.index && doubt.added < hour.added)
     }
 
     /// What was added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer known.
@@ -123,12 +127,12 @@ impl Ledger {
         let Some(hour) = next.hours.iter_mut().find(|hour| hour.start() == range.start) else {
             return Ok(None);
         };
-        let former = next.doubt.take().filter(|doubt| doubt.index == hour.index);
+        let former = next.doubts.extract_if(.., |doubt| doubt.index == hour.index).next();
         let figure = former.map_or(total, |former| middle(hour.added, former.added, total));
         let (late, overcounted) = (figure.saturating_sub(hour.added), hour.added.saturating_sub(figure));
         let doubtful = former.is_none() && figure != hour.added;
         if doubtful {
-            next.doubt = Some(Hour { added: total, ..*hour });
+            next.doubts.push(Hour { added: total, ..*hour });
             return Ok(Some((next, Recheck { counted: 0, late, overcounted, doubtful })));
         }
         let counted = if hour.rechecks == 0 { figure } else { late };
@@ -140,6 +144,7 @@ impl Ledger {
         hour.added = figure;
         hour.rechecks = u8::try_from(ages.reached(range.end, phase, now)).unwrap_or(u8::MAX);
         next.hours.retain(|hour| usize::from(hour.rechecks) < ages.0.len());
+        next.doubts.retain(|doubt| next.hours.iter().any(|hour| hour.index == doubt.index));
         next.overcounted = next.overcounted.saturating_add(overcounted);
         next.debt = next.debt.saturating_add(overcounted);
         next.rechecked_until = next.rechecked_until.max(range.end);
@@ -155,9 +160,7 @@ impl Ledger {
             late.fold(0u64, |sum, late| sum.saturating_add(late.total - late.added))
         };
         // With a debt, late data is spent before it arrives, and an answer that was lower only adds to it.
-        let is_lower =
-            |hour: &Hour| self.doubt.is_some_and(|of| of.index == hour.index && of.added < hour.added);
-        let again = self.hours.iter().filter(move |hour| self.debt == 0 || !is_lower(hour));
+        let again = self.hours.iter().filter(|hour| self.debt == 0 || !self.is_lower(hour));
         let again = again.map(|hour| (hour.index, hour.added));
         let is_again = |late: &Late| self.hours.iter().any(|hour| hour.index == late.hour);
         let done = self.late_data.iter().enumerate().filter(move |(at, late)| {
@@ -259,7 +262,7 @@ mod tests {
             let mut ledger = two_hours();
             let first = ledger.hours[0];
             ledger.debt = debt;
-            ledger.doubt = answer.map(|added| Hour { added, ..first });
+            ledger.doubts = answer.map(|added| Hour { added, ..first }).into_iter().collect();
             ledger.open_hours().collect::<Vec<_>>()
         };
         let both = [(2, 40), (1, 40)];
@@ -379,6 +382,22 @@ mod tests {
             assert_eq!((next.total, next.debt, outcome.late), (80, 40 - figure, 0), "{second}");
             assert_eq!(next.rechecked_until, START + 3600);
         }
+    }
+
+    #[test]
+    fn two_hours_that_are_due_at_once_and_hold_less_are_asked_for_twice_each() {
+        let (ages, of) = (ages(&[3600, 7200]), |total| tally(total, &[(1.0, 1.0)]));
+        let (mut ledger, _) = recheck(&two_hours(), range(0, 3600), &of(40), (&ages, 0, START + 7200));
+        let mut asked = Vec::new();
+        for minute in 0..30 {
+            let now = START + 10_800 + 60 * minute;
+            if let Some(hour) = ledger.recheck_due(&ages, 0, now) {
+                ledger = ledger.recheck(hour, &of(30), true, (&ages, 0, now)).unwrap().unwrap().0;
+                asked.push(minute);
+            }
+        }
+        assert_eq!(asked, [0, 1, 10, 11]);
+        assert_eq!((ledger.debt, ledger.hours.len(), ledger.doubts.len()), (20, 1, 0));
     }
 
     #[test]
