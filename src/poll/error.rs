@@ -108,7 +108,7 @@ impl PollError {
     /// Whether the service refuses just this range: not the account, not for a while, and not because it is down.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
-            Self::Refused(refusal) => !matches!(refusal, Refusal::NotNext { .. } | Refusal::TooOld { .. }),
+            Self::Refused(refusal) => !matches!(refusal, Refusal::NotNext { .. } | Refusal::TooOld(_)),
             Self::Fetch(error) => match error.class() {
                 Class::Decode | Class::TooLarge => true,
                 Class::Status(status) => {

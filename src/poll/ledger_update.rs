@@ -96,7 +96,7 @@ impl<'a> LedgerUpdate<'a> {
         }
         if asked.purpose == Purpose::Counted && watermark.is_too_old(range) {
             self.follow_clock();
-            return Err(Refusal::TooOld { start: range.start }.into());
+            return Err(Refusal::TooOld(range.start).into());
         }
         if asked.purpose == Purpose::Window {
             // A ledger that is opened now knows the thresholds of this reply.

@@ -81,12 +81,9 @@ pub enum Refusal {
         /// The range in the reply.
         answered: TimeRange,
     },
-    /// The range was older than `accounting.max_catch_up` when its reply came.
-    #[error("the range from {start} was older than accounting.max_catch_up when it was answered")]
-    TooOld {
-        /// Where the range begins.
-        start: i64,
-    },
+    /// The range that begins there was older than `accounting.max_catch_up` when its reply came.
+    #[error("the range from {0} was older than accounting.max_catch_up when it was answered")]
+    TooOld(i64),
 }
 
 /// What to do about a reply about `answered` instead of `asked`, as far as that is known.

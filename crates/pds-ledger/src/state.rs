@@ -40,7 +40,7 @@ pub async fn examine(path: &Path) -> Result<Examined, StateError> {
     blocking(path, |path| {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return not_converted(path).map_or(Ok(Examined::Missing), Err);
+                return check_for_database(path).map(|()| Examined::Missing);
             }
             file => file.map_err(StateError::io(path))?,
         };
@@ -95,9 +95,7 @@ impl StateFile {
         blocking(path, |path| {
             let folder = Folder::lock(path)?;
             if !path.exists() {
-                if let Some(error) = not_converted(path) {
-                    return Err(error);
-                }
+                check_for_database(path)?;
                 let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
                 tracing::info!(path = %path.display(), "made a new state file: counters begin at zero");
                 return Ok((Self(log), Vec::new()));
@@ -132,10 +130,10 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| StateError::io(path)(error.into()))?
 }
 
-/// What a daemon says that finds no file at `path`, but a database where the earlier version looked for it.
-fn not_converted(path: &Path) -> Option<StateError> {
+/// Fails if there is a database where the earlier version looked for it: where no file is at `path`, it would be forgotten.
+fn check_for_database(path: &Path) -> Result<(), StateError> {
     let database = database_of(path);
-    database.exists().then(|| StateError::NotConverted(path.to_owned(), database))
+    if database.exists() { Err(StateError::NotConverted(path.to_owned(), database)) } else { Ok(()) }
 }
 
 /// The database of version 0.2 in whose place the file at `path` comes: of the same name, but `.redb`.
