@@ -11,6 +11,8 @@
 //! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
 //! ```
 
+use std::collections::BTreeMap;
+
 use pds_interface::{Tally, TimeRange};
 
 use super::error::Refusal;
@@ -159,16 +161,16 @@ impl Ledger {
             let late = self.late_data.iter().filter(move |late| late.hour == index);
             late.fold(0u64, |sum, late| sum.saturating_add(late.total - late.added))
         };
-        // With a debt, late data is spent before it arrives, and an answer that was lower only adds to it.
+        // The last figure of an hour counts. With a debt, late data is spent before it arrives, and an answer that was lower
+        // only adds to it.
+        let mut figures = BTreeMap::new();
+        if self.debt == 0 {
+            let noted = self.late_data.iter().filter(|late| late.hour > 0);
+            figures.extend(noted.map(|late| (late.hour, late.figure)));
+        }
         let again = self.hours.iter().filter(|hour| self.debt == 0 || !self.is_lower(hour));
-        let again = again.map(|hour| (hour.index, hour.added));
-        let is_again = |late: &Late| self.hours.iter().any(|hour| hour.index == late.hour);
-        let done = self.late_data.iter().enumerate().filter(move |(at, late)| {
-            let is_last = !self.late_data.iter().skip(at + 1).any(|further| further.hour == late.hour);
-            self.debt == 0 && late.hour > 0 && is_last && !is_again(late)
-        });
-        let all = again.chain(done.map(|(_, late)| (late.hour, late.figure)));
-        all.filter_map(move |(index, figure)| {
+        figures.extend(again.map(|hour| (hour.index, hour.added)));
+        figures.into_iter().filter_map(move |(index, figure)| {
             Some((now.checked_sub(index)?, figure.saturating_sub(on_its_way(index))))
         })
     }
