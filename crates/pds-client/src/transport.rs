@@ -104,10 +104,6 @@ impl Transport {
         let builder = api
             .reached()
             .client()?
-            .default_headers(HeaderMap::from_iter([(
-                ACCEPT,
-                HeaderValue::from_static("application/json, text/plain;q=0.9"),
-            )]))
             .pool_idle_timeout(KEEP_IDLE)
             .pool_max_idle_per_host(most_idle)
             .tcp_keepalive(KEEP_ALIVE)
@@ -204,7 +200,8 @@ impl Transport {
         let mut url = self.url.clone();
         url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());
         url.set_query(request.encoded_query().as_deref());
-        let prepared = self.http.request(method, url).header(AUTHORIZATION, token.header.clone());
+        let prepared = self.http.request(method, url).header(ACCEPT, "application/json, text/plain;q=0.9");
+        let prepared = prepared.header(AUTHORIZATION, token.header.clone());
         match &request.body {
             Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
             // Strict front ends answer 411 without it.
