@@ -46,15 +46,15 @@ pub(super) struct Learned {
     pub scraped: HashSet<Key>,
 }
 
-/// What to do with the ledger of a counter.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Decision {
-    /// Take the one from Prometheus, with this cursor.
-    Take(i64),
-    /// Continue with that of the state file.
-    Keep,
-    /// Begin a new one.
-    Open,
+/// The counters whose ledgers are known now.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    /// They have that of Prometheus, each with its cursor.
+    pub taken: Vec<(Key, i64)>,
+    /// They continue with that of the state file.
+    pub kept: Vec<Key>,
+    /// They begin a new one.
+    pub opened: Vec<Key>,
 }
 
 impl Job {

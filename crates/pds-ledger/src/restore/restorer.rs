@@ -21,7 +21,7 @@ use tokio::time::{Duration, sleep};
 use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
 use pds_core::error_chain::with_sources;
 
-use super::attempt::{Decision, Followed, Job, Learned, Missing, is_later};
+use super::attempt::{Decided, Followed, Job, Learned, Missing, is_later};
 use super::http::Error;
 use super::ledger::Answer;
 use super::source::Source;
@@ -216,24 +216,22 @@ impl Restorer {
 
     /// Decides by the answers, commits, and shows or opens the counters. Returns why something is still missing, if so.
     async fn take(&self, job: &Job, learned: Learned) -> Result<Option<Obstacle>, Error> {
-        let (mut decided, mut committed) = (Vec::new(), Vec::new());
+        let (mut decided, mut committed) = (Decided::default(), Vec::new());
         let mut refused: Vec<(Key, String)> = Vec::new();
         for (key, answer) in learned.answers {
-            let decision = match (answer, self.0.ledgers.ledger(&key)) {
+            match (answer, self.0.ledgers.ledger(&key)) {
                 (Answer::Refused { why, target }, _) => {
                     let why = match &*target {
                         "" => why.to_string(),
                         target => format!("what {target} says is refused: {why}"),
                     };
                     refused.push((key, why));
-                    continue;
                 }
                 (Answer::Ledger { ledger, .. }, known)
                     if known.as_ref().is_none_or(|known| is_later(&ledger, known)) =>
                 {
-                    let until = ledger.until;
-                    committed.push((key.clone(), ledger));
-                    Decision::Take(until)
+                    decided.taken.push((key.clone(), ledger.until));
+                    committed.push((key, ledger));
                 }
                 (Answer::Nothing, _) if !learned.scraped.contains(&key) => {
                     let mut state = self.0.state.lock();
@@ -242,23 +240,21 @@ impl Restorer {
                     {
                         missing.unknown = true;
                     }
-                    continue;
                 }
                 (_, Some(known)) => {
                     // Prometheus would know any other exporter that has counted since.
                     if known.set_aside {
                         committed.push((key.clone(), known.resumed_at(known.until)));
                     }
-                    Decision::Keep
+                    decided.kept.push(key);
                 }
                 (_, None) => {
                     let since = job.missing.get(&key).and_then(|missing| missing.since);
                     let Some(step) = since.or(job.followed.watermark.at_present().started) else { continue };
                     committed.push((key.clone(), self.0.ledgers.new_ledger(&key, step)));
-                    Decision::Open
+                    decided.opened.push(key);
                 }
-            };
-            decided.push((key, decision));
+            }
         }
         if self.0.state.lock().generation == job.generation {
             self.0.ledgers.commit_all(committed).await?;
@@ -268,24 +264,20 @@ impl Restorer {
     }
 
     /// Shows or opens the counters of what is committed.
-    fn carry_out(&self, job: &Job, decided: Vec<(Key, Decision)>) {
+    fn carry_out(&self, job: &Job, Decided { taken, kept, opened }: Decided) {
         let settled = job.followed.watermark.settled_step();
         let mut state = self.0.state.lock();
-        for (key, decision) in decided {
-            let count = match decision {
-                Decision::Take(_) => &mut state.outcome.restored,
-                Decision::Keep => &mut state.outcome.kept,
-                Decision::Open => &mut state.outcome.opened,
-            };
-            *count += 1;
-            match decision {
-                Decision::Take(until) => self.0.ledgers.hold_back(&key, Hold::Until(settled.max(until))),
-                Decision::Keep | Decision::Open => self.0.ledgers.release(&key),
-            }
+        state.outcome.restored += taken.len();
+        state.outcome.kept += kept.len();
+        state.outcome.opened += opened.len();
+        for (key, until) in &taken {
+            self.0.ledgers.hold_back(key, Hold::Until(settled.max(*until)));
+        }
+        kept.iter().chain(&opened).for_each(|key| self.0.ledgers.release(key));
+        for key in taken.into_iter().map(|(key, _)| key).chain(kept).chain(opened) {
             state.missing.remove(&key);
             state.known.insert(key);
         }
-        drop(state);
         self.0.known.notify_one();
     }
 
