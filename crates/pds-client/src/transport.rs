@@ -3,7 +3,6 @@
 //! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
 //! nothing is decompressed. A reply is held once, in a buffer of its size, and [`ReplyRoom`] bounds all of them together.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,7 +16,7 @@ use http::header::{
 use jiff::Timestamp;
 use reqwest::Response;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::Config;
@@ -135,12 +134,11 @@ impl Transport {
         room: &ReplyRoom,
     ) -> Result<Fetched, Reason> {
         let began = Instant::now();
-        // One timer for head and body.
-        let mut deadline = std::pin::pin!(tokio::time::sleep(self.timeout));
-        let timeout = || Reason::Timeout(self.timeout);
+        let deadline = began + self.timeout;
+        let timeout = |_| Reason::Timeout(self.timeout);
         let sent_at = self.clock.now();
-        let head = before(deadline.as_mut(), self.prepared(request, token).send()).await;
-        let response = head.ok_or_else(timeout)?.map_err(|error| broken(error, true))?;
+        let head = timeout_at(deadline, self.prepared(request, token).send()).await;
+        let response = head.map_err(timeout)?.map_err(|error| broken(error, true))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -150,8 +148,8 @@ impl Transport {
             // The body of an error is useful, but the status counts even if the body does not arrive.
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let read = before(deadline, body.read(response, room)).await;
-            let complete = matches!(read, Some(Ok(true)));
+            let read = timeout_at(deadline, body.read(response, room)).await;
+            let complete = matches!(read, Ok(Ok(true)));
             let message = error_message(&self.redactor.reply(body.bytes, complete));
             return Err(self.refused(status.as_u16(), &headers, message));
         }
@@ -159,7 +157,7 @@ impl Transport {
             return Err(Reason::Encoded(encoding));
         }
         let mut body = Body::new(self.max_bytes);
-        let read = before(deadline, body.read(response, room)).await.ok_or_else(timeout)?;
+        let read = timeout_at(deadline, body.read(response, room)).await.map_err(timeout)?;
         if !read.map_err(|error| broken(error, false))? {
             return Err(Reason::TooLarge(self.max_bytes));
         }
@@ -235,15 +233,6 @@ fn broken(error: reqwest::Error, head: bool) -> Reason {
     match source.is_builder() {
         true => Reason::Invalid(source),
         false => Reason::Transport { class: classify(&source, head), source },
-    }
-}
-
-/// The result of `work`, unless `deadline` comes first.
-async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        done = work => Some(done),
-        () = deadline => None,
     }
 }
 
