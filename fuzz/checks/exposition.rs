@@ -136,7 +136,7 @@ fn page(families: &[Family], sink: Sink, told: &str) -> Page {
             let own = [("app".to_owned(), told.to_owned())];
             let labels = own.into_iter().chain(labels.iter().map(|(name, value)| match name {
                 "le" => (name.to_owned(), value.parse::<f64>().expect("a bound").to_string()),
-                name => (name.to_owned(), readable(value)),
+                name => (name.to_owned(), readable(&value)),
             }));
             put(&mut series, family.base_name(), labels.collect(), value);
         }

@@ -1,5 +1,6 @@
 //! Turns plan and store into the model.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -172,11 +173,11 @@ impl View {
             id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
             name: name_in(&listed, &list_projects::INFO)
                 .or_else(|| self.last_name(parts, list_projects::RESOURCE, &list_projects::INFO)),
-            role: listed.label(&list_projects::INFO, "role").map(str::to_owned),
+            role: listed.label(&list_projects::INFO, "role").map(Cow::into_owned),
             apps: configured.map_or(0, |project| project.apps.len()),
             custom_domains: self.values(parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
             volume_alerts: (!alerts.is_empty())
-                .then(|| enabled.map(|(threshold, _)| (*threshold).to_owned()).collect()),
+                .then(|| enabled.map(|(threshold, _)| threshold.to_string()).collect()),
             resources,
         }
     }
@@ -199,7 +200,7 @@ impl View {
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
         let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));
-        let label = |family, name| settings.label(family, name).map(str::to_owned);
+        let label = |family, name| settings.label(family, name).map(Cow::into_owned);
         let name = name_in(&settings, &family::INFO);
         let old = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         App {
@@ -313,7 +314,7 @@ fn name_in(values: &Values<'_>, family: &Family) -> Option<String> {
             && !steers_terminal(c)
             && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3164}' | '\u{feff}')
     };
-    values.label(family, "name").filter(|name| name.contains(is_seen)).map(str::to_owned)
+    values.label(family, "name").filter(|name| name.contains(is_seen)).map(Cow::into_owned)
 }
 
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {

@@ -128,7 +128,7 @@ fn setting(values: &Values<'_>, row: Row<'_>) -> Option<Setting> {
     match row {
         Title(_) => None,
         Label(family, name, meaning) => {
-            let value = Value::Text(values.label(family, name)?.to_owned());
+            let value = Value::Text(values.label(family, name)?.into_owned());
             Some(Setting { name: name_of(family.name, Some(name)), value, meaning, family: family.name })
         }
         Number(family) | Flag(family, _) => {

@@ -1,5 +1,6 @@
 //! What the model is read from.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -195,7 +196,7 @@ impl<'a> Values<'a> {
     }
 
     /// The value of the label `label` of the first series of `family`; `None` if it is empty.
-    pub(super) fn label(&self, family: &Family, label: &str) -> Option<&str> {
+    pub(super) fn label(&self, family: &Family, label: &str) -> Option<Cow<'_, str>> {
         self.series(family).next()?.0.get(label).filter(|value| !value.is_empty())
     }
 
@@ -203,11 +204,11 @@ impl<'a> Values<'a> {
     pub(super) fn configured_labels(&self, family: &Family) -> Vec<(String, String)> {
         let labels = self.series(family).next().into_iter().flat_map(|(labels, _)| labels.iter());
         let configured = labels.filter(|(name, _)| !family.labels.contains(name));
-        configured.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        configured.map(|(name, value)| (name.to_owned(), value.into_owned())).collect()
     }
 
     /// The series of `family` by the value of their label `label`.
-    pub(super) fn by(&self, family: &Family, label: &str) -> Vec<(&str, f64)> {
+    pub(super) fn by(&self, family: &Family, label: &str) -> Vec<(Cow<'_, str>, f64)> {
         self.series(family).filter_map(|(labels, value)| Some((labels.get(label)?, value))).collect()
     }
 }

@@ -25,7 +25,7 @@ impl Point {
         let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
         let mut point = Self { requests: requests.next().map(|(_, value)| value), ..Self::default() };
         for (labels, value) in samples.series(families, &response_time::SECONDS) {
-            match labels.get("percentile") {
+            match labels.get("percentile").as_deref() {
                 Some("p50") => point.p50 = Some(value),
                 Some("p95") => point.p95 = Some(value),
                 Some("p99") => point.p99 = Some(value),

@@ -3,6 +3,8 @@
 //! Everything that is exposed passes through these functions, whether it comes from the store or from the
 //! `prometheus` registry, so both formats stay equal in all but what the formats themselves prescribe.
 
+use std::borrow::Cow;
+
 use super::family::{Family, Kind};
 
 /// An exposition format.
@@ -144,25 +146,26 @@ pub fn label(text: &mut String, name: &str, value: &str) {
 pub(super) fn bare_label(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push_str("=\"");
-    let mut rest = value;
-    while let Some((before, special, after)) = split_at_special(rest) {
-        text.push_str(before);
-        text.push_str(special);
-        rest = after;
+    // Few values need an escape, and only those are copied.
+    if value.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
+        text.push_str(&value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+    } else {
+        text.push_str(value);
     }
-    text.push_str(rest);
     text.push('"');
 }
 
-/// The text before the first character to escape, its escape, and the rest.
-fn split_at_special(value: &str) -> Option<(&str, &'static str, &str)> {
-    let at = value.bytes().position(|byte| matches!(byte, b'\\' | b'"' | b'\n'))?;
-    let escape = match value.as_bytes().get(at)? {
-        b'\\' => "\\\\",
-        b'"' => "\\\"",
-        _ => "\\n",
+/// The value that a label is written with as `text`.
+pub(super) fn label_value(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return text.into();
+    }
+    let mut chars = text.chars();
+    let next = || match chars.next()? {
+        '\\' => chars.next().map(|escaped| if escaped == 'n' { '\n' } else { escaped }),
+        other => Some(other),
     };
-    Some((value.get(..at)?, escape, value.get(at + 1..)?))
+    std::iter::from_fn(next).collect()
 }
 
 /// A number as the value of a label (`threshold`, `le`), the same in both formats: `0.25`, `1.0`, `+Inf`.

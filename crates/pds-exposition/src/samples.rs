@@ -5,6 +5,7 @@
 //! `Arc<Layout>` that is shared by all targets whose series have the same names and labels; thousands of apps
 //! with the same latency thresholds hold their label text once.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::ops::Range;
@@ -21,8 +22,6 @@ pub struct Layout {
     shape: Arc<Shape>,
     /// All label texts, concatenated.
     text: Box<str>,
-    /// The original label values that are escaped in `text`.
-    escaped: Box<Escaped>,
 }
 
 /// Where series and their label texts lie. Apps whose label texts differ mostly share it, because few texts are of a length
@@ -79,13 +78,7 @@ impl Samples {
         family: &Family,
     ) -> impl Iterator<Item = (Labels<'a>, f64)> + use<'a> {
         let index = families.iter().position(|known| known.name == family.name);
-        let layout = &*self.layout;
-        let mut offset = index.map_or(0, |index| layout.text_before(layout.series(index).start));
-        index.into_iter().flat_map(|index| self.of(index)).map(move |(text, value)| {
-            let labels = Labels { text, offset, escaped: &layout.escaped };
-            offset += text.len();
-            (labels, value)
-        })
+        index.into_iter().flat_map(|index| self.of(index)).map(|(text, value)| (Labels(text), value))
     }
 
     /// The series of family `family` as (label text, value).
@@ -102,41 +95,25 @@ impl Samples {
     }
 }
 
-/// Label values that are escaped in a label text, each with its position there.
-type Escaped = [(u32, Box<str>)];
-
-/// The labels of a series beyond the target's own.
+/// The labels of a series beyond the target's own, as they are written.
 #[derive(Clone, Copy, Debug)]
-pub struct Labels<'a> {
-    text: &'a str,
-    /// Where `text` begins in the text that `escaped` is about.
-    offset: usize,
-    escaped: &'a Escaped,
-}
+pub struct Labels<'a>(&'a str);
 
 impl<'a> Labels<'a> {
     /// The value of the label `name`.
-    pub fn get(self, name: &str) -> Option<&'a str> {
+    pub fn get(self, name: &str) -> Option<Cow<'a, str>> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// All labels by name and value, in the order they are written.
-    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let mut at = 0;
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+        let mut text = self.0;
         std::iter::from_fn(move || {
-            let (name, rest) = self.text.get(at..)?.split_once("=\"")?;
-            let start = at + name.len() + "=\"".len();
-            let length = closing_quote(rest)?;
-            at = start + length + "\",".len();
-            Some((name, self.put_at(start).or_else(|| rest.get(..length))?))
+            let (name, rest) = text.split_once("=\"")?;
+            let (value, rest) = rest.split_at_checked(closing_quote(rest)?)?;
+            text = rest.strip_prefix("\",").unwrap_or_default();
+            Some((name, encode::label_value(value)))
         })
-    }
-
-    /// The value that was escaped at `start`.
-    fn put_at(self, start: usize) -> Option<&'a str> {
-        let start = u32::try_from(self.offset + start).ok()?;
-        let found = self.escaped.binary_search_by_key(&start, |(at, _)| *at).ok()?;
-        self.escaped.get(found).map(|(_, value)| &**value)
     }
 }
 
@@ -178,7 +155,6 @@ pub struct Sink {
     starts: Vec<u16>,
     ends: Vec<u32>,
     text: String,
-    escaped: Vec<(u32, Box<str>)>,
     values: Vec<f64>,
 }
 
@@ -189,7 +165,6 @@ impl Default for Sink {
             starts: Vec::with_capacity(32),
             ends: Vec::with_capacity(32),
             text: String::with_capacity(1024),
-            escaped: Vec::new(),
             values: Vec::with_capacity(32),
         }
     }
@@ -222,16 +197,10 @@ impl Sink {
             if index > 0 {
                 self.text.push(',');
             }
-            let at = self.text.len() + name.len() + "=\"".len();
             encode::bare_label(&mut self.text, name, value);
-            // Escaping makes a value longer.
-            if self.text.len() > at + value.len() + "\"".len() {
-                self.escaped.extend(u32::try_from(at).ok().map(|at| (at, value.into())));
-            }
         }
         let Ok(end) = u32::try_from(self.text.len()) else {
             self.text.truncate(start);
-            self.escaped.retain(|(at, _)| (*at as usize) < start);
             return;
         };
         self.ends.push(end);
@@ -260,11 +229,7 @@ impl Sink {
 
     fn share(self, layouts: &Layouts) -> Samples {
         let shape = Shape { starts: self.starts.into(), ends: self.ends.into() };
-        let layout = Layout {
-            shape: share(&layouts.shapes, shape),
-            text: self.text.into_boxed_str(),
-            escaped: self.escaped.into(),
-        };
+        let layout = Layout { shape: share(&layouts.shapes, shape), text: self.text.into_boxed_str() };
         Samples { layout: share(&layouts.layouts, layout), values: self.values.into() }
     }
 }
@@ -307,7 +272,7 @@ mod tests {
         let samples = sink.finish(&Layouts::default());
         let values = |samples: &Samples, families: &[Family], label: &str| -> Vec<Option<String>> {
             let series = samples.series(families, &families[families.len() - 1]);
-            series.map(|(labels, _)| labels.get(label).map(str::to_owned)).collect()
+            series.map(|(labels, _)| labels.get(label).map(Cow::into_owned)).collect()
         };
         let some = |value: &str| Some(value.to_owned());
         assert_eq!(values(&samples, &families[..1], "n"), [some(hostile)]);
