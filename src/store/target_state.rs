@@ -141,7 +141,7 @@ impl TargetState {
                 sink.replace(&mut entry.samples, &self.shared.layouts);
                 entry.updated_at = now;
                 if let (Some(before), Some(history)) = (before, &mut contents.history)
-                    && !before.is_same(&entry.samples)
+                    && before != entry.samples
                 {
                     history.keep_former(before);
                 }

@@ -48,16 +48,10 @@ impl Layout {
     fn is_of(&self, sink: &Sink) -> bool {
         *self.text == *sink.text && *self.shape.ends == *sink.ends && *self.shape.starts == *sink.starts
     }
-
-    /// Where the label text of series `index` begins in `text`.
-    fn text_before(&self, index: usize) -> usize {
-        let end = index.checked_sub(1).and_then(|before| self.shape.ends.get(before));
-        end.map_or(0, |&end| end as usize)
-    }
 }
 
 /// The values of one reply, or of one account.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     /// Names and labels of the series.
     pub layout: Arc<Layout>,
@@ -66,11 +60,6 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Whether series and values are the same.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.layout == other.layout && self.values == other.values
-    }
-
     /// The series of `family`, which is one of the `families` in the order of the layout, by their labels.
     pub fn series<'a>(
         &'a self,
@@ -84,8 +73,9 @@ impl Samples {
     /// The series of family `family` as (label text, value).
     pub fn of(&self, family: usize) -> impl Iterator<Item = (&str, f64)> {
         let series = self.layout.series(family);
-        let mut start = self.layout.text_before(series.start);
-        let ends = self.layout.shape.ends.get(series.clone()).unwrap_or_default();
+        let all_ends = &self.layout.shape.ends;
+        let mut start = series.start.checked_sub(1).map_or(0, |before| all_ends[before] as usize);
+        let ends = all_ends.get(series.clone()).unwrap_or_default();
         let values = self.values.get(series).unwrap_or_default();
         ends.iter().zip(values).map(move |(&end, &value)| {
             let labels = self.layout.text.get(start..end as usize).unwrap_or("");
