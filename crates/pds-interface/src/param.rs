@@ -204,16 +204,16 @@ pub enum RuleError {
     },
 }
 
-/// Checks that a range does not end before it starts: `bound` gives the bounds among `params` by default name, and how
-/// they were sent. A bound that is absent or malformed is not looked at.
+/// Checks that a range does not end before it starts: `sent` gives the values of `params` by default name. A bound that is
+/// absent or malformed is not looked at.
 ///
 /// # Errors
 /// If it does.
-pub fn check_range<'a>(
-    params: &[Param],
-    bound: impl Fn(&str) -> Option<(Timestamp, &'a str)>,
-) -> Result<(), RuleError> {
-    let bound = |kind| bound(params.iter().find(|param| param.kind == kind)?.name);
+pub fn check_range<'a>(params: &[Param], sent: impl Fn(&str) -> Option<&'a str>) -> Result<(), RuleError> {
+    let bound = |kind| {
+        let text = sent(params.iter().find(|param| param.kind == kind)?.name)?;
+        Some((parse_rfc3339(text)?, text))
+    };
     match (bound(ParamKind::RangeStart), bound(ParamKind::RangeEnd)) {
         (Some((start, sent_start)), Some((end, sent_end))) if end < start => {
             Err(RuleError::EndBeforeStart { start: sent_start.to_owned(), end: sent_end.to_owned() })

@@ -9,22 +9,14 @@ use pds_core::template::percent_encode;
 
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
-use super::range::{RangeEnd, TimeRange, before, instant, parse_rfc3339};
+use super::range::{RangeEnd, TimeRange, before, instant, parse_rfc3339, rfc3339};
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
 /// does not have are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments<'a> {
-    arguments: Vec<Argument<'a>>,
+    arguments: Vec<(&'static str, Cow<'a, str>)>,
     now: Timestamp,
-}
-
-#[derive(Clone, Debug)]
-struct Argument<'a> {
-    name: &'static str,
-    value: Cow<'a, str>,
-    /// The time that `value` was written from, if it was: it needs no check.
-    time: Option<Timestamp>,
 }
 
 impl<'a> Arguments<'a> {
@@ -46,19 +38,8 @@ impl<'a> Arguments<'a> {
     /// Adds the value of `name`.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
-        self.arguments.push(Argument { name, value: value.into(), time: None });
+        self.arguments.push((name, value.into()));
         self
-    }
-
-    fn with_time(mut self, name: &'static str, time: Timestamp) -> Self {
-        self.arguments.push(Argument { name, value: time.to_string().into(), time: Some(time) });
-        self
-    }
-
-    /// Adds the bounds of a range.
-    #[must_use]
-    pub fn in_range(self, range: TimeRange) -> Self {
-        self.in_range_to(range, RangeEnd::Exclusive)
     }
 
     /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
@@ -68,7 +49,7 @@ impl<'a> Arguments<'a> {
             RangeEnd::Exclusive => instant(range.end),
             RangeEnd::Inclusive => before(range.end),
         };
-        self.with_time("start", instant(range.start)).with_time("end", end)
+        self.with("start", rfc3339(range.start)).with("end", end.to_string())
     }
 
     /// Restricts a metrics call to a container, if there is one.
@@ -85,17 +66,7 @@ impl<'a> Arguments<'a> {
 
     /// The value of `name`, if it was given.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.find(name).map(|argument| &*argument.value)
-    }
-
-    fn find(&self, name: &str) -> Option<&Argument<'a>> {
-        self.arguments.iter().find(|argument| argument.name == name)
-    }
-
-    /// A bound of a range, and how it is sent.
-    fn bound(&self, name: &str) -> Option<(Timestamp, &str)> {
-        let Argument { value, time, .. } = self.find(name)?;
-        Some((time.or_else(|| parse_rfc3339(value))?, value))
+        self.arguments.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
     }
 }
 
@@ -133,15 +104,13 @@ impl Call {
         })?;
         let mut query = Vec::new();
         for param in self.query {
-            let Some(Argument { value, time, .. }) = arguments.find(param.name) else { continue };
-            if time.is_none() {
-                param.check(value, arguments.now)?;
-            }
+            let Some(value) = arguments.get(param.name) else { continue };
+            param.check(value, arguments.now)?;
             if !matches!(param.kind, ParamKind::Word { default: Some(default), .. } if default == value) {
-                query.push((param.sent_as(names).to_owned(), value.clone().into_owned()));
+                query.push((param.sent_as(names).to_owned(), value.to_owned()));
             }
         }
-        check_range(self.query, |name| arguments.bound(name))?;
+        check_range(self.query, |name| arguments.get(name))?;
         let mut body = Map::new();
         for field in self.body {
             let value = arguments.get(field.name).ok_or(RuleError::Missing { name: field.name })?;
@@ -157,7 +126,7 @@ impl Call {
 
 /// The restriction of a request about a range. Lengths with the same power of two below them are equal.
 fn restriction(arguments: &Arguments<'_>) -> Option<String> {
-    let bound = |name| arguments.bound(name).map(|(time, _)| time.as_second());
+    let bound = |name| Some(parse_rfc3339(arguments.get(name)?)?.as_second());
     let magnitude = (bound("end")? - bound("start")?).checked_ilog2().unwrap_or_default();
     Some(format!(" {magnitude} {}", arguments.get("container_id").unwrap_or_default()))
 }
@@ -232,14 +201,15 @@ mod tests {
         assert_eq!(sent(&plain), Ok(path.to_owned()));
         let time = "2026-01-01T00%3A00%3A00Z";
         let full = Arguments::about("p-1", "p-1-a")
-            .in_range(TimeRange { start: END, end: END })
+            .in_range_to(TimeRange { start: END, end: END }, RangeEnd::Exclusive)
             .in_container(Some("c 1"))
             .at_resolution(Resolution::High);
         assert_eq!(sent(&full), Ok(format!("{path}?start={time}&end={time}&pod=c%201&resolution=high")));
         let minute = TimeRange { start: END, end: END + 60 };
         let inclusive = Arguments::about("p-1", "p-1-a").in_range_to(minute, RangeEnd::Inclusive);
         assert_eq!(sent(&inclusive), Ok(format!("{path}?start={time}&end=2026-01-01T00%3A00%3A59.999Z")));
-        let backwards = Arguments::about("p-1", "p-1-a").in_range(TimeRange { start: END, end: END - 1 });
+        let backwards = TimeRange { start: END, end: END - 1 };
+        let backwards = Arguments::about("p-1", "p-1-a").in_range_to(backwards, RangeEnd::Exclusive);
         assert!(matches!(sent(&backwards), Err(RuleError::EndBeforeStart { .. })));
     }
 

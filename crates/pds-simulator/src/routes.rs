@@ -159,7 +159,7 @@ fn parameters(
         }
         param.check(value, now)?;
     }
-    check_range(call.query, |name| value(name).and_then(|text| Some((parse_rfc3339(text)?, text))))?;
+    check_range(call.query, value)?;
     Ok(given)
 }
 

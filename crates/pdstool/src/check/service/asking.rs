@@ -125,7 +125,9 @@ impl Asking {
     /// If the service does not answer.
     pub async fn datapoints(&mut self, range: TimeRange, resolution: Resolution) -> Result<Vec<f64>> {
         let (project, app) = self.app.clone();
-        let arguments = Arguments::about(&project, &app).in_range(range).at_resolution(resolution);
+        let arguments = Arguments::about(&project, &app)
+            .in_range_to(range, RangeEnd::Exclusive)
+            .at_resolution(resolution);
         let reply = self.ask::<run_execution_time::Reply>(&run_execution_time::CALL, &arguments).await?;
         Ok(reply.data.time_series.iter().filter_map(|point| Number::value(point.timestamp)).collect())
     }
