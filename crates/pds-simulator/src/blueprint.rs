@@ -153,8 +153,7 @@ impl Blueprint {
 
 /// The blueprint of app number `app`.
 pub(super) fn of(app: usize) -> &'static Blueprint {
-    let [first, ..] = &BLUEPRINTS;
-    BLUEPRINTS.get(app % BLUEPRINTS.len()).unwrap_or(first)
+    &BLUEPRINTS[app % BLUEPRINTS.len()]
 }
 
 /// The id of app number `app` in the project `project`: the blueprint's name, with a number from its second use on.
@@ -211,10 +210,10 @@ const SCALING_METRICS: &[&str] =
 pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
     let blueprint = of(app);
     let chance = |what: u64| hash(&[seed, 3, app as u64, what]);
-    let one_of = |options: &[&'static str], what| Text::from(pick(options, chance(what)).unwrap_or_default());
-    let number = |options: &[f64], what| match pick(options, chance(what)) {
-        Some(value) if !blueprint.unset => NumberText(Number::Value(value)),
-        _ => NumberText(Number::Missing),
+    let one_of = |options: &[&'static str], what| Text::from(pick(options, chance(what)));
+    let number = |options: &[f64], what| match blueprint.unset {
+        true => NumberText(Number::Missing),
+        false => NumberText(Number::Value(pick(options, chance(what)))),
     };
     let created = created(chance(0));
     let updated = created + seconds(chance(1), 5_000_000);

@@ -28,21 +28,14 @@ pub(super) fn seconds(hash: u64, most: u64) -> SignedDuration {
     SignedDuration::from_secs(i64::try_from(hash % most).unwrap_or(0))
 }
 
-/// One of `options`.
-pub(super) fn pick<T: Copy>(options: &[T], hash: u64) -> Option<T> {
-    let len = u64::try_from(options.len()).ok().filter(|len| *len > 0)?;
-    options.get(usize::try_from(hash % len).ok()?).copied()
+/// One of `options`, which must not be empty.
+pub(super) fn pick<T: Copy>(options: &[T], hash: u64) -> T {
+    options[usize::try_from(hash % options.len() as u64).unwrap_or(0)]
 }
 
 /// An identifier of `len` digits and lower-case letters.
 pub(super) fn word(hash: u64, len: usize) -> String {
-    const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let mut rest = hash;
-    let mut word = String::with_capacity(len);
-    for _ in 0..len {
-        let at = usize::try_from(rest % 36).unwrap_or(0);
-        word.push(char::from(LETTERS.get(at).copied().unwrap_or(b'0')));
-        rest /= 36;
-    }
-    word
+    const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let rests = std::iter::successors(Some(hash), |rest| Some(rest / LETTERS.len() as u64));
+    rests.map(|rest| char::from(pick(LETTERS, rest))).take(len).collect()
 }

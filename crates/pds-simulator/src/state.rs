@@ -116,7 +116,7 @@ pub(super) fn project_id(seed: u64, number: usize) -> String {
 impl Project {
     fn new(seed: u64, number: usize, apps: Vec<(Arc<str>, App)>) -> Self {
         let chance = |what: u64| hash(&[seed, 5, number as u64, what]);
-        let name = NAMES.get(number % NAMES.len()).copied().unwrap_or_default();
+        let name = NAMES[number % NAMES.len()];
         let name = match number / NAMES.len() {
             0 => name.to_owned(),
             round => format!("{name} {}", round + 1),
@@ -135,7 +135,7 @@ impl Project {
                 status,
                 failures_left,
                 app,
-                region: pick(&["us-east-1", "eu-west-2"], chance(30 + index)).unwrap_or_default(),
+                region: pick(&["us-east-1", "eu-west-2"], chance(30 + index)),
                 created,
                 updated: created + SignedDuration::from_hours(1),
             };
@@ -143,7 +143,7 @@ impl Project {
         });
         Self {
             name,
-            role: ["owner", "developer", "viewer"].get(number % 3).copied().unwrap_or_default(),
+            role: ["owner", "developer", "viewer"][number % 3],
             plan: (number + 1) % PLANS.len(),
             alerts: THRESHOLDS.into_iter().skip(number % (THRESHOLDS.len() + 1)).collect(),
             keys: 0,

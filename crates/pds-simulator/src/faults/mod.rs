@@ -31,54 +31,47 @@ impl Faults {
         Self { seed, armed: Mutex::default() }
     }
 
-    fn armed<T>(&self, read: impl FnOnce(&mut Vec<Armed>) -> T) -> T {
-        read(&mut self.armed.lock())
-    }
-
     /// Replaces all faults.
     pub fn set(&self, faults: impl IntoIterator<Item = Fault>) {
-        let fresh = faults.into_iter().map(|fault| Armed { fault, met: 0, struck: 0 }).collect();
-        self.armed(|armed| *armed = fresh);
+        *self.armed.lock() = faults.into_iter().map(|fault| Armed { fault, met: 0, struck: 0 }).collect();
     }
 
     /// Adds a fault.
     pub fn add(&self, fault: Fault) {
-        self.armed(|armed| armed.push(Armed { fault, met: 0, struck: 0 }));
+        self.armed.lock().push(Armed { fault, met: 0, struck: 0 });
     }
 
     /// Removes all faults.
     pub fn clear(&self) {
-        self.set([]);
+        self.armed.lock().clear();
     }
 
     /// The faults in force.
     pub fn list(&self) -> Vec<Fault> {
-        self.armed(|armed| armed.iter().map(|armed| armed.fault.clone()).collect())
+        self.armed.lock().iter().map(|armed| armed.fault.clone()).collect()
     }
 
     /// How often each fault was applied.
     pub fn struck(&self) -> Vec<u64> {
-        self.armed(|armed| armed.iter().map(|armed| armed.struck).collect())
+        self.armed.lock().iter().map(|armed| armed.struck).collect()
     }
 
     /// The faults to apply to one request.
     pub(super) fn draw(&self, call: &Call, asked: &Entry) -> Vec<Kind> {
-        self.armed(|armed| {
-            let mut drawn = Vec::new();
-            for (index, armed) in armed.iter_mut().enumerate() {
-                let fault = &armed.fault;
-                if !fault.concerns(call, asked) || fault.count.is_some_and(|count| armed.struck >= count) {
-                    continue;
-                }
-                armed.met += 1;
-                let chance = unit(hash(&[self.seed, 11, index as u64, armed.met]));
-                if fault.probability.is_none_or(|share| chance < share) {
-                    armed.struck += 1;
-                    drawn.push(fault.kind.clone());
-                }
+        let mut drawn = Vec::new();
+        for (index, armed) in self.armed.lock().iter_mut().enumerate() {
+            let fault = &armed.fault;
+            if !fault.concerns(call, asked) || fault.count.is_some_and(|count| armed.struck >= count) {
+                continue;
             }
-            drawn
-        })
+            armed.met += 1;
+            let chance = unit(hash(&[self.seed, 11, index as u64, armed.met]));
+            if fault.probability.is_none_or(|share| chance < share) {
+                armed.struck += 1;
+                drawn.push(fault.kind.clone());
+            }
+        }
+        drawn
     }
 }
 
