@@ -68,18 +68,10 @@ pub(super) fn file_tree(asked: &Asked) -> Answered<FileTreeReply> {
             return Err(Answer::no_such("branch or commit"));
         }
     }
-    let directory = asked.value("path").unwrap_or_default().trim_matches('/');
-    let (mut tree, mut count) = (Vec::new(), 0);
-    for path in FILES {
-        let inside = match directory {
-            "" => Some(path),
-            _ => path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/')),
-        };
-        if let Some(inside) = inside {
-            let parents = path.strip_suffix(inside).unwrap_or_default();
-            count += plant(&mut tree, parents, inside);
-        }
-    }
+    let (tree, count) = match asked.value("path").unwrap_or_default().trim_matches('/') {
+        "" => tree(""),
+        directory => tree(&format!("{directory}/")),
+    };
     if count == 0 {
         return Err(Answer::no_such("directory"));
     }
@@ -87,22 +79,23 @@ pub(super) fn file_tree(asked: &Asked) -> Answered<FileTreeReply> {
     Ok(FileTreeReply { tree, total_count, truncated: Some(false) })
 }
 
-/// Puts a file where it belongs in the tree, with the directories it needs; returns how many entries are new.
-fn plant(tree: &mut Vec<Value>, parents: &str, inside: &str) -> u32 {
-    let Some((directory, rest)) = inside.split_once('/') else {
-        tree.push(json!({ "name": inside, "path": format!("{parents}{inside}"), "type": "file" }));
-        return 1;
+/// What lies in a directory (`src/`; empty for the root), and the number of entries at any depth.
+fn tree(directory: &str) -> (Vec<Value>, u32) {
+    let mut paths: Vec<_> = FILES.iter().filter_map(|path| path.strip_prefix(directory)).collect();
+    paths.dedup_by_key(|path| path.split('/').next());
+    let mut count = 0;
+    let entry = |path: &str| {
+        let (name, is_directory) = path.split_once('/').map_or((path, false), |(name, _)| (name, true));
+        let path = format!("{directory}{name}");
+        count += 1;
+        if !is_directory {
+            return json!({ "name": name, "path": path, "type": "file" });
+        }
+        let (children, inside) = tree(&format!("{path}/"));
+        count += inside;
+        json!({ "name": name, "path": path, "type": "directory", "children": children })
     };
-    let mut new = 0;
-    if tree.last().is_none_or(|entry| entry["name"] != directory) {
-        let path = format!("{parents}{directory}");
-        tree.push(json!({ "name": directory, "path": path, "type": "directory", "children": [] }));
-        new = 1;
-    }
-    match tree.last_mut().and_then(|entry| entry.get_mut("children")).and_then(Value::as_array_mut) {
-        Some(children) => new + plant(children, &format!("{parents}{directory}/"), rest),
-        None => new,
-    }
+    (paths.into_iter().map(entry).collect(), count)
 }
 
 pub(super) fn zip_contents(asked: &Asked) -> Answered<ZipContentsReply> {
