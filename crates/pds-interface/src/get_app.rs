@@ -251,6 +251,13 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
+    fn a_number_in_the_place_of_a_text_keeps_its_digits() {
+        let (lines, unexpected) = lines(r#"{"id":"p-1-ranker","pythonVersion":3.10}"#);
+        assert!(lines[0].contains(r#"python_version="3.10""#), "{lines:?}");
+        assert_eq!(unexpected, Vec::<&str>::new());
+    }
+
+    #[test]
     fn one_bad_value_is_one_series_less() {
         let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":-1,"gpuCount":1e400,"port":70000,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
         let (lines, unexpected) = lines(body);

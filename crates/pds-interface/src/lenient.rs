@@ -3,13 +3,13 @@
 //! Such a value is bad; the reply around it is not. Where a reply cannot be read as it is, it is read once more with
 //! each of those values as the text that it is written as, which no number and no flag is mistaken for.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
-use super::wire::{Object, Text};
+use super::wire::Object;
 
 /// How deep values that cannot be read are looked for; the replies of the interface end well above.
 const DEEPEST: usize = 6;
@@ -30,9 +30,7 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
             return Err(error);
         }
         let raw: &RawValue = serde_json::from_slice(body).map_err(|_| error)?;
-        let mut readable = String::with_capacity(raw.get().len());
-        quote_unreadable(raw.get(), DEEPEST, &mut readable);
-        serde_json::from_str(&readable)
+        serde_json::from_str(&readable(raw.get(), DEEPEST).to_string())
     })
 }
 
@@ -44,60 +42,21 @@ pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     from_slice(body).map(|Object(reply)| reply)
 }
 
-/// Writes valid JSON to `out`, with what serde_json cannot read in it as text.
-fn quote_unreadable(raw: &str, deepest: usize, out: &mut String) {
-    // Text is read from any value.
-    if serde_json::from_str::<Text>(raw).is_ok() {
-        out.push_str(raw);
-        return;
+/// A JSON value, with what serde_json cannot read in it as text.
+fn readable(raw: &str, deepest: usize) -> Value {
+    if let Ok(value) = serde_json::from_str(raw) {
+        return value;
     }
-    let before = out.len();
-    if deepest > 0 && raw.starts_with(['{', '[']) {
-        let mut reader = serde_json::Deserializer::from_str(raw);
-        if reader.deserialize_any(QuoteEach { deepest, out: &mut *out }).is_ok() {
-            return;
+    let inside = |raw: &RawValue| readable(raw.get(), deepest - 1);
+    if deepest > 0 {
+        if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(raw) {
+            return list.into_iter().map(inside).collect();
+        }
+        if let Ok(object) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw) {
+            return object.into_iter().map(|(name, value)| (name, inside(value))).collect();
         }
     }
-    out.truncate(before);
-    out.push_str(&Value::from(raw).to_string());
-}
-
-/// Writes the elements of a list or object to `out`, with what cannot be read as text.
-struct QuoteEach<'a> {
-    deepest: usize,
-    out: &'a mut String,
-}
-
-impl<'de> Visitor<'de> for QuoteEach<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list or an object")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        self.out.push('[');
-        let mut separator = "";
-        while let Some(item) = seq.next_element::<&RawValue>()? {
-            self.out.push_str(std::mem::replace(&mut separator, ","));
-            quote_unreadable(item.get(), self.deepest - 1, self.out);
-        }
-        self.out.push(']');
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        self.out.push('{');
-        let mut separator = "";
-        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-            self.out.push_str(std::mem::replace(&mut separator, ","));
-            self.out.push_str(&Value::from(name).to_string());
-            self.out.push(':');
-            quote_unreadable(value.get(), self.deepest - 1, self.out);
-        }
-        self.out.push('}');
-        Ok(())
-    }
+    raw.into()
 }
 
 #[cfg(test)]

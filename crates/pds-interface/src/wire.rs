@@ -88,40 +88,15 @@ stated_as!(Text, { "type": "string" });
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AsText;
-        impl<'de> Visitor<'de> for AsText {
-            type Value = Text;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-                Ok(text.into())
-            }
-            fn visit_unit<E>(self) -> Result<Text, E> {
-                Ok(Text::default())
-            }
-            fn visit_bool<E>(self, value: bool) -> Result<Text, E> {
-                Ok(value.to_string().into())
-            }
-            fn visit_i64<E>(self, value: i64) -> Result<Text, E> {
-                Ok(value.to_string().into())
-            }
-            fn visit_u64<E>(self, value: u64) -> Result<Text, E> {
-                Ok(value.to_string().into())
-            }
-            fn visit_f64<E>(self, value: f64) -> Result<Text, E> {
-                Ok(value.to_string().into())
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Text, A::Error> {
-                while seq.next_element::<Text>()?.is_some() {}
-                Ok(Text::default())
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
-                while map.next_entry::<Text, Text>()?.is_some() {}
-                Ok(Text::default())
-            }
-        }
-        deserializer.deserialize_any(AsText)
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(match raw.as_bytes() {
+            [b'n' | b'[' | b'{', ..] => Self::default(),
+            // Most texts are written as they are.
+            [b'"', text @ .., b'"'] if !text.contains(&b'\\') => raw[1..raw.len() - 1].into(),
+            // Text with half a character in it is read as it is written.
+            [b'"', ..] => serde_json::from_str(raw).unwrap_or_else(|_| raw.to_owned()).into(),
+            _ => raw.into(),
+        })
     }
 }
 
