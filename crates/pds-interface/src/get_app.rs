@@ -13,7 +13,7 @@ use super::number::{Number, NumberText};
 use super::polled::{Cadence, MetricSource, Polled, Reading, Row, Scope, Terms};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody};
-use super::wire::{Flag, Text, lenient_texts};
+use super::wire::{Flag, Text};
 use super::{Place, Resource};
 
 /// The reply.
@@ -84,7 +84,9 @@ pub struct App {
     #[schemars(extend("examples" = ["cortex", "custom"]))]
     pub runtime: Text,
     /// Command that starts a custom-runtime app.
-    #[serde(deserialize_with = "lenient_texts")]
+    // Only written: nothing here reads it, and a list may be of any length.
+    #[serde(skip_deserializing)]
+    #[schemars(!skip_deserializing)]
     pub entrypoint: Vec<String>,
     /// Base container image the app is built from.
     pub base_image: Text,

@@ -169,22 +169,6 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(is_list.then_some(elements))
 }
 
-/// The texts of a list. Other elements are left out; a value that is not a list gives an empty one.
-///
-/// # Errors
-/// Only where the JSON itself is malformed.
-pub(super) fn lenient_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let raw = <&RawValue>::deserialize(deserializer)?;
-    let mut texts = Vec::new();
-    let is_list = array(&mut serde_json::Deserializer::from_str(raw.get()), |element: &RawValue| {
-        if texts.len() < MAX_ELEMENTS {
-            texts.extend(serde_json::from_str::<String>(element.get()));
-        }
-        Ok(())
-    });
-    Ok(if is_list.is_ok() { texts } else { Vec::new() })
-}
-
 /// An object that may be `null`, which reads as its default.
 ///
 /// # Errors
