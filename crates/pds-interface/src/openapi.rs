@@ -164,10 +164,7 @@ fn body(call: &Call) -> Value {
 
 fn parameter(call: &Call, param: &Param) -> Value {
     // Parameters of ranges are known from a sibling call.
-    let source = match call.polled {
-        Some(_) => OBSERVED,
-        None => ASSUMED,
-    };
+    let source = if call.polled.is_some() { OBSERVED } else { ASSUMED };
     json!({
         "name": param.name, "in": "query", "description": sentence(param.purpose),
         "schema": schema(param.kind), "x-source": source
@@ -195,35 +192,34 @@ fn schema(kind: ParamKind) -> Value {
 
 /// The interface shows no statuses: any 2xx is a success, any other an error.
 fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
-    let content = |kind: &str, schema: Value| json!({ kind: { "schema": schema } });
-    let content = match call.format {
-        Format::Json => Some(content("application/json", (call.schema)(generator).to_value())),
-        Format::Text => Some(content("text/plain", json!({ "type": "string" }))),
-        Format::Empty => None,
-    };
-    let mut responses = Map::new();
-    let mut success = json!({ "description": "The call succeeded.", "x-source": OBSERVED });
-    if let Some(content) = content {
-        // A status of its own, as it has no body that a client could read.
-        let empty = json!({ "description": "The call succeeded, without an answer.", "x-source": ASSUMED });
-        responses.insert("204".to_owned(), empty);
-        success["content"] = content;
-    }
-    responses.insert("2XX".to_owned(), success);
     let error = |when: &str, source: &str| {
         json!({
             "description": sentence(when), "x-source": source,
             "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } }
         })
     };
+    let mut responses = json!({
+        "2XX": { "description": "The call succeeded.", "x-source": OBSERVED },
+        "default": error("the call failed", INTERFACE),
+    });
+    let content = match call.format {
+        Format::Json => Some(("application/json", (call.schema)(generator).to_value())),
+        Format::Text => Some(("text/plain", json!({ "type": "string" }))),
+        Format::Empty => None,
+    };
+    if let Some((media_type, schema)) = content {
+        responses["2XX"]["content"] = json!({ media_type: { "schema": schema } });
+        // A status of its own, as it has no body that a client could read.
+        responses["204"] =
+            json!({ "description": "The call succeeded, without an answer.", "x-source": ASSUMED });
+    }
     for (status, when) in ERRORS {
         // A service account's own list needs no identifier.
         if status == "401" || call.path.names().next().is_some() {
-            responses.insert(status.to_owned(), error(when, OBSERVED));
+            responses[status] = error(when, OBSERVED);
         }
     }
-    responses.insert("default".to_owned(), error("the call failed", INTERFACE));
-    responses.into()
+    responses
 }
 
 #[cfg(test)]
