@@ -145,7 +145,7 @@ fn run_points(reply: &Reply) -> Option<Vec<RunPoint>> {
         .time_series
         .iter()
         .filter_map(|point| {
-            let value = |number: Number| number.within(0.0, f64::MAX).value();
+            let value = |number: Number| number.value().filter(|value| *value >= 0.0);
             let [p50, p90, p99] = [point.p50, point.p90, point.p99].map(value);
             Some(RunPoint { time: value(point.timestamp)?, p50, p90, p99 })
         })

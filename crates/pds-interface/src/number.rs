@@ -34,15 +34,6 @@ impl Number {
         }
     }
 
-    /// This number if it is within `low..=high`, otherwise [`Number::Unexpected`].
-    #[must_use]
-    pub fn within(self, low: f64, high: f64) -> Self {
-        match self {
-            Self::Value(value) if !(low..=high).contains(&value) => Self::Unexpected,
-            other => other,
-        }
-    }
-
     /// Reads a JSON value in its raw form. Numbers are parsed here and not by `serde_json`, which refuses a
     /// whole reply for one `1e400`.
     fn from_json(raw: &str) -> Self {
@@ -58,11 +49,14 @@ impl Number {
     }
 
     fn from_text(text: &str) -> Self {
-        let text = text.trim();
-        if text.is_empty() {
-            return Self::Missing;
+        match text.trim() {
+            "" => Self::Missing,
+            text => match text.parse::<f64>() {
+                Ok(value) if value.is_nan() => Self::Missing,
+                Ok(value) if value.is_finite() => Self::Value(value),
+                _ => Self::Unexpected,
+            },
         }
-        text.parse::<f64>().map_or(Self::Unexpected, Self::from)
     }
 }
 
@@ -107,18 +101,6 @@ pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
         return millionths / power;
     }
     format!("{value}e{exponent}").parse().unwrap_or(value * 10_f64.powi(exponent))
-}
-
-impl From<f64> for Number {
-    fn from(value: f64) -> Self {
-        if value.is_nan() {
-            Self::Missing
-        } else if value.is_finite() {
-            Self::Value(value)
-        } else {
-            Self::Unexpected
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for Number {
@@ -233,7 +215,6 @@ mod tests {
         ] {
             assert_eq!(read(json), number, "{json}");
         }
-        assert_eq!(Number::Value(-1.0).within(0.0, 9.0), Number::Unexpected);
     }
 
     proptest::proptest! {

@@ -38,11 +38,11 @@ pub struct Unexpected(pub Vec<&'static str>);
 impl Unexpected {
     /// The value of `field` if it is within `low..=high`. A value outside is recorded as unexpected.
     pub fn check(&mut self, field: &'static str, number: Number, low: f64, high: f64) -> Option<f64> {
-        let checked = number.within(low, high);
-        if checked == Number::Unexpected {
+        let within = number.value().filter(|value| (low..=high).contains(value));
+        if within.is_none() && number != Number::Missing {
             self.0.push(field);
         }
-        checked.value()
+        within
     }
 }
 
