@@ -10,12 +10,6 @@ use super::param::{Param, ParamKind};
 use super::reply::ReplyBody;
 use super::wire::Text;
 
-/// The most characters of a key's name (section 8).
-pub const MAX_NAME: usize = 50;
-
-/// The most characters of a key's description (section 8).
-pub const MAX_DESCRIPTION: usize = 255;
-
 /// The default name of a key (section 4.1).
 pub const DEFAULT_NAME: &str = "API Key";
 
@@ -25,13 +19,13 @@ pub const NEVER: &str = "never";
 const NAME: Param = Param {
     name: "name",
     configured: Some(|names| &names.key_name),
-    kind: ParamKind::Text { max_chars: Some(MAX_NAME), default: Some(DEFAULT_NAME) },
+    kind: ParamKind::Text { max_chars: Some(50), default: Some(DEFAULT_NAME) },
     purpose: "name of the key",
 };
 const DESCRIPTION: Param = Param {
     name: "description",
     configured: Some(|names| &names.key_description),
-    kind: ParamKind::Text { max_chars: Some(MAX_DESCRIPTION), default: None },
+    kind: ParamKind::Text { max_chars: Some(255), default: None },
     purpose: "description of the key",
 };
 const EXPIRES_AT: Param = Param {

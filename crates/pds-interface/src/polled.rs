@@ -124,7 +124,7 @@ impl Polled {
             cadence,
             counted: R::COUNTED,
             example,
-            families: families::<R>,
+            families: || R::ROWS.iter().map(|row| row.family).collect(),
             decode: decode::<R>,
             point: if R::SHOWING.is_some() { Some(point::<R>) } else { None },
         }
@@ -206,10 +206,6 @@ macro_rules! rows {
     };
 }
 pub(super) use rows;
-
-fn families<R: MetricSource>() -> Vec<Family> {
-    R::ROWS.iter().map(|row| row.family).collect()
-}
 
 fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<ReadSubjects, DecodeError> {
     let mut unexpected = Unexpected::default();

@@ -148,12 +148,6 @@ impl RangeEnd {
     pub const WORDS: &[(&str, Self)] = &[("exclusive", Self::Exclusive), ("inclusive", Self::Inclusive)];
 }
 
-/// A millisecond before a Unix second: the end of a range for a service that includes it.
-pub fn before(second: i64) -> Timestamp {
-    let millisecond = second.saturating_mul(1000).saturating_sub(1);
-    Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use pds_core::template::percent_encode;
 
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
-use super::range::{RangeEnd, TimeRange, before, instant, parse_rfc3339, rfc3339};
+use super::range::{RangeEnd, TimeRange, instant, parse_rfc3339, rfc3339};
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
 /// does not have are ignored.
@@ -45,10 +45,11 @@ impl<'a> Arguments<'a> {
     /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
     #[must_use]
     pub fn in_range_to(self, range: TimeRange, end: RangeEnd) -> Self {
-        let end = match end {
-            RangeEnd::Exclusive => instant(range.end),
-            RangeEnd::Inclusive => before(range.end),
+        let beyond = match end {
+            RangeEnd::Exclusive => SignedDuration::ZERO,
+            RangeEnd::Inclusive => SignedDuration::from_millis(1),
         };
+        let end = instant(range.end) - beyond;
         self.with("start", rfc3339(range.start)).with("end", end.to_string())
     }
 

@@ -36,11 +36,8 @@ impl Resource {
 
     /// All of them as a TOML array of their names: what is polled by default.
     pub fn all_as_toml() -> &'static str {
-        static ALL: LazyLock<String> = LazyLock::new(|| {
-            let names: Vec<String> =
-                Resource::all().map(|resource| format!("{:?}", resource.as_str())).collect();
-            format!("[{}]", names.join(", "))
-        });
+        static ALL: LazyLock<String> =
+            LazyLock::new(|| format!("{:?}", Resource::all().map(Resource::as_str).collect::<Vec<_>>()));
         &ALL
     }
 
