@@ -63,27 +63,18 @@ const MAX_SHOWN: usize = 100;
 
 /// Which values a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each kind says what its fields are")]
 pub enum ParamKind {
-    /// Text.
-    Text {
-        /// The limit in characters, if section 8 gives one.
-        max_chars: Option<usize>,
-        /// The default text, if section 4 gives one.
-        default: Option<&'static str>,
-    },
+    /// Text, with the limit in characters if section 8 gives one, and its default if section 4 does.
+    Text { max_chars: Option<usize>, default: Option<&'static str> },
     /// An RFC 3339 timestamp: the start of a range.
     RangeStart,
     /// An RFC 3339 timestamp: the end of a range, not before its start.
     RangeEnd,
     /// A calendar date in the future, YYYY-MM-DD.
     FutureDate,
-    /// One of these words.
-    Word {
-        /// The words.
-        words: &'static [&'static str],
-        /// The default word, which is not sent.
-        default: Option<&'static str>,
-    },
+    /// One of these words. The default is not sent.
+    Word { words: &'static [&'static str], default: Option<&'static str> },
 }
 
 /// `[api.query_names]`: how the service calls its query parameters, which the interface leaves open.
@@ -161,47 +152,23 @@ impl Resolution {
 
 /// A rule of the interface that arguments break; found before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what their fields are")]
 pub enum RuleError {
     /// A body field is missing.
     #[error("{name} is missing")]
-    Missing {
-        /// The field.
-        name: &'static str,
-    },
+    Missing { name: &'static str },
     /// A value that is not of the form of its identifier or parameter.
     #[error("{name} must be {wanted}, not '{value}'")]
-    Malformed {
-        /// The identifier or parameter.
-        name: &'static str,
-        /// The form.
-        wanted: String,
-        /// The given value.
-        value: String,
-    },
+    Malformed { name: &'static str, wanted: String, value: String },
     /// Text over its limit (section 8).
     #[error("{name} may have at most {max} characters, not {len}")]
-    TooLong {
-        /// The parameter.
-        name: &'static str,
-        /// Its limit.
-        max: usize,
-        /// How long it was.
-        len: usize,
-    },
+    TooLong { name: &'static str, max: usize, len: usize },
     /// An expiration date that is not in the future (section 4.1).
     #[error("the expiration date must be in the future, and {date} is not")]
-    NotInFuture {
-        /// The date given.
-        date: String,
-    },
+    NotInFuture { date: String },
     /// A range that ends before it starts (section 4.4).
     #[error("the range must not end before it starts: {start} to {end}")]
-    EndBeforeStart {
-        /// Start as sent.
-        start: String,
-        /// End as sent.
-        end: String,
-    },
+    EndBeforeStart { start: String, end: String },
 }
 
 /// Checks that a range does not end before it starts: `sent` gives the values of `params` by default name. A bound that is

@@ -38,58 +38,34 @@ pub struct Fault {
 /// What goes wrong. As JSON `"reset"` or `{"latency": {"millis": 100}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "each kind says what its fields are")]
 pub enum Kind {
     /// The reply is delayed.
-    Latency {
-        /// The delay in milliseconds.
-        millis: u64,
-    },
-    /// An error as in section 7 instead of the reply; the call has no effect.
+    Latency { millis: u64 },
+    /// An error as in section 7 instead of the reply, with a Retry-After header if one is given; the call has no effect.
     Status {
-        /// The status.
         status: u16,
-        /// The Retry-After header, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<RetryAfter>,
     },
-    /// An error whose body is plain text, as proxies send it.
-    RawError {
-        /// The status.
-        status: u16,
-        /// The text.
-        text: String,
-    },
+    /// An error whose body is this plain text, as proxies send it.
+    RawError { status: u16, text: String },
     /// An error or reply whose body is an HTML page.
-    Html {
-        /// The status.
-        status: u16,
-    },
-    /// A redirection.
-    Redirect {
-        /// The target.
-        location: String,
-    },
+    Html { status: u16 },
+    /// A redirection to this place.
+    Redirect { location: String },
     /// The connection is reset (RST) instead of a reply.
     Reset,
     /// The connection ends in the middle of the body.
     CutBody,
-    /// The body is sent byte by byte.
-    SlowBody {
-        /// Milliseconds between bytes.
-        millis: u64,
-    },
+    /// The body is sent byte by byte, with a pause before each.
+    SlowBody { millis: u64 },
     /// The body never ends.
     EndlessBody,
-    /// The body has additional bytes: blanks, which JSON allows.
-    HugeBody {
-        /// How many.
-        bytes: u64,
-    },
-    /// The body is compressed even if the client does not accept it, and this large when decompressed.
-    GzipBomb {
-        /// How many.
-        bytes: u64,
-    },
+    /// The body has this many additional bytes: blanks, which JSON allows.
+    HugeBody { bytes: u64 },
+    /// The body is compressed even if the client does not accept it, and has this many additional bytes when decompressed.
+    GzipBomb { bytes: u64 },
     /// The body is cut off in the middle of the JSON.
     MalformedJson,
     /// Success, without a body.
@@ -98,35 +74,19 @@ pub enum Kind {
     WrongTypes,
     /// Every value is null.
     Nulls,
-    /// One field has this value, wherever it occurs.
-    Value {
-        /// The field's name.
-        field: String,
-        /// The value as JSON text, which need not be valid: `"12abc"`, `1e400`, `NaN`.
-        json: String,
-    },
+    /// The field of this name has this value, wherever it occurs: JSON text that need not be valid (`"12abc"`, `1e400`,
+    /// `NaN`).
+    Value { field: String, json: String },
     /// An additional field, nested this deeply.
-    DeepNesting {
-        /// How deeply.
-        depth: usize,
-    },
+    DeepNesting { depth: usize },
     /// Every field of the outermost object comes twice.
     DuplicateKeys,
     /// A series of run execution times with this many datapoints.
-    ManyDatapoints {
-        /// How many.
-        count: u64,
-    },
+    ManyDatapoints { count: u64 },
     /// The envelope of a metrics reply has this status.
-    EnvelopeStatus {
-        /// The status.
-        status: String,
-    },
+    EnvelopeStatus { status: String },
     /// The Date header is ahead, or behind if negative.
-    ClockSkew {
-        /// The offset in seconds.
-        seconds: i64,
-    },
+    ClockSkew { seconds: i64 },
 }
 
 /// A Retry-After header.
