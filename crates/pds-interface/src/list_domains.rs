@@ -28,12 +28,9 @@ pub static CALL: Call = Call::new::<Reply>(
     "list custom domains",
     Command::safe(&["domains", "list"], ""),
 )
-.polled_as(Polled::of::<Facts>(
-    "domains",
-    Scope::Project,
-    Cadence::Settings,
-    r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#,
-));
+.polled_as(Polled::of::<Facts>("domains", Scope::Project, Cadence::Settings, EXAMPLE));
+
+const EXAMPLE: &str = r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#;
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(Place::list_domains);

@@ -25,12 +25,9 @@ pub static CALL: Call = Call::new::<Reply>(
     "list projects",
     Command::safe(&["projects", "list"], ""),
 )
-.polled_as(Polled::of::<Reply>(
-    "projects",
-    Scope::Account,
-    Cadence::Settings,
-    r#"[{"id":"p-abc12345","name":"Search","role":"admin"}]"#,
-));
+.polled_as(Polled::of::<Reply>("projects", Scope::Account, Cadence::Settings, EXAMPLE));
+
+const EXAMPLE: &str = r#"[{"id":"p-abc12345","name":"Search","role":"admin"}]"#;
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(Place::list_projects);

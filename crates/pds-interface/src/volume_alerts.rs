@@ -27,12 +27,9 @@ pub static CALL: Call = Call::new::<Reply>(
     "storage alert thresholds",
     Command::safe(&["volume-alerts"], ""),
 )
-.polled_as(Polled::of::<Reply>(
-    "volume_alerts",
-    Scope::Project,
-    Cadence::Settings,
-    r#"{"thresholds":[80,95]}"#,
-));
+.polled_as(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings, EXAMPLE));
+
+const EXAMPLE: &str = r#"{"thresholds":[80,95]}"#;
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(Place::volume_alerts);
