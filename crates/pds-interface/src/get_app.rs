@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 use pds_core::error_chain::in_full;
 
 use super::call::{Call, Command, Method};
-use super::lenient;
 use super::number::{Number, NumberText};
 use super::polled::{Cadence, MetricSource, Polled, Reading, Row, Scope, Terms};
 use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody};
+use super::reply::{DecodeError, ReplyBody, object};
 use super::wire::{Flag, Text};
 use super::{Place, Resource};
 
@@ -45,7 +44,7 @@ pub const RESOURCE: Resource = Resource::of(Place::get_app);
 
 impl ReplyBody for App {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        let app: Self = lenient::object(body)?;
+        let app: Self = object(body)?;
         if app == Self::default() { Err(DecodeError::Nothing) } else { Ok(app) }
     }
 }

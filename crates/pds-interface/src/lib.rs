@@ -13,12 +13,10 @@
 //! - [`metrics`]: what the two metrics calls share.
 //! - [`number`]: numeric values in all forms that the service sends.
 //! - `wire`: text, flags, lists and objects in all forms that the service sends.
-//! - `lenient`: replies with values that no JSON reader holds.
 //! - [`range`]: half-open stretches of time.
 //! - [`openapi`]: all calls as an OpenAPI document.
 
 pub mod call;
-mod lenient;
 pub mod metrics;
 pub mod number;
 #[cfg(feature = "openapi")]

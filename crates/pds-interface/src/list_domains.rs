@@ -10,10 +10,9 @@ use serde_json::value::RawValue;
 use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
-use super::lenient;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
 use super::reader::{DOMAIN_STATUS, Unexpected};
-use super::reply::{DecodeError, ReplyBody};
+use super::reply::{DecodeError, ReplyBody, object};
 use super::wire::optional_list;
 use super::{Place, Resource};
 
@@ -62,7 +61,7 @@ impl MetricSource for Facts {
         struct Listed {
             domains: Option<Box<RawValue>>,
         }
-        let Some(list) = lenient::object::<Listed>(body)?.domains else { return Ok(Self::default()) };
+        let Some(list) = object::<Listed>(body)?.domains else { return Ok(Self::default()) };
         let domains: Vec<&RawValue> = serde_json::from_str(list.get())?;
         let fields = terms.domain_status.as_deref().map(|field| [field]);
         let mut stated = Vec::new();

@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
-use super::lenient;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
 use super::reader;
-use super::reply::{DecodeError, ReplyBody};
+use super::reply::{DecodeError, ReplyBody, from_slice};
 use super::wire::{Object, Text, optional_list};
 use super::{Place, Resource};
 
@@ -37,7 +36,7 @@ impl ReplyBody for Vec<Project> {
         #[derive(Deserialize)]
         struct Projects(#[serde(deserialize_with = "optional_list")] Option<Vec<Object<Project>>>);
         let null = || serde_json::Error::invalid_type(Unexpected::Unit, &"an array");
-        let projects = lenient::from_slice::<Projects>(body)?.0.ok_or_else(null)?;
+        let projects = from_slice::<Projects>(body)?.0.ok_or_else(null)?;
         Ok(projects.into_iter().map(|Object(project)| project).collect())
     }
 }

@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::lenient;
 use super::number::Number;
 use super::param::{Param, ParamKind, Resolution};
 use super::range::{TimeRange, parse_time};
 use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody};
+use super::reply::{DecodeError, ReplyBody, object};
 use super::wire::{Text, or_default};
 
 /// The query parameters of both calls.
@@ -64,7 +63,7 @@ impl<T> Envelope<T> {
 
 impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBody for Envelope<T> {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        let reply: Self = lenient::object(body)?;
+        let reply: Self = object(body)?;
         if *reply.status == *SUCCESS { Ok(reply) } else { Err(DecodeError::Status(reply.status.0)) }
     }
 }
