@@ -17,12 +17,19 @@ use super::journal::Entry;
 use super::state::{App, Domain, Project};
 use super::world::World;
 
+/// Identifiers of a path, query parameters or fields of a body, by their default names.
+type Values = Vec<(&'static str, String)>;
+
+fn find<'a>(values: &'a [(&'static str, String)], name: &str) -> Option<&'a str> {
+    values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+}
+
 /// The call of a path and method, with the identifiers in the path.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) call: &'static Call,
     handler: Handler<Asked>,
-    ids: Vec<(&'static str, String)>,
+    ids: Values,
 }
 
 impl Route {
@@ -45,7 +52,7 @@ impl Route {
 
     /// The identifier `name` of the path; empty if the path has none.
     pub(super) fn id(&self, name: &str) -> &str {
-        self.ids.iter().find_map(|(id, value)| (*id == name).then_some(value.as_str())).unwrap_or_default()
+        find(&self.ids, name).unwrap_or_default()
     }
 }
 
@@ -56,20 +63,19 @@ pub(super) struct Asked {
     pub(super) now: Timestamp,
     /// The project of the service account, and of the path if that names one.
     pub(super) project: Arc<str>,
-    pub(super) route: Route,
-    /// Query parameters and fields of the body.
-    pub(super) values: Vec<(String, String)>,
+    /// Identifiers, query parameters and fields of the body.
+    values: Values,
 }
 
 impl Asked {
     /// The identifier `name` of the path.
     pub(super) fn id(&self, name: &str) -> &str {
-        self.route.id(name)
+        self.value(name).unwrap_or_default()
     }
 
     /// The query parameter or body field `name`.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
-        self.values.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()))
+        find(&self.values, name)
     }
 
     /// The app in the path.
@@ -102,9 +108,9 @@ pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> A
     let project = authorize(world, &route, authorization.map(HeaderValue::as_bytes), now)?;
     let mut values = parameters(world, route.call, request, now)?;
     values.extend(body(route.call, request, now)?);
-    let (call, handler) = (route.call, route.handler);
-    let reply = handler(&Asked { world: world.clone(), now, project, route, values })??;
-    Ok(Answer::of(call.format, reply))
+    values.extend(route.ids);
+    let reply = (route.handler)(&Asked { world: world.clone(), now, project, values })??;
+    Ok(Answer::of(route.call.format, reply))
 }
 
 /// The project of the token: 401 without a valid token, 403 for another project, 404 for a missing one.
@@ -140,33 +146,27 @@ pub(super) fn query_value(request: &Request<Bytes>, name: &str) -> Option<String
     query(request).find_map(|(key, value)| (key == name).then(|| value.into_owned()))
 }
 
-/// The query parameters by their default names, checked against the interface. Unknown names are ignored.
-fn parameters(
-    world: &World,
-    call: &Call,
-    request: &Request<Bytes>,
-    now: Timestamp,
-) -> Answered<Vec<(String, String)>> {
-    let known = |name: &str| call.query.iter().find(|param| world.settings().name_of(param.name) == name);
-    let given: Vec<(String, String)> = query(request)
-        .filter_map(|(name, value)| Some((known(&name)?.name.to_owned(), value.into_owned())))
-        .collect();
-    let value = |name: &str| given.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()));
+/// The query parameters, checked against the interface. Unknown names are ignored.
+fn parameters(world: &World, call: &Call, request: &Request<Bytes>, now: Timestamp) -> Answered<Values> {
+    let mut values = Values::new();
     for param in call.query {
-        let Some(value) = value(param.name) else { continue };
-        if given.iter().filter(|(key, _)| key == param.name).count() > 1 {
+        let name = world.settings().name_of(param.name);
+        let mut given = query(request).filter(|(known, _)| known == name);
+        let Some((_, value)) = given.next() else { continue };
+        if given.next().is_some() {
             return Err(Answer::refusal(400, format!("{} must be given once", param.name)));
         }
-        param.check(value, now)?;
+        param.check(&value, now)?;
+        values.push((param.name, value.into_owned()));
     }
-    check_range(call.query, value)?;
-    Ok(given)
+    check_range(call.query, |name| find(&values, name))?;
+    Ok(values)
 }
 
 /// The fields of the body, checked in the same way. Calls without a body ignore it.
-fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Answered<Vec<(String, String)>> {
+fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Answered<Values> {
     if call.body.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Values::new());
     }
     let is_json = |value: &HeaderValue| {
         let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
@@ -177,12 +177,12 @@ fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Answered<Vec<(
     }
     let fields: Map<String, Value> = serde_json::from_slice(request.body())
         .map_err(|_| Answer::refusal(400, "the body must be a JSON object"))?;
-    let mut values = Vec::with_capacity(call.body.len());
+    let mut values = Values::new();
     for field in call.body {
         let value = fields.get(field.name).and_then(Value::as_str);
         let value = value.ok_or_else(|| Answer::refusal(400, format!("{} must be a string", field.name)))?;
         field.check(value, now)?;
-        values.push((field.name.to_owned(), value.to_owned()));
+        values.push((field.name, value.to_owned()));
     }
     Ok(values)
 }
