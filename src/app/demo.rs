@@ -47,7 +47,7 @@ pub struct Demo {
 pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
     let world = World::new(Settings::default(), clock);
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    tokio::spawn(pds_simulator::serve(world.clone(), listener, std::future::pending()));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
     let text = configuration(&world, &address);
     let loaded = config::load_text(Path::new("the demo's configuration"), &text)?;
     Ok(Demo { world, loaded })

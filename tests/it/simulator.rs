@@ -47,7 +47,7 @@ impl Service {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let serving = tokio::spawn(serve(world.clone(), listener, shutdown));
+        let serving = tokio::spawn(serve(world.clone(), listener, None, shutdown));
         let (project, apps) = world.projects().remove(0);
         let token = world.token(&project).unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -39,6 +39,6 @@ mod traffic;
 
 pub use faults::{Fault, Kind, RetryAfter};
 pub use latency::THRESHOLDS;
-pub use server::{serve, serve_over};
+pub use server::serve;
 pub use settings::{DEVIATIONS, Quirks, Settings};
 pub use world::{Truth, World};

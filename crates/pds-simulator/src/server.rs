@@ -37,13 +37,9 @@ const DRAIN: Duration = Duration::from_secs(1);
 const MAX_BODY: usize = 1024 * 1024;
 
 /// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until `shutdown` is done.
-/// Replies in flight get a second to finish; then all connections are closed.
-pub async fn serve(world: World, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-    serve_over(world, listener, None, shutdown).await;
-}
-
-/// As [`serve`], over TLS if there is an acceptor, which decides on HTTP/2.
-pub async fn serve_over(
+/// Replies in flight get a second to finish; then all connections are closed. Over TLS if there is an acceptor, which then
+/// decides on HTTP/2.
+pub async fn serve(
     world: World,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,

@@ -148,7 +148,7 @@ pub async fn run(
         write_config(path, base_url, projects)?;
         console.say(&format!("wrote {}", path.display()));
     }
-    pds_simulator::serve_over(world, listener, tls, shutdown).await;
+    pds_simulator::serve(world, listener, tls, shutdown).await;
     Ok(())
 }
 
