@@ -117,11 +117,8 @@ const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// Writes a value: whole numbers as integers, others as the shortest text that reads back the same.
 #[inline]
 pub fn number(out: &mut Vec<u8>, value: f64) {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "the comparison shows whether anything was lost; `trunc` would be a call"
-    )]
+    // `trunc` would be a call.
+    #[expect(clippy::cast_possible_truncation, reason = "the comparison shows whether anything was lost")]
     let whole = Some(value as i64).filter(|whole| *whole as f64 == value && value.abs() <= WHOLE);
     if let Some(whole) = whole {
         out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());

@@ -101,10 +101,6 @@ pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Nu
         unexpected.0.push(field);
         return None;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be whole and within 0..=2^53"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within 0..=2^53")]
     Some(whole as u64)
 }

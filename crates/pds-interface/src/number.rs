@@ -84,7 +84,6 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
     if text.is_empty() || (point.is_some() && fraction == 0) {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "see above")]
     Some(digits as f64 / POWERS.get(fraction)?)
 }
 

@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     /// Puts the window's count, if it is known.
     pub fn put_window_count(&mut self, count: Option<u64>) {
         if let Some(count) = count {
-            #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+            // At most 2^53.
             self.put_window(&[], count as f64);
         }
     }

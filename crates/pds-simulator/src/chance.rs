@@ -18,8 +18,8 @@ pub(super) fn hash_text(start: u64, text: &str) -> u64 {
 }
 
 /// A uniform number in 0..1 from a hash.
-#[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
 pub(super) fn unit(hash: u64) -> f64 {
+    // 53 bits fit.
     (hash >> 11) as f64 / (1_u64 << 53) as f64
 }
 

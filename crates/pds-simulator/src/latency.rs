@@ -52,11 +52,7 @@ impl Latency {
     fn of_thousand(self) -> [u64; THRESHOLDS.len()] {
         THRESHOLDS.map(|(_, millis)| {
             let odds = (f64::from(millis) / f64::from(self.median_millis)).powi(self.steepness);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a share of 0..=1, times 1000"
-            )]
+            #[expect(clippy::cast_possible_truncation, reason = "a share of 0..=1, times 1000")]
             let count = (1000.0 * (odds / (1.0 + odds))).round() as u64;
             count
         })
@@ -100,7 +96,7 @@ fn rank(seed: u64, number: u64) -> u64 {
 
 /// The time in milliseconds within which `share` (0..=1) of `total` requests are, evenly spread between the
 /// thresholds around it; `None` if `total` is 0.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+// Counts are far below 2^53.
 pub(super) fn percentile(within: &Within, total: u64, share: f64) -> Option<f64> {
     if total == 0 {
         return None;

@@ -55,12 +55,8 @@ impl Stream {
     }
 
     /// How many of `events` fall into the first half of a period of 2^`level` seconds.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a stretch has far fewer than 2^53 events; the share of them is not negative"
-    )]
+    // A stretch has far fewer than 2^53 events.
+    #[expect(clippy::cast_possible_truncation, reason = "a share of them is as many at most")]
     fn first_half(&self, events: u64, start: u64, middle: u64, level: u32) -> u64 {
         let end = 2 * middle - start;
         let (from, half, to) = (self.weight(start), self.weight(middle), self.weight(end));
