@@ -102,21 +102,14 @@ pub enum Ignored {
 /// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601
 /// forms are none.
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
-    let (head, rest) = text.split_at_checked("2026-01-01T00:00:00".len())?;
-    let rest = match rest.strip_prefix('.') {
-        Some(fraction) => fraction.strip_prefix(is_digit)?.trim_start_matches(is_digit),
+    let form = |c: char| if is_digit(c) { '0' } else { c.to_ascii_uppercase() };
+    let form: String = text.chars().map(form).collect();
+    let rest = form.strip_prefix("0000-00-00T00:00:00")?;
+    let zone = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.strip_prefix('0')?.trim_start_matches('0'),
         None => rest,
     };
-    let in_form = |text: &str, form: &str| {
-        let is_in = |(byte, form): (u8, u8)| match form {
-            b'0' => byte.is_ascii_digit(),
-            _ => byte.eq_ignore_ascii_case(&form),
-        };
-        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_in)
-    };
-    let offset = rest.strip_prefix(['+', '-']).is_some_and(|offset| in_form(offset, "00:00"));
-    let valid = in_form(head, "0000-00-00T00:00:00") && (offset || in_form(rest, "Z"));
-    valid.then(|| text.parse().ok()).flatten()
+    matches!(zone, "Z" | "+00:00" | "-00:00").then(|| text.parse().ok())?
 }
 
 fn is_digit(c: char) -> bool {
