@@ -28,14 +28,11 @@ impl Tokens {
     /// The token of the account of `project` that expires at `expires`; the same each time.
     pub(super) fn issue(&mut self, seed: u64, project: &Arc<str>, expires: Option<Timestamp>) -> Secret {
         let mut claims = serde_json::json!({ "sub": format!("sa-{project}"), "project_id": &**project });
-        if let (Some(expires), Some(claims)) = (expires, claims.as_object_mut()) {
-            claims.insert("exp".to_owned(), expires.as_second().into());
+        if let Some(expires) = expires {
+            claims["exp"] = expires.as_second().into();
         }
-        let signed = format!(
-            "{}.{}",
-            encode(br#"{"alg":"HS256","typ":"JWT"}"#),
-            encode(claims.to_string().as_bytes())
-        );
+        let header = encode(br#"{"alg":"HS256","typ":"JWT"}"#);
+        let signed = format!("{header}.{}", encode(claims.to_string().as_bytes()));
         let token = Secret::new(&format!("{signed}.{}", signature(seed, &signed)));
         self.0.insert(token.clone(), Account { project: Arc::clone(project), expires });
         token
