@@ -11,29 +11,13 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::wire::stated_as;
+use super::wire::{Field, stated_as};
 
-/// A numeric field of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Number {
-    /// Absent, `null`, `""` or NaN: no value. Not the same as 0.
-    #[default]
-    Missing,
-    /// A finite number.
-    Value(f64),
-    /// Anything else: a word, an object, a number too large to hold. Counted, never shown.
-    Unexpected,
-}
+/// A numeric field of a reply: its value is finite. `""` and NaN are no value; a word, an object and a number too large to
+/// hold are unexpected.
+pub type Number = Field<f64>;
 
 impl Number {
-    /// The value, if there is one.
-    pub fn value(self) -> Option<f64> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::Missing | Self::Unexpected => None,
-        }
-    }
-
     /// Reads a JSON value in its raw form. Numbers are parsed here and not by `serde_json`, which refuses a
     /// whole reply for one `1e400`.
     fn from_json(raw: &str) -> Self {

@@ -31,17 +31,30 @@ macro_rules! stated_as {
 }
 pub(super) use stated_as;
 
-/// A flag of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Flag {
-    /// Absent or `null`.
+/// A field of a reply with one value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Field<T> {
+    /// No value, which is neither 0 nor `false`: absent or `null`.
     #[default]
     Missing,
-    /// `true` or `false`.
-    Value(bool),
+    /// A value.
+    Value(T),
     /// Anything else. Counted, never shown.
     Unexpected,
 }
+
+impl<T> Field<T> {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Missing | Self::Unexpected => None,
+        }
+    }
+}
+
+/// A flag of a reply.
+pub type Flag = Field<bool>;
 
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -57,10 +70,7 @@ impl<'de> Deserialize<'de> for Flag {
 /// Written as a JSON flag; what has no value is `null`.
 impl Serialize for Flag {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Value(value) => serializer.serialize_bool(*value),
-            Self::Missing | Self::Unexpected => serializer.serialize_none(),
-        }
+        self.value().serialize(serializer)
     }
 }
 
