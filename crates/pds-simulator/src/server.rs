@@ -92,9 +92,9 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let reset = Arc::new(Notify::new());
     let service = service_fn(|request| respond(world.clone(), Arc::clone(&reset), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    let dated = !world.settings().quirks.undated;
-    builder.http1().header_read_timeout(None).auto_date_header(dated);
-    builder.http2().auto_date_header(dated);
+    // Replies have the date of the world's clock, or none.
+    builder.http1().header_read_timeout(None).auto_date_header(false);
+    builder.http2().auto_date_header(false);
     let connection = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
     tokio::select! {
         _ = connection => {}
