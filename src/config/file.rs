@@ -32,7 +32,7 @@ pub(super) fn layers(
     Ok(values)
 }
 
-/// Merges `upper` over `lower`, which is the section at `path`, tables member by member.
+/// Merges `upper` over `lower`, which is the section at `path`, key by key.
 fn merge(lower: &mut Map<String, Value>, upper: Map<String, Value>, path: &str, problems: &mut Vec<Problem>) {
     for (name, value) in upper {
         let path = join(path, &name);
@@ -40,7 +40,7 @@ fn merge(lower: &mut Map<String, Value>, upper: Map<String, Value>, path: &str, 
             (
                 Some(Value { kind: ValueKind::Table(mut lower), .. }),
                 Value { kind: ValueKind::Table(upper), .. },
-            ) => {
+            ) if keys::is_section(&path) => {
                 merge(&mut lower, upper, &path, problems);
                 Value::new(None, lower)
             }

@@ -104,6 +104,24 @@ fn the_environment_sets_headers_as_pairs() {
 }
 
 #[test]
+fn a_variable_replaces_the_whole_value_of_the_file() {
+    let text = std::fs::read_to_string("tests/it/config/good/minimal.toml").unwrap()
+        + "\n[state]\nprometheus_url = \"http://127.0.0.1:9090\"\n\
+           prometheus_headers = { X-Scope-OrgID = \"file\", b = \"c\" }\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pds-exporter.toml");
+    std::fs::write(&path, text).unwrap();
+    let headers = |variable: &str| {
+        let environment = [("PDS_EXPORTER__STATE__PROMETHEUS_HEADERS".to_owned(), variable.to_owned())];
+        let prometheus = config::load(&path, environment).unwrap().config.state.prometheus.unwrap();
+        let headers = prometheus.headers.iter();
+        headers.map(|(name, value)| format!("{name}={}", value.expose())).collect::<Vec<_>>()
+    };
+    assert_eq!(headers("x-scope-orgid=variable"), ["x-scope-orgid=variable"]);
+    assert_eq!(headers(""), Vec::<String>::new());
+}
+
+#[test]
 fn no_proxy_of_the_environment_is_read_in_upper_and_lower_case() {
     let no_proxy = |name: &str, value: &str| {
         let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
