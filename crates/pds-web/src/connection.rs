@@ -39,11 +39,11 @@ pub(super) async fn serve(
     stream: Box<dyn Stream>,
     http2: bool,
     router: Arc<Router>,
-    limits: Limits,
     state: &ConnectionState,
     server: watch::Receiver<ServerState>,
 ) -> hyper::Result<()> {
     state.begin(http2);
+    let limits = router.config.limits;
     let io = TokioIo::new(TrackedIo::new(stream, state.clone(), http2));
     let service = service_fn({
         let state = state.clone();

@@ -25,7 +25,7 @@ const PACKET: u64 = 1400;
 
 /// The routes, and the conditions under which they answer.
 pub(super) struct Router {
-    config: Config,
+    pub(super) config: Config,
     routes: Vec<Route>,
     pub(super) live: Live,
     auth: Arc<Auth>,

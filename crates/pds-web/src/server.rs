@@ -20,7 +20,7 @@ use super::route::Route;
 use super::router::Router;
 use super::turns::Turns;
 use super::webconfig::Live;
-use super::{Config, Limits, systemd};
+use super::{Config, systemd};
 
 /// Of the descriptors that the process may have, connections take this part at most; the rest is for files and for
 /// requests of its own.
@@ -119,7 +119,7 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) {
         let Self { config, listeners, live, auth, connections } = self;
-        let limits = config.limits;
+        let drain_timeout = config.limits.drain_timeout;
         let mut routes = backend::routes(&daemon, &config);
         routes.extend(pages);
         for route in &mut routes {
@@ -131,7 +131,6 @@ impl Server {
             router: Arc::new(Router::new(config, &addresses, routes, live, auth)),
             connections: Arc::clone(&connections),
             handshakes: Turns::new(handshake::AT_ONCE, handshake::MAX_WAITING),
-            limits,
             state: watched,
         });
         for listener in listeners {
@@ -141,7 +140,7 @@ impl Server {
         drop(acceptor);
         shutdown.await;
         state.send_replace(ServerState::Draining);
-        if tokio::time::timeout(limits.drain_timeout, state.closed()).await.is_err() {
+        if tokio::time::timeout(drain_timeout, state.closed()).await.is_err() {
             let left = connections.open();
             tracing::warn!(connections = left, "requests in progress did not end in time and are broken off");
         }
@@ -154,7 +153,6 @@ struct Acceptor {
     router: Arc<Router>,
     connections: Arc<Connections>,
     handshakes: Arc<Turns>,
-    limits: Limits,
     state: watch::Receiver<ServerState>,
 }
 
@@ -206,8 +204,7 @@ impl Acceptor {
             },
         };
         let router = Arc::clone(&self.router);
-        let served = connection::serve(stream, http2, router, self.limits, state, self.state.clone()).await;
-        if let Err(error) = served {
+        if let Err(error) = connection::serve(stream, http2, router, state, self.state.clone()).await {
             tracing::debug!(%error, "a connection ended early");
         }
     }
@@ -239,14 +236,8 @@ fn affordable(max_connections: usize, descriptors: Option<u64>) -> usize {
 
 /// The client was gone before its connection was taken.
 fn is_of_one_connection(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionAborted
-            | ErrorKind::ConnectionReset
-            | ErrorKind::ConnectionRefused
-            | ErrorKind::NotConnected
-    )
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
+    [ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected].contains(&error.kind())
 }
 
 #[cfg(test)]
