@@ -56,14 +56,12 @@ impl Encoding {
 /// Each format has the quality of the most specific range that covers it. The highest quality wins; between
 /// equals the more specific range, then the one named first, then text.
 pub fn format(accept: Option<&str>) -> Negotiated {
-    let ranges: Vec<Range<'_>> = elements(accept.unwrap_or_default())
-        .enumerate()
-        .map(|(place, text)| Range::parse(place, text))
-        .collect();
+    let ranges: Vec<Range<'_>> = elements(accept.unwrap_or_default()).map(Range::parse).collect();
     let ranked = Format::ALL.into_iter().filter_map(|format| {
         let covering = ranges
             .iter()
-            .filter_map(|range| Some(((range.specificity(format)?, Reverse(range.place)), range)));
+            .enumerate()
+            .filter_map(|(place, range)| Some(((range.specificity(format)?, Reverse(place)), range)));
         let (specificity, range) = covering.max_by_key(|(specificity, _)| *specificity)?;
         let rank = (range.quality, specificity, format == Format::Text);
         (range.quality > 0).then_some((rank, Negotiated { format, escaping: range.escaping }))
@@ -78,7 +76,7 @@ pub fn format(accept: Option<&str>) -> Negotiated {
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
     let quality_of = |name: &str| {
-        let mut codings = elements(header).map(|text| Range::parse(0, text));
+        let mut codings = elements(header).map(Range::parse);
         codings.find(|coding| coding.kind.eq_ignore_ascii_case(name)).map(|coding| coding.quality)
     };
     let any = quality_of("*");
@@ -100,8 +98,6 @@ const FULL: Quality = 1000;
 
 /// One media range of an `Accept` header, or one coding of an `Accept-Encoding` header.
 struct Range<'a> {
-    /// Its position in the header.
-    place: usize,
     kind: &'a str,
     version: Option<&'a str>,
     escaping: bool,
@@ -109,10 +105,10 @@ struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    fn parse(place: usize, text: &'a str) -> Self {
+    fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
-        let mut range = Self { place, kind, version: None, escaping: false, quality: FULL };
+        let mut range = Self { kind, version: None, escaping: false, quality: FULL };
         for (key, value) in parts.filter_map(parameter) {
             match key.to_ascii_lowercase().as_str() {
                 "q" => range.quality = quality_value(value),
@@ -160,18 +156,10 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
 
 /// Clamped to 0..=1; no number counts as no value, as in Prometheus' own libraries.
 fn quality_value(text: &str) -> Quality {
-    match text.parse::<f64>() {
-        Ok(value) if !value.is_nan() => {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "clamped to 0..=1000"
-            )]
-            let thousandths = (value.clamp(0.0, 1.0) * f64::from(FULL)).round() as Quality;
-            thousandths
-        }
-        _ => FULL,
-    }
+    let value = text.parse().ok().filter(|value: &f64| !value.is_nan()).unwrap_or(1.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1000")]
+    let thousandths = (value.clamp(0.0, 1.0) * f64::from(FULL)).round() as Quality;
+    thousandths
 }
 
 #[cfg(test)]

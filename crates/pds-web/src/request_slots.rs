@@ -42,7 +42,6 @@ pub const MAX_WAITING: usize = 256;
 
 /// The slots of all requests.
 pub(super) struct RequestSlots {
-    limit: usize,
     turns: Arc<Turns<Answering>>,
     memory: Share,
     /// The memory of bytes that answers show, by address.
@@ -69,14 +68,8 @@ pub(super) struct RequestPermit {
 impl RequestSlots {
     /// `limit` slots, 0 means unlimited, and `memory` for unread answers; bytes shared by several answers count once.
     pub(super) fn new(limit: u32, memory: Share) -> Arc<Self> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let turns = Turns::new(if limit == 0 { usize::MAX } else { limit }, MAX_WAITING);
-        Arc::new(Self { limit, turns, memory, shared: Mutex::default() })
-    }
-
-    /// The number of slots; 0 means unlimited.
-    pub(super) fn limit(&self) -> usize {
-        self.limit
+        let at_once = usize::try_from(limit).ok().filter(|limit| *limit != 0).unwrap_or(usize::MAX);
+        Arc::new(Self { turns: Turns::new(at_once, MAX_WAITING), memory, shared: Mutex::default() })
     }
 
     /// A slot for a request; `None` if there is none.
@@ -221,7 +214,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_is_read_gives_way_after_a_second_of_waiting_and_to_a_peer_below_its_share_only() {
         let slots = RequestSlots::new(2, memory());
-        assert_eq!(slots.limit(), 2);
         let read = async |host| {
             let connection = connection(host);
             let request = connection.open();

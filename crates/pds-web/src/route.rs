@@ -5,8 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Uri, Version};
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Version};
 use pds_core::template::Template;
 use url::form_urlencoded;
 
@@ -86,22 +87,26 @@ impl Route {
 /// A request as handlers see it.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
-    pub(super) version: Version,
-    pub(super) uri: Uri,
-    pub(super) headers: HeaderMap,
+    pub(super) parts: Parts,
     pub(super) segments: Vec<(String, String)>,
     /// Counts the request while it is worked on, also if its client has left.
     pub(super) permit: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl PageRequest {
+    /// A request whose route is not found yet.
+    pub(super) fn new(parts: Parts) -> Self {
+        Self { parts, segments: Vec::new(), permit: None }
+    }
+
     /// Whether it names one host (in HTTP/1.0 perhaps none) and at most one credential. Proxies differ in which of two
     /// they use, so neither can be trusted.
     pub(super) fn is_unambiguous(&self) -> bool {
-        let single = |name| self.headers.get_all(name).iter().nth(1).is_none();
-        let authority = self.uri.authority().map(|authority| authority.as_str());
-        let host = self.headers.get(header::HOST).map(HeaderValue::as_bytes);
-        (host.is_some() || self.version != Version::HTTP_11)
+        let Parts { headers, uri, version, .. } = &self.parts;
+        let single = |name| headers.get_all(name).iter().nth(1).is_none();
+        let authority = uri.authority().map(|authority| authority.as_str());
+        let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+        (host.is_some() || *version != Version::HTTP_11)
             && single(header::HOST)
             && single(header::AUTHORIZATION)
             && authority.is_none_or(|authority| host.is_none_or(|host| host == authority.as_bytes()))
@@ -109,7 +114,7 @@ impl PageRequest {
 
     /// The host that is asked, with its port if there is one.
     pub(super) fn host(&self) -> Option<String> {
-        self.header(header::HOST).or_else(|| self.uri.authority().map(ToString::to_string))
+        self.header(header::HOST).or_else(|| self.parts.uri.authority().map(ToString::to_string))
     }
 
     /// Whether a browser asks: it names HTML, which scrapers and scripts do not.
@@ -119,12 +124,12 @@ impl PageRequest {
 
     /// The path as sent.
     pub fn path(&self) -> &str {
-        self.uri.path()
+        self.parts.uri.path()
     }
 
     /// The query string as sent.
     pub fn raw_query(&self) -> Option<&str> {
-        self.uri.query()
+        self.parts.uri.query()
     }
 
     /// The first value of a query parameter, decoded.
@@ -141,8 +146,8 @@ impl PageRequest {
 
     /// A header's value, if it was sent and is text; several lines of one header are one list.
     pub fn header(&self, name: HeaderName) -> Option<String> {
-        let lines: Vec<&str> =
-            self.headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect();
+        let lines = self.parts.headers.get_all(name).iter();
+        let lines: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
         (!lines.is_empty()).then(|| lines.join(","))
     }
 }
@@ -202,6 +207,10 @@ impl OwnHosts {
 mod tests {
     use super::*;
 
+    fn asked(request: http::request::Builder) -> PageRequest {
+        PageRequest::new(request.body(()).unwrap().into_parts().0)
+    }
+
     #[test]
     fn a_path_matches_segment_by_segment() {
         let route = Route::page("/apps/{project}/{app}", |_| async { unreachable!() });
@@ -221,11 +230,8 @@ mod tests {
     #[test]
     fn a_request_names_one_host_and_only_http_1_0_may_name_none() {
         let names_one = |version, hosts: &[&str]| {
-            let mut headers = HeaderMap::new();
-            for host in hosts {
-                headers.append(header::HOST, host.parse().unwrap());
-            }
-            PageRequest { version, uri: Uri::from_static("/"), headers, segments: Vec::new(), permit: None }
+            let request = http::Request::builder().version(version);
+            asked(hosts.iter().fold(request, |request, host| request.header(header::HOST, *host)))
                 .is_unambiguous()
         };
         assert!(names_one(Version::HTTP_11, &["a"]) && names_one(Version::HTTP_10, &[]));
@@ -234,12 +240,8 @@ mod tests {
 
     #[test]
     fn queries_and_headers_are_read_leniently() {
-        let mut headers = HeaderMap::new();
-        headers.append(http::header::ACCEPT, "a/b".parse().unwrap());
-        headers.append(http::header::ACCEPT, "c/d;q=0.5".parse().unwrap());
-        let uri = Uri::from_static("/x?project=p%201&project=p2&y");
-        let request =
-            PageRequest { version: Version::HTTP_11, uri, headers, segments: Vec::new(), permit: None };
+        let request = http::Request::get("/x?project=p%201&project=p2&y");
+        let request = asked(request.header(header::ACCEPT, "a/b").header(header::ACCEPT, "c/d;q=0.5"));
         assert_eq!(request.query("project").as_deref(), Some("p 1"));
         assert_eq!((request.query("y").as_deref(), request.query("z")), (Some(""), None));
         assert_eq!(request.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));
@@ -247,12 +249,9 @@ mod tests {
     }
 
     fn allows(hosts: &OwnHosts, headers: &[(&'static str, &str)]) -> bool {
-        let header = |(name, value): &(&'static str, &str)| {
-            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
-        };
-        let headers = HeaderMap::from_iter(headers.iter().map(header));
-        let (version, uri) = (Version::HTTP_11, Uri::from_static("/-/quit"));
-        hosts.allow(&PageRequest { version, uri, headers, segments: Vec::new(), permit: None })
+        let request = http::Request::post("/-/quit");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        hosts.allow(&asked(request))
     }
 
     #[test]

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
-use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use pds_core::memory::Holder;
 
@@ -56,12 +55,12 @@ impl Router {
         request: Request<Incoming>,
         in_flight: InFlight,
     ) -> http::Response<Outgoing> {
-        let (Parts { method, uri, version, headers, .. }, _body) = request.into_parts();
-        let request = PageRequest { version, uri, headers, segments: Vec::new(), permit: None };
+        let (parts, _body) = request.into_parts();
+        let request = PageRequest::new(parts);
         let if_none_match = request.header(header::IF_NONE_MATCH);
         let accept_encoding = request.header(header::ACCEPT_ENCODING);
         let current = self.live.current();
-        let (response, mut permit) = match self.handle(&current, &method, request, &in_flight).await {
+        let (response, mut permit) = match self.handle(&current, request, &in_flight).await {
             Ok(answered) => answered,
             Err(refusal) => (*refusal, None),
         };
@@ -89,7 +88,6 @@ impl Router {
     async fn handle(
         &self,
         current: &Current,
-        method: &Method,
         mut request: PageRequest,
         in_flight: &InFlight,
     ) -> Result<(Response, Option<Arc<RequestPermit>>), Box<Response>> {
@@ -105,9 +103,9 @@ impl Router {
         }
         let (route, segments) = match found {
             Some(found) => found,
-            None => (self.elsewhere(method, &request)?, Vec::new()),
+            None => (self.elsewhere(&request)?, Vec::new()),
         };
-        self.check_allowed(route, method, &request)?;
+        self.check_allowed(route, &request)?;
         // Probes keep pods alive, so they are always answered.
         let permit = if probe { None } else { Some(Arc::new(self.permit(in_flight).await?)) };
         request.segments = segments;
@@ -124,7 +122,7 @@ impl Router {
         peer: Peer,
         probe: bool,
     ) -> Result<(), Box<Response>> {
-        let authorization = request.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let authorization = request.parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let outcome = self.auth.check(&current.users, authorization, peer).await;
         if !(probe || current.allows_one_more(outcome == AuthOutcome::Welcome)) {
             let sentence = "The rate limit of this server is reached.\n";
@@ -146,8 +144,8 @@ impl Router {
 
     /// The "No such page" page, for browsers. A path that means a page is redirected: one slash too many
     /// or too few, or without the prefix.
-    fn elsewhere(&self, method: &Method, request: &PageRequest) -> Result<&Route, Box<Response>> {
-        if Kind::Page.answers(method) {
+    fn elsewhere(&self, request: &PageRequest) -> Result<&Route, Box<Response>> {
+        if Kind::Page.answers(&request.parts.method) {
             if let Some(location) = self.redirect(request) {
                 let response = Response::text(StatusCode::FOUND, format!("See {location}\n"));
                 let location = HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("./"));
@@ -178,13 +176,8 @@ impl Router {
     }
 
     /// Whether method and lifecycle allow what was found.
-    fn check_allowed(
-        &self,
-        route: &Route,
-        method: &Method,
-        request: &PageRequest,
-    ) -> Result<(), Box<Response>> {
-        if !route.kind.answers(method) {
+    fn check_allowed(&self, route: &Route, request: &PageRequest) -> Result<(), Box<Response>> {
+        if !route.kind.answers(&request.parts.method) {
             let allow = route.kind.methods();
             let sentence = format!("Only {allow} are answered here.\n");
             let response = Response::text(StatusCode::METHOD_NOT_ALLOWED, sentence);
@@ -202,7 +195,7 @@ impl Router {
 
     async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {
         self.slots.take(in_flight).await.ok_or_else(|| {
-            let limit = self.slots.limit();
+            let limit = self.config.max_requests;
             let sentence = format!("Limit of concurrent requests reached ({limit}), try again later.\n");
             refusal(StatusCode::SERVICE_UNAVAILABLE, &sentence)
         })
