@@ -110,7 +110,7 @@ fn variable(text: &str, kind: &Kind) -> Value {
     let origin = ENVIRONMENT.to_owned();
     let typed = match kind {
         Kind::Flag => text.parse().map(ValueKind::Boolean).ok(),
-        Kind::Count { .. } => text.parse().map(ValueKind::I64).ok(),
+        Kind::Count(_) => text.parse().map(ValueKind::I64).ok(),
         Kind::List(_) => {
             // An empty variable is the empty list.
             let items = text.split(',').filter(|_| !text.trim().is_empty());

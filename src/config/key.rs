@@ -1,6 +1,7 @@
 //! A key: its path, default, values, help, and its name in the environment.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The prefix of the environment names.
@@ -54,28 +55,13 @@ pub enum Kind {
     /// An http or https URL.
     Url,
     /// A duration.
-    Duration {
-        /// The shortest.
-        min: Duration,
-        /// The longest.
-        max: Duration,
-        /// Whether it must be whole seconds.
-        whole_seconds: bool,
-    },
+    Duration(RangeInclusive<Duration>),
+    /// A duration of whole seconds.
+    Seconds(RangeInclusive<Duration>),
     /// A whole number.
-    Count {
-        /// The smallest.
-        min: u32,
-        /// The largest.
-        max: u32,
-    },
+    Count(RangeInclusive<u32>),
     /// A number of bytes.
-    Size {
-        /// The smallest.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
+    Size(RangeInclusive<u64>),
     /// `true` or `false`.
     Flag,
     /// One of these words.
@@ -94,19 +80,20 @@ pub enum Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let span = humantime::format_duration;
+        let span = |range: &RangeInclusive<Duration>| {
+            let [min, max] = [*range.start(), *range.end()].map(humantime::format_duration);
+            format!("{min} to {max}")
+        };
         match self {
             Self::Text | Self::Secret => f.write_str("string"),
             Self::Path => f.write_str("path"),
             Self::Url => f.write_str("URL"),
-            Self::Duration { min, max, whole_seconds: false } => {
-                write!(f, "duration, {} to {}", span(*min), span(*max))
+            Self::Duration(range) => write!(f, "duration, {}", span(range)),
+            Self::Seconds(range) => write!(f, "duration in whole seconds, {}", span(range)),
+            Self::Count(range) => write!(f, "number, {} to {}", range.start(), range.end()),
+            Self::Size(range) => {
+                write!(f, "size, {} to {}", in_bytes(*range.start()), in_bytes(*range.end()))
             }
-            Self::Duration { min, max, whole_seconds: true } => {
-                write!(f, "duration in whole seconds, {} to {}", span(*min), span(*max))
-            }
-            Self::Count { min, max } => write!(f, "number, {min} to {max}"),
-            Self::Size { min, max } => write!(f, "size, {} to {}", in_bytes(*min), in_bytes(*max)),
             Self::Flag => f.write_str("`true` or `false`"),
             Self::Word(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();

@@ -134,7 +134,8 @@ pub(super) fn milliseconds() -> Reader<Duration> {
 }
 
 fn span(min: Duration, whole_seconds: bool) -> Reader<Duration> {
-    Reader::new(Kind::Duration { min, max: MAX, whole_seconds }, move |raw| {
+    let kind = if whole_seconds { Kind::Seconds } else { Kind::Duration };
+    Reader::new(kind(min..=MAX), move |raw| {
         let duration = duration(raw)?;
         if whole_seconds && duration.subsec_nanos() != 0 {
             return Err(format!("{raw} is not a whole number of seconds"));
@@ -178,7 +179,7 @@ fn duration(raw: &Value) -> Result<Duration, String> {
 
 /// A whole number.
 pub(super) fn count(min: u32, max: u32) -> Reader<u32> {
-    Reader::new(Kind::Count { min, max }, move |raw| {
+    Reader::new(Kind::Count(min..=max), move |raw| {
         let ValueKind::I64(number) = raw.kind else {
             return Err(format!("must be a whole number without quotes, from {min} to {max}"));
         };
@@ -215,7 +216,7 @@ pub(super) fn millionths(raw: &Value) -> Result<u32, String> {
 
 /// A number of bytes: a whole number, or a string with a unit such as `16MiB` or `16Mi`.
 pub(super) fn size(min: u64, max: u64) -> Reader<u64> {
-    Reader::new(Kind::Size { min, max }, move |raw| {
+    Reader::new(Kind::Size(min..=max), move |raw| {
         let bytes = match &raw.kind {
             ValueKind::I64(number) => u64::try_from(*number).ok(),
             ValueKind::String(text) => bytes(text),

@@ -64,7 +64,7 @@ impl<T, R: FnOnce(&Table<'_>, &'static str) -> Option<T>> Row<T> for R {}
 
 /// A key with a default, written in TOML.
 pub(super) fn default<T: 'static>(reader: Reader<T>, toml: &'static str, why: &'static str) -> impl Row<T> {
-    set(reader, Preset::Default(toml), why)
+    move |table, name| key(reader, Preset::Default(toml), why, table, name)?
 }
 
 /// A required key with an example.
@@ -73,15 +73,9 @@ pub(super) fn required<T: 'static>(
     example: &'static str,
     why: &'static str,
 ) -> impl Row<T> {
-    set(reader, Preset::Required(example), why)
-}
-
-/// A key that always has a value.
-fn set<T: 'static>(reader: Reader<T>, preset: Preset, why: &'static str) -> impl Row<T> {
     move |table, name| {
-        key(reader, preset, why, table, name)?.or_else(|| {
-            table.position(name).refuse(format!("required; set it, for example to {}", preset.example()))
-        })
+        key(reader, Preset::Required(example), why, table, name)?
+            .or_else(|| table.position(name).refuse(format!("required; set it, for example to {example}")))
     }
 }
 
