@@ -22,21 +22,19 @@ pub fn differ(skew_seconds: f64) -> bool {
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Source>);
 
-#[derive(Debug)]
-enum Source {
-    System,
-    Manual {
-        start: Timestamp,
-        /// Since when it runs; `None` if it stands still.
-        origin: Option<Instant>,
-        offset_millis: AtomicI64,
-    },
+#[derive(Debug, Default)]
+struct Source {
+    /// What a manual clock shows at first, and since when it runs; without an instant it stands still. `None` is the
+    /// machine's own clock.
+    manual: Option<(Timestamp, Option<Instant>)>,
+    /// How far a manual clock was moved.
+    offset_millis: AtomicI64,
 }
 
 impl Clock {
     /// The machine's own clock.
     pub fn system() -> Self {
-        Self(Arc::new(Source::System))
+        Self(Arc::default())
     }
 
     /// A clock that shows `start` now and runs with tokio's time, so it stands still while that is paused.
@@ -51,20 +49,16 @@ impl Clock {
     }
 
     fn manual(start: Timestamp, origin: Option<Instant>) -> Self {
-        Self(Arc::new(Source::Manual { start, origin, offset_millis: AtomicI64::new(0) }))
+        Self(Arc::new(Source { manual: Some((start, origin)), ..Source::default() }))
     }
 
     /// The time now.
     pub fn now(&self) -> Timestamp {
-        match &*self.0 {
-            Source::System => Timestamp::now(),
-            Source::Manual { start, origin, offset_millis } => {
-                let elapsed = origin.map(|origin| origin.elapsed()).unwrap_or_default();
-                let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
-                let offset = SignedDuration::from_millis(offset_millis.load(Ordering::Relaxed));
-                start.checked_add(elapsed.saturating_add(offset)).unwrap_or(*start)
-            }
-        }
+        let Some((start, origin)) = self.0.manual else { return Timestamp::now() };
+        let elapsed = origin.map(|origin| origin.elapsed()).unwrap_or_default();
+        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        let offset = SignedDuration::from_millis(self.0.offset_millis.load(Ordering::Relaxed));
+        start.checked_add(elapsed.saturating_add(offset)).unwrap_or(start)
     }
 
     /// The time now in whole seconds since the Unix epoch, rounded down.
@@ -77,10 +71,8 @@ impl Clock {
     /// Moves a manual clock by `by` (back if negative), as an administrator or NTP would. Does nothing to the system's
     /// clock.
     pub fn jump(&self, by: SignedDuration) {
-        if let Source::Manual { offset_millis, .. } = &*self.0 {
-            let millis = i64::try_from(by.as_millis()).unwrap_or(0);
-            offset_millis.fetch_add(millis, Ordering::Relaxed);
-        }
+        let millis = i64::try_from(by.as_millis()).unwrap_or(0);
+        self.0.offset_millis.fetch_add(millis, Ordering::Relaxed);
     }
 }
 
