@@ -213,7 +213,7 @@ fn nobodys_hash(users: &BTreeMap<String, Secret>, decoy: &str) -> Secret {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use tokio::task::JoinHandle;
 
@@ -371,7 +371,7 @@ mod tests {
         let turns = all_turns(&auth).await;
         guess(&auth, &users, (0..MAX_WAITING * 2).map(|guess| format!("alice:{guess}")));
         settle().await;
-        let right = checking(&auth, &users, "bob:", Peer::V4(Ipv4Addr::LOCALHOST));
+        let right = checking(&auth, &users, "bob:", Peer::At(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         settle().await;
         drop(turns);
         assert_let_in(&auth, right).await;

@@ -100,14 +100,14 @@ impl Connections {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use pds_core::memory::{Holder, MemoryBudget};
 
     use super::*;
 
-    const CROWD: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 1));
-    const OTHER: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 2));
+    const CROWD: Peer = Peer::At(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+    const OTHER: Peer = Peer::At(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
 
     fn connections(max_connections: usize) -> Connections {
         let limits = Limits { max_connections, ..Limits::default() };

@@ -150,7 +150,7 @@ impl RequestPermit {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use pds_core::memory::{Holder, MemoryBudget};
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn connection(host: u8) -> ConnectionState {
-        let peer = Peer::V4(Ipv4Addr::new(10, 0, 0, host));
+        let peer = Peer::At(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)));
         ConnectionState::new(peer, Limits::default(), Arc::new(()))
     }
 

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,23 +23,18 @@ const RETRY: Duration = Duration::from_millis(100);
 pub(super) enum Peer {
     /// Everybody on a unix socket.
     Local,
-    /// An IPv4 address.
-    V4(Ipv4Addr),
-    /// An IPv6 network of 64 bits: one host can take any address in it.
-    V6([u16; 4]),
+    /// An IPv4 address, or an IPv6 network of 64 bits: one host can take any address in it.
+    At(IpAddr),
 }
 
 impl Peer {
     /// The peer that has the address `ip`.
     pub(super) fn of(ip: IpAddr) -> Self {
         // A socket of both families shows IPv4 addresses as ::ffff:a.b.c.d.
-        match ip.to_canonical() {
-            IpAddr::V4(ip) => Self::V4(ip),
-            IpAddr::V6(ip) => {
-                let [a, b, c, d, ..] = ip.segments();
-                Self::V6([a, b, c, d])
-            }
-        }
+        Self::At(match ip.to_canonical() {
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+            ip => ip,
+        })
     }
 }
 
@@ -267,8 +262,8 @@ mod tests {
 
     use super::*;
 
-    const FLOOD: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 1));
-    const OTHER: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 2));
+    const FLOOD: Peer = Peer::At(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+    const OTHER: Peer = Peer::At(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
 
     /// Requests that wait, by number, and those that got their turn, in order.
     struct Waiting {
