@@ -6,7 +6,7 @@ use std::fmt;
 use config::{Map, Value, ValueKind};
 use url::Url;
 
-use super::key::{Kind, as_written};
+use super::key::{Kind, as_written, quoted};
 use pds_core::secret::REDACTED;
 
 /// What values of environment variables have for their origin.
@@ -81,7 +81,7 @@ impl Explained {
 
     /// Replaces the value with that of the flag `name`.
     pub fn override_with(&mut self, name: &str, value: &str) {
-        self.value = format!("{value:?}");
+        self.value = quoted(value);
         self.origin = Origin::Flag;
         self.variable = Some(name.to_owned());
     }
@@ -93,9 +93,7 @@ pub(super) fn shown(value: &Value, kind: &Kind) -> String {
         (Kind::Secret, _) => REDACTED.to_owned(),
         (Kind::Headers, ValueKind::Table(headers)) => toml_table(headers, |_| format!("{REDACTED:?}")),
         (Kind::Headers, _) => REDACTED.to_owned(),
-        (Kind::Url, ValueKind::String(text)) => {
-            format!("{:?}", redacted_url(text).unwrap_or_else(|| text.clone()))
-        }
+        (Kind::Url, ValueKind::String(text)) => quoted(redacted_url(text).as_deref().unwrap_or(text)),
         _ => toml_text(value),
     };
     // It lives as long as the configuration, so the spare capacity of a long list is dropped.
@@ -119,7 +117,7 @@ fn redacted_url(text: &str) -> Option<String> {
 
 fn toml_text(value: &Value) -> String {
     match &value.kind {
-        ValueKind::String(text) => format!("{text:?}"),
+        ValueKind::String(text) => quoted(text),
         ValueKind::Array(items) => {
             format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", "))
         }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use pds_core::printable::steers_terminal;
+
 /// The prefix of the environment names.
 pub const ENVIRONMENT_PREFIX: &str = "PDS_EXPORTER";
 /// Separates the parts of a path in environment names. So `PDS_EXPORTER_SERVICE_HOST`, which Kubernetes injects, is
@@ -139,7 +141,21 @@ pub fn environment_name(path: &str) -> Option<String> {
 /// A key's name as TOML writes it: bare, or quoted if needed.
 pub fn as_written(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { format!("{name:?}") }
+    if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// `text` as a TOML string in one line, without characters that change its direction.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' | '\n' | '\r' | '\t' => quoted.extend(c.escape_default()),
+            c if steers_terminal(c) => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// `name` in the section at `path`.

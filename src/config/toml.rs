@@ -118,6 +118,22 @@ mod tests {
     }
 
     #[test]
+    fn every_character_survives() {
+        let team = "a\u{301}\u{0}\u{7f}\u{85}\u{200e}\u{202e}🦀'\n\t\r\\\\u0041";
+        let escaped: String = team.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
+        let text = format!(
+            "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"t\"\n\
+             [[projects]]\nid = \"p-1\"\nlabels = {{ team = \"{escaped}\" }}\n"
+        );
+        let loaded = load_text(Path::new("x.toml"), &text).unwrap();
+        assert_eq!(loaded.config.projects[0].labels, [("team".to_owned(), team.to_owned())]);
+        let file = toml(&loaded.explained);
+        let again = load_text(Path::new("x.toml"), &file).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        assert_eq!(again.config, loaded.config, "{file}");
+        assert!(!file.contains('\u{202e}'), "{file}");
+    }
+
+    #[test]
     fn a_secret_is_a_comment() {
         let text =
             "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"hunter2\"\n[[projects]]\nid = \"p\"\n";
