@@ -52,8 +52,6 @@ pub enum Kind {
     Text,
     /// A string that is never shown.
     Secret,
-    /// The path of a file, relative to the folder of the configuration file.
-    Path,
     /// An http or https URL.
     Url,
     /// A duration.
@@ -70,14 +68,10 @@ pub enum Kind {
     Word(Vec<&'static str>),
     /// A list.
     List(Box<Self>),
-    /// A table of label names and values.
-    Labels,
     /// A table of header names and values, whose values are never shown.
     Headers,
-    /// A table with the duration `threshold` and the number `share`.
-    Objective,
-    /// A list of app ids, or of tables with the keys `projects[].apps[].`...
-    Apps,
+    /// Anything else, as this says.
+    Other(&'static str),
 }
 
 impl fmt::Display for Kind {
@@ -88,7 +82,6 @@ impl fmt::Display for Kind {
         };
         match self {
             Self::Text | Self::Secret => f.write_str("string"),
-            Self::Path => f.write_str("path"),
             Self::Url => f.write_str("URL"),
             Self::Duration(range) => write!(f, "duration, {}", span(range)),
             Self::Seconds(range) => write!(f, "duration in whole seconds, {}", span(range)),
@@ -102,9 +95,8 @@ impl fmt::Display for Kind {
                 f.write_str(&words.join(", "))
             }
             Self::List(of) => write!(f, "list of: {of}"),
-            Self::Labels | Self::Headers => f.write_str("table of strings"),
-            Self::Objective => f.write_str("table of `threshold` (duration) and `share` (above 0, below 1)"),
-            Self::Apps => f.write_str("list of: string or table"),
+            Self::Headers => f.write_str("table of strings"),
+            Self::Other(text) => f.write_str(text),
         }
     }
 }

@@ -95,7 +95,8 @@ impl Objective {
 
 /// A table with a threshold and a share.
 fn objective() -> Reader<Objective> {
-    Reader::at(Kind::Objective, |raw, position| {
+    let kind = Kind::Other("table of `threshold` (duration) and `share` (above 0, below 1)");
+    Reader::at(kind, |raw, position| {
         let members = position.check(as_table(raw, OBJECTIVE))?;
         for name in members.keys().filter(|name| !["threshold", "share"].contains(&name.as_str())) {
             let unknown = position.member(&as_written(name));
@@ -231,7 +232,8 @@ fn apps(table: &Table<'_>, name: &'static str) -> Option<Vec<App>> {
         });
         Some(apps.collect::<Vec<_>>())
     };
-    let apps = or_empty(Reader::at(Kind::Apps, read), "[\"p-abc12345-ranker\"]", WHY)(table, name);
+    let reader = Reader::at(Kind::Other("list of: string or table"), read);
+    let apps = or_empty(reader, "[\"p-abc12345-ranker\"]", WHY)(table, name);
     declare_entries::<App>(table, name);
     apps
 }
@@ -245,7 +247,7 @@ impl App {
 
 /// A table of label names and values.
 fn labels() -> Reader<Vec<(String, String)>> {
-    Reader::at(Kind::Labels, |raw, position| {
+    Reader::at(Kind::Other("table of strings"), |raw, position| {
         let members = position.check(as_table(raw, "{ team = \"search\" }"))?;
         let taken = position.shared.taken_labels.unwrap_or_default();
         let mut labels = BTreeMap::new();

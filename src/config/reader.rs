@@ -292,7 +292,7 @@ pub(super) fn token() -> Reader<Secret> {
 
 /// The path of a file, relative to the folder of the configuration file.
 pub(super) fn file() -> Reader<PathBuf> {
-    Reader::at(Kind::Path, |raw, position| {
+    Reader::at(Kind::Other("path"), |raw, position| {
         let path = position.check(not_empty(raw, "; set the path of a file, or remove the key"))?;
         Some(position.shared.folder.join(path))
     })
