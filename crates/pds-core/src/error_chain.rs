@@ -8,14 +8,11 @@ use super::printable::steers_terminal;
 /// libraries include the cause in their own text.
 pub fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
+    for cause in std::iter::successors(error.source(), |cause| (*cause).source()) {
+        let more = cause.to_string();
         if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
+            text = format!("{text}: {more}");
         }
-        cause = error.source();
     }
     text
 }
@@ -34,11 +31,7 @@ pub fn in_full(text: &str) -> String {
 /// The text without control characters and characters that change its direction.
 fn in_one_line(text: &str, first: usize, last: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || steers_terminal(c));
-    let mut line = String::new();
-    for word in words.filter(|word| !word.is_empty()) {
-        line.extend((!line.is_empty()).then_some(' '));
-        line.push_str(word);
-    }
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     if line.char_indices().nth(first + last + 1).is_none() {
         return line;
     }
