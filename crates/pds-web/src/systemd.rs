@@ -25,14 +25,10 @@ fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
         listener.set_nonblocking(true)?;
         return Ok(Listener::Tcp(TcpListener::from_std(listener)?));
     }
-    match handed.take_unix_listener(number)? {
-        Some(listener) => {
-            listener.set_nonblocking(true)?;
-            // The file belongs to systemd.
-            Ok(Listener::Unix(UnixListener::from_std(listener)?, None))
-        }
-        None => Err(io::Error::from(io::ErrorKind::NotFound)),
-    }
+    let listener = handed.take_unix_listener(number)?.ok_or(io::ErrorKind::NotFound)?;
+    listener.set_nonblocking(true)?;
+    // The file belongs to systemd.
+    Ok(Listener::Unix(UnixListener::from_std(listener)?, None))
 }
 
 /// The daemon serves.
@@ -42,9 +38,8 @@ pub fn ready() {
 
 /// The daemon starts a reload; [`ready`] ends it, whatever the outcome.
 pub fn reloading() {
-    let now = NotifyState::monotonic_usec_now();
     // systemd orders reloads by this time.
-    if let Ok(now) = now {
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);
     }
 }
@@ -73,8 +68,7 @@ pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked)
 }
 
 fn tell(state: &[NotifyState<'_>]) {
-    let told: io::Result<()> = sd_notify::notify(state);
-    if let Err(error) = told {
+    if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "systemd cannot be told");
     }
 }
