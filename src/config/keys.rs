@@ -13,13 +13,8 @@ pub fn all() -> &'static [Key] {
     &ALL
 }
 
-/// The key declared at `path`.
-pub fn find(path: &str) -> Option<&'static Key> {
-    all().iter().find(|key| key.path == path)
-}
-
 /// Whether keys are declared below `path`.
-pub fn is_section(path: &str) -> bool {
+pub(super) fn is_section(path: &str) -> bool {
     all().iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
@@ -68,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_key_has_one_name_in_the_environment() {
-        let name = |path| find(path).unwrap().environment_name();
+        let name = |path| all().iter().find(|key| key.path == path).unwrap().environment_name();
         assert_eq!(name("api.base_url").as_deref(), Some("PDS_EXPORTER__API__BASE_URL"));
         assert_eq!(name("api.query_names.start").as_deref(), Some("PDS_EXPORTER__API__QUERY_NAMES__START"));
         assert_eq!(name("projects[].id"), None);

@@ -64,13 +64,6 @@ impl MemoryBudget {
     }
 }
 
-/// Budgets of one size are equal, however much of them is used.
-impl PartialEq for MemoryBudget {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
-    }
-}
-
 impl Default for MemoryBudget {
     fn default() -> Self {
         Self::within(None)

@@ -71,7 +71,7 @@ pub mod limits {
 }
 
 /// The web flags.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The exporter's name, as its probes and its password prompt show it.
     pub name: String,

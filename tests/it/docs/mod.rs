@@ -149,8 +149,10 @@ fn every_key_variable_series_and_file_that_is_named_exists() {
             let name = text.split([' ', '=']).next().unwrap_or_default();
             let section = name.split_once('.').map(|(section, _)| section);
             let is_key = section.is_some_and(|section| sections.contains(section));
+            let below = [format!("{name}."), format!("{name}[].")];
             let known = || {
-                keys::find(name).is_some() || keys::is_section(name) || keys::is_section(&format!("{name}[]"))
+                let mut paths = keys::all().iter().map(|key| &*key.path);
+                paths.any(|path| path == name || below.iter().any(|start| path.starts_with(start)))
             };
             if is_key && !known() {
                 wrong.push(format!("{path}: no key {name}"));
