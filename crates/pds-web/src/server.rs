@@ -49,10 +49,8 @@ impl Config {
         let listeners = if self.systemd_socket {
             systemd::listeners()?
         } else {
-            self.listen_addresses
-                .iter()
-                .map(|address| listen::open(address))
-                .collect::<Result<Vec<_>, _>>()?
+            let addresses = self.listen_addresses.iter();
+            addresses.map(|address| listen::open(address)).collect::<Result<Vec<_>, _>>()?
         };
         if listeners.is_empty() {
             return Err(Error::NoAddress);
@@ -71,26 +69,22 @@ impl Config {
     }
 
     fn check_paths(&self) -> Result<(), Error> {
-        let bad = |flag, path: &str, problem: &str| {
-            Err(Error::Flag { flag, value: path.to_owned(), problem: problem.to_owned(), source: None })
-        };
-        for (flag, path) in
-            [("--web.telemetry-path", self.telemetry_path.as_str()), ("--web.route-prefix", self.prefix())]
-        {
-            if !path.is_empty() && !path.starts_with('/') {
-                return bad(flag, path, "it must begin with '/'");
-            }
-            if path.contains(['?', '#', '{', '}', ' ']) {
-                return bad(flag, path, "it may hold none of ? # { } and no space");
-            }
-        }
-        match self.telemetry_path.as_str() {
-            path @ ("" | "/") => bad("--web.telemetry-path", path, "the status page is there"),
-            path if path.starts_with("/-/") => {
-                bad("--web.telemetry-path", path, "paths below /-/ are for health and lifecycle")
-            }
-            _ => Ok(()),
-        }
+        let metrics = ("--web.telemetry-path", self.telemetry_path.as_str());
+        let prefix = ("--web.route-prefix", self.prefix());
+        let unrooted = |(_, path): (_, &str)| !path.is_empty() && !path.starts_with('/');
+        let unfit = |(_, path): (_, &str)| path.contains(['?', '#', '{', '}', ' ']);
+        let rules = [
+            (metrics, unrooted(metrics), "it must begin with '/'"),
+            (metrics, unfit(metrics), "it may hold none of ? # { } and no space"),
+            (prefix, unrooted(prefix), "it must begin with '/'"),
+            (prefix, unfit(prefix), "it may hold none of ? # { } and no space"),
+            (metrics, ["", "/"].contains(&metrics.1), "the status page is there"),
+            (metrics, metrics.1.starts_with("/-/"), "paths below /-/ are for health and lifecycle"),
+        ];
+        let broken = rules.into_iter().find(|(_, broken, _)| *broken);
+        broken.map_or(Ok(()), |((flag, value), _, problem)| {
+            Err(Error::Flag { flag, value: value.to_owned(), problem: problem.to_owned(), source: None })
+        })
     }
 
     pub(super) fn prefix(&self) -> &str {
