@@ -49,6 +49,8 @@ struct Started {
     /// Index into the plan's targets.
     target: usize,
     at: Instant,
+    /// The plan then.
+    plan: Arc<Plan>,
     task: AbortHandle,
     /// Whether its target is polled again as soon as it ends.
     again: bool,
@@ -162,11 +164,11 @@ impl Poller {
             self.schedule.pop_first();
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.context.telemetry.poll_lag(now - due);
-            let context = Arc::clone(&self.context);
-            let plan = Arc::clone(&self.plan);
+            let (context, plan) = (Arc::clone(&self.context), Arc::clone(&self.plan));
             let task =
                 self.running.spawn(async move { execute::poll(&context, &plan, &target, permit).await });
-            self.tasks.insert(task.id(), Started { target: index, at: now, task, again: false });
+            let plan = Arc::clone(&self.plan);
+            self.tasks.insert(task.id(), Started { target: index, at: now, plan, task, again: false });
         }
     }
 
@@ -187,6 +189,10 @@ impl Poller {
             for subject in &target.subjects {
                 subject.cell.failed(self.context.clock.now(), &failure, true);
             }
+        }
+        // It may have shown something in the moment of the reload.
+        if !Arc::ptr_eq(&started.plan, &self.plan) {
+            self.plan.forget_others(target);
         }
         let interval = match outcome {
             Outcome::Usual => self.plan.interval(target),

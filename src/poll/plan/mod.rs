@@ -212,11 +212,11 @@ impl Plan {
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
             key,
         };
-        let (stale_after, shown) = (self.stale_after(&target), self.variants(&target));
+        let stale_after = self.stale_after(&target);
         for subject in &target.subjects {
             subject.cell.set_stale_after(Some(stale_after));
-            subject.cell.retain(|variant| shown.contains(variant));
         }
+        self.forget_others(&target);
         if let Some(ledger) = ledger {
             self.show_counters(context, &target, &ledger, None);
         }
@@ -226,6 +226,14 @@ impl Plan {
     /// Whether another plan has replaced it. Its polls may ask for what is no longer configured, and show nothing.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Removes samples of windows that this plan does not have, left by polls of an earlier plan.
+    pub(super) fn forget_others(&self, target: &Target) {
+        let shown = self.variants(target);
+        for subject in &target.subjects {
+            subject.cell.retain(|variant| shown.contains(variant));
+        }
     }
 
     /// The variants that a target shows: one per window and container, and for a series one for the datapoint.
