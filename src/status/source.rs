@@ -149,8 +149,8 @@ impl Source {
         self.0.context.clock.now()
     }
 
-    /// A sample line for each of the families `names` that has a series, by family name: of the first app and
-    /// project where they have one.
+    /// A sample line for each of the families `names` that has a series, by family name: of the first app, else of its
+    /// project or of the first one that is polled.
     pub(crate) fn examples(&self, names: &[&str]) -> HashMap<String, String> {
         let context = &self.0.context;
         let mut found = HashMap::new();
@@ -162,16 +162,19 @@ impl Source {
             });
         };
         let status = self.status();
-        let projects: Vec<String> =
-            status.projects.first().map(|project| project.id.to_string()).into_iter().collect();
-        let apps = status.apps.first().map(|app| app.id.to_string()).into_iter().collect();
-        read(&mut found, &Filter { names: Vec::new(), projects: projects.clone(), apps });
+        // Another shard may poll what is about the app's project itself.
+        let polled = status.projects.iter().find(|project| !project.resources.is_empty());
+        let mut projects: Vec<String> = polled.map(|project| project.id.to_string()).into_iter().collect();
+        if let Some(app) = status.apps.first() {
+            let (project, apps) = (app.project.to_string(), vec![app.id.to_string()]);
+            read(&mut found, &Filter { projects: vec![project.clone()], apps, ..Filter::default() });
+            projects.push(project);
+        }
         let missing = names.iter().filter(|name| !found.contains_key(**name));
-        let missing =
-            Filter { names: missing.map(|name| (*name).to_owned()).collect(), projects, apps: Vec::new() };
-        // Without names the whole project would be rendered.
-        if !missing.names.is_empty() {
-            read(&mut found, &missing);
+        let names: Vec<String> = missing.map(|name| (*name).to_owned()).collect();
+        // Without names the whole projects would be rendered.
+        if !names.is_empty() {
+            read(&mut found, &Filter { names, projects, ..Filter::default() });
         }
         let mut telemetry = Vec::new();
         context.telemetry.write(&mut telemetry, Format::Text, |_| true);

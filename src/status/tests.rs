@@ -9,6 +9,7 @@ use tokio::time::{Duration, advance};
 use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
 use crate::cause::Verdict;
+use crate::config::{Config, Project};
 use fixture::Fixture;
 use pds_interface::{Resource, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
@@ -220,6 +221,20 @@ async fn each_family_with_a_series_has_an_example() {
     );
     assert!(examples["pds_up"].ends_with(" 1"), "{}", examples["pds_up"]);
     assert!(examples["pds_exporter_build_info"].contains("version="));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_example_is_of_an_app_where_the_first_project_has_none() {
+    let empty_first = |mut config: Config| {
+        let first = Project { id: "p-a".into(), apps: Vec::new(), ..config.projects[0].clone() };
+        config.projects.insert(0, first);
+        config
+    };
+    let fixture = fixture::with_config(&[("p-b", "p-b-1")], empty_first).await;
+    fixture.answer(1.0);
+    let examples = fixture.source.examples(&["pds_app_cpu_cores", "pds_project_custom_domains"]);
+    assert!(examples["pds_app_cpu_cores"].contains("{project=\"p-b\",app=\"p-b-1\"}"), "{examples:?}");
+    assert!(examples["pds_project_custom_domains"].contains("project=\"p-a\""), "{examples:?}");
 }
 
 #[tokio::test(start_paused = true)]
