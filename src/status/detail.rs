@@ -71,23 +71,22 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let projects = &view.plan.config.projects;
     let p = projects.iter().position(|known| *known.id == *project)?;
     let a = projects.get(p)?.apps.iter().position(|known| *known.id == *app)?;
-    let parts = view.parts_of(p, a);
-    let overview = view.app(p, a, &parts);
+    let parts = view.parts_of((p, a));
+    let overview = view.app((p, a), &parts);
     let store = &view.context.store;
     store.replies().look_at(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> =
         parts.iter().map(|part| (part.resource().as_str(), store.replies().of(&part.target.key))).collect();
     let runs = replies.iter().find(|(resource, _)| *resource == run_execution_time::RESOURCE.as_str());
     let total = |counted: Counted| {
-        let mut both = parts.iter().zip(&overview.resources);
-        let (part, resource) = both.find(|(part, _)| part.target.endpoint.counted == Some(counted))?;
-        resource.last_success.filter(|_| resource.counting == Some(Counting::Current))?;
+        let part = parts.iter().find(|part| part.target.endpoint.counted == Some(counted))?;
+        part.status.last_success.filter(|_| part.status.counting == Some(Counting::Current))?;
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
         Some(part.found.as_ref()?.ledger.total as f64)
     };
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
-    let requests = overview.resources.iter().find(|known| known.resource == response_time::RESOURCE.as_str());
+    let requests = parts.iter().find(|part| part.resource() == response_time::RESOURCE);
     let polls = polls(&parts);
     let settings = view.values(&parts, get_app::RESOURCE);
     let yesterday = view.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(view.now);
@@ -105,12 +104,12 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .value(&run_execution_time::WINDOW_RUNS),
         requests_total: total(Counted::Requests),
         runs_total: total(Counted::Runs),
-        rechecked: requests.and_then(|requests| requests.rechecked).unwrap_or_default(),
+        rechecked: requests.and_then(|part| part.status.rechecked).unwrap_or_default(),
         interval: parts
             .iter()
             .find(|part| part.target.endpoint.cadence == Cadence::Metrics)
             .map_or(0.0, |part| view.plan.interval(part.target).as_secs_f64()),
-        window_minutes: view.window_minutes()?,
+        window_minutes: view.window_minutes(),
         course: parts.iter().flat_map(|part| part.subject.cell.history(History::course)).collect(),
         builds: builds(&changes),
         changes: changed(&changes, settings.families),

@@ -55,8 +55,8 @@ pub struct LazyApp {
     /// Why the verdict is not `ok`, most severe first.
     pub problems: Vec<Problem>,
     view: Arc<View>,
-    project: usize,
-    app: usize,
+    /// Its indices in the configuration.
+    place: (usize, usize),
     read: OnceLock<Box<App>>,
 }
 
@@ -74,16 +74,16 @@ impl LazyApp {
     /// The app with these indices in the configuration, and what was found about it.
     pub(super) fn new(
         view: &Arc<View>,
-        (project, app): (usize, usize),
+        place: (usize, usize),
         Judged { verdict, state, problems }: Judged,
     ) -> Self {
-        Self { verdict, state, problems, view: Arc::clone(view), project, app, read: OnceLock::new() }
+        Self { verdict, state, problems, view: Arc::clone(view), place, read: OnceLock::new() }
     }
 
     fn read(&self) -> App {
         let (verdict, problems) = (self.verdict, self.problems.clone());
-        let parts = self.view.parts_of(self.project, self.app);
-        App { verdict, problems, ..self.view.app(self.project, self.app, &parts) }
+        let parts = self.view.parts_of(self.place);
+        App { verdict, problems, ..self.view.app(self.place, &parts) }
     }
 }
 
@@ -97,8 +97,8 @@ impl Deref for LazyApp {
 
 impl Listed for LazyApp {
     fn ids(&self) -> (&str, &str) {
-        let project = self.view.configured(self.project).map_or("", |project| &project.id);
-        (project, self.view.configured_app(self.project, self.app).map_or("", |app| &app.id))
+        let (project, app) = self.view.configured(self.place);
+        (&project.id, &app.id)
     }
 
     fn verdict(&self) -> (Verdict, &[Problem]) {

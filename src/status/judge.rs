@@ -7,7 +7,7 @@ use crate::telemetry::Snapshot;
 
 use super::model::{Counting, Resource, State, resource_title};
 use super::verdict::Problem;
-use super::view::Values;
+use super::view::{Part, Values, View};
 
 use Counting::{Ahead, Behind, Current, Restoring};
 
@@ -48,8 +48,8 @@ impl Hidden {
 }
 
 /// Finds what is wrong with an app, most severe first.
-pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>, hidden: Hidden) -> Judged {
-    let mut found = of_resources(resources, hidden);
+pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) -> Judged {
+    let mut found = of_resources(view, parts);
     let bad = |word: &str| word.contains("error") || word.contains("fail");
     if let Some(status) = settings.label(&family::STATUS, "status").filter(|status| bad(status)) {
         found.push(Problem::of(&cause::APP_STATUS, format!("the app's status is {status}")));
@@ -68,8 +68,8 @@ pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>, hidden: H
 }
 
 /// Finds what is wrong with a project, most severe first.
-pub(super) fn judge_project(resources: &[Resource], hidden: Hidden) -> (Verdict, Vec<Problem>) {
-    by_gravity(of_resources(resources, hidden))
+pub(super) fn judge_project(view: &View, parts: &[Part<'_>]) -> (Verdict, Vec<Problem>) {
+    by_gravity(of_resources(view, parts))
 }
 
 fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
@@ -78,9 +78,10 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
 }
 
 /// What is wrong with the resources of an app or project: each cause once, and no consequence of another one.
-fn of_resources(resources: &[Resource], hidden: Hidden) -> Vec<Problem> {
+fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
+    let hidden = Hidden::of(&view.snapshot);
     let mut causes: Vec<&'static Cause> = Vec::new();
-    for cause in resources.iter().flat_map(|resource| causes_of(resource, hidden)).flatten() {
+    for cause in parts.iter().flat_map(|part| causes_of(&part.status, hidden)).flatten() {
         if !causes.contains(&cause) {
             causes.push(cause);
         }
@@ -88,7 +89,7 @@ fn of_resources(resources: &[Resource], hidden: Hidden) -> Vec<Problem> {
     if causes.iter().any(|cause| cause.scope != Scope::Consequence) {
         causes.retain(|cause| cause.scope != Scope::Consequence);
     }
-    causes.into_iter().map(|cause| problem(cause, resources, hidden)).collect()
+    causes.into_iter().map(|cause| problem(cause, parts, hidden)).collect()
 }
 
 /// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
@@ -110,9 +111,10 @@ fn causes_of(resource: &Resource, hidden: Hidden) -> [Option<&'static Cause>; 2]
     [polled, counted]
 }
 
-/// The problem that those of `resources` have which `cause` stops.
-fn problem(cause: &'static Cause, resources: &[Resource], hidden: Hidden) -> Problem {
-    let stopped = || resources.iter().filter(|resource| causes_of(resource, hidden).contains(&Some(cause)));
+/// The problem that those of `parts` have which `cause` stops.
+fn problem(cause: &'static Cause, parts: &[Part<'_>], hidden: Hidden) -> Problem {
+    let resources = || parts.iter().map(|part| &part.status);
+    let stopped = || resources().filter(|resource| causes_of(resource, hidden).contains(&Some(cause)));
     let names: Vec<String> = stopped().map(|resource| resource_title(&resource.resource)).collect();
     let failing = stopped().filter_map(|resource| resource.failing.as_ref());
     let failing = failing

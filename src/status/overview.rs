@@ -13,7 +13,7 @@ use tokio::time::Duration;
 use crate::cause::{About, Verdict};
 use crate::config;
 use crate::poll::counters::Counters;
-use crate::poll::plan::Target;
+use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{History, PollFailure, Variant};
 use pds_core::printable::steers_terminal;
 use pds_exposition::Family;
@@ -25,7 +25,7 @@ use pds_ledger::ledger_store::Found;
 use super::document::{LazyApp, Status};
 use super::exporter::{exporter, to_second};
 use super::incidents::{self, Incident};
-use super::judge::{Hidden, Judged, judge_app, judge_project};
+use super::judge::{Judged, judge_app, judge_project};
 use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
 use super::reasons::reasons;
 use super::service::Tally;
@@ -44,11 +44,10 @@ impl View {
     pub(super) fn status(self: &Arc<Self>, started: Timestamp) -> Status {
         let count: usize = self.plan.config.projects.iter().map(|project| project.apps.len()).sum();
         let mut tally = Tally::new(count > 0);
-        let projects = self.of_projects().into_iter().enumerate().map(|(p, parts)| {
-            let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
-            let account = self.account(p);
-            parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource, account));
-            self.project(p, &parts, resources)
+        let of_projects = self.plan.config.projects.iter().zip(self.of_projects());
+        let projects = of_projects.map(|(configured, parts)| {
+            parts.iter().for_each(|part| tally.add(part));
+            self.project(configured, parts)
         });
         let projects: Vec<Project> = projects.collect();
         let apps = self.apps(count, &mut tally);
@@ -90,7 +89,7 @@ impl View {
     }
 
     /// All apps. Two threads share many, because most of what is read is in no cache.
-    fn apps(self: &Arc<Self>, count: usize, tally: &mut Tally) -> Vec<LazyApp> {
+    fn apps<'a>(self: &'a Arc<Self>, count: usize, tally: &mut Tally<'a>) -> Vec<LazyApp> {
         let next = AtomicUsize::new(0);
         let judge = || {
             let starts = iter::repeat_with(|| next.fetch_add(BLOCK, Ordering::Relaxed));
@@ -118,18 +117,13 @@ impl View {
     }
 
     /// The apps at `range` of all apps.
-    fn judged(self: &Arc<Self>, range: Range<usize>, tally: &mut Tally) -> Vec<LazyApp> {
+    fn judged<'a>(self: &'a Arc<Self>, range: Range<usize>, tally: &mut Tally<'a>) -> Vec<LazyApp> {
         let mut apps = Vec::with_capacity(range.len());
-        let mut resources = Vec::new();
-        let hidden = Hidden::of(&self.snapshot);
-        self.each_app(range, |p, a, parts| {
-            resources.clear();
-            resources.extend(parts.iter().map(|part| self.resource(part)));
-            let account = self.account(p);
-            parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource, account));
-            tally.add_app((p, a), &resources);
-            let judged = judge_app(&resources, &self.values(parts, get_app::RESOURCE), hidden);
-            apps.push(LazyApp::new(self, (p, a), judged));
+        self.each_app(range, |place, parts| {
+            parts.iter().for_each(|part| tally.add(part));
+            tally.add_app(parts);
+            let judged = judge_app(self, parts, &self.values(parts, get_app::RESOURCE));
+            apps.push(LazyApp::new(self, place, judged));
         });
         apps
     }
@@ -160,52 +154,51 @@ impl View {
         }
     }
 
-    fn project(&self, index: usize, parts: &[Part<'_>], resources: Vec<Resource>) -> Project {
-        let configured = self.configured(index);
-        let listed = self.values(parts, list_projects::RESOURCE);
-        let alerts = self.values(parts, volume_alerts::RESOURCE);
+    fn project(&self, configured: &config::Project, parts: Vec<Part<'_>>) -> Project {
+        let listed = self.values(&parts, list_projects::RESOURCE);
+        let alerts = self.values(&parts, volume_alerts::RESOURCE);
         let alerts = alerts.by(&volume_alerts::ENABLED, "threshold");
         let enabled = alerts.iter().filter(|(_, on)| *on > 0.0);
-        let (verdict, problems) = judge_project(&resources, Hidden::of(&self.snapshot));
+        let (verdict, problems) = judge_project(self, &parts);
         Project {
             verdict,
             problems,
-            id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
+            id: configured.id.clone(),
             name: name_in(&listed, &list_projects::INFO)
-                .or_else(|| self.last_name(parts, list_projects::RESOURCE, &list_projects::INFO)),
+                .or_else(|| self.last_name(&parts, list_projects::RESOURCE, &list_projects::INFO)),
             role: listed.label(&list_projects::INFO, "role").map(Cow::into_owned),
-            apps: configured.map_or(0, |project| project.apps.len()),
-            custom_domains: self.values(parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
+            apps: configured.apps.len(),
+            custom_domains: self.values(&parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
             volume_alerts: (!alerts.is_empty())
                 .then(|| enabled.map(|(threshold, _)| threshold.to_string()).collect()),
-            resources,
+            resources: parts.into_iter().map(|part| part.status).collect(),
         }
     }
 
     /// The length of the first window.
-    pub(super) fn window_minutes(&self) -> Option<f64> {
+    pub(super) fn window_minutes(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a window's seconds are far below 2^53")]
-        self.plan.windows.first().map(|window| window.seconds as f64 / 60.0)
+        let seconds = self.plan.shown().window as f64;
+        seconds / 60.0
     }
 
     /// One app, by its indices in the configuration and with its targets.
-    pub(super) fn app(&self, project: usize, app: usize, parts: &[Part<'_>]) -> App {
-        let (project, app) = (self.configured(project), self.configured_app(project, app));
-        let minutes = self.window_minutes().unwrap_or(f64::INFINITY);
+    pub(super) fn app(&self, place: (usize, usize), parts: &[Part<'_>]) -> App {
+        let (project, app) = self.configured(place);
+        let minutes = self.window_minutes();
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
         let percentiles = times.by(&response_time::SECONDS, "percentile");
         let [p50, p90, p95, p99] = ["p50", "p90", "p95", "p99"]
             .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
-        let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
-        let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));
+        let Judged { verdict, problems, .. } = judge_app(self, parts, &settings);
         let label = |family, name| settings.label(family, name).map(Cow::into_owned);
         let name = name_in(&settings, &family::INFO);
         let old = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         App {
-            project: project.map_or_else(|| "".into(), |project| project.id.clone()),
-            id: app.map_or_else(|| "".into(), |app| app.id.clone()),
+            project: project.id.clone(),
+            id: app.id.clone(),
             name_is_old: name.is_none() && old.is_some(),
             name: name.or(old),
             status: label(&family::STATUS, "status"),
@@ -222,9 +215,9 @@ impl View {
             max_replicas: settings.value(&family::MAX_REPLICAS),
             hardware: label(&family::INFO, "hardware"),
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
-            resources,
+            resources: parts.iter().map(|part| part.status.clone()).collect(),
             last_error: last_error(parts),
-            incidents: self.incidents_of(project, app, parts),
+            incidents: self.incidents_of((&project.id, &app.id), parts),
             trend: trend
                 .map(|point| TrendPoint {
                     p95: point.p95,
@@ -235,24 +228,23 @@ impl View {
     }
 
     /// What happened to an app, by time.
-    fn incidents_of(
-        &self,
-        project: Option<&config::Project>,
-        app: Option<&config::App>,
-        parts: &[Part<'_>],
-    ) -> Vec<Incident> {
-        let (Some(project), Some(app)) = (project, app) else { return Vec::new() };
+    fn incidents_of(&self, app: (&str, &str), parts: &[Part<'_>]) -> Vec<Incident> {
         let since = self.now.saturating_sub(incidents::REACH).unwrap_or(self.now);
         let changes = |part: &Part<'_>| part.subject.cell.history(|history| history.changes(since));
         let changes: Vec<_> = parts.iter().flat_map(changes).collect();
-        let mut all = self.incidents.of((&project.id, &app.id), self.now);
+        let mut all = self.incidents.of(app, self.now);
         all.extend(builds(&changes));
         all.sort_by_key(|incident| incident.start);
         all
     }
 
-    fn resource(&self, part: &Part<'_>) -> Resource {
-        let (target, subject) = (part.target, part.subject);
+    /// What is shown of a target, which has the ledger `found`.
+    pub(super) fn resource(
+        &self,
+        target: &Target,
+        subject: &TargetSubject,
+        found: Option<&Found>,
+    ) -> Resource {
         let (health, fresh) = subject.cell.health_at(&self.shown(target), self.instant);
         let age = health.last_success.map(|time| self.now.duration_since(time).as_secs_f64());
         let overdue = 2.0 * self.plan.interval(target).as_secs_f64() + LATE;
@@ -263,11 +255,11 @@ impl View {
             _ if age.is_some_and(|age| age > overdue) => State::Late,
             _ => State::Fresh,
         };
-        let counting = match &part.found {
+        let counting = match found {
             Some(found) => Some(self.counting(target, found)),
             None => self.is_held_back(target).then_some((Counting::Restoring, None)),
         };
-        let ledger = part.found.as_ref().map(|found| &found.ledger);
+        let ledger = found.map(|found| &found.ledger);
         let rechecked = target.progress.rechecked();
         let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::cause::{self, Cause, Scope};
+use crate::poll::plan::Target;
 use pds_core::clock::differ;
 use pds_interface::{Cadence, Counted};
 
@@ -16,7 +17,7 @@ use super::view::{Part, View};
 
 /// What all resources together say, added one by one.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct Tally<'a> {
     /// How many are failing.
     pub(super) failing: usize,
     /// Requests that were counted again.
@@ -24,10 +25,10 @@ pub(super) struct Tally {
     /// When the next poll of any is due.
     pub(super) due: Option<Instant>,
     last_success: Option<Timestamp>,
-    /// By the service accounts' places.
-    accounts: BTreeMap<usize, Told>,
-    /// What goes on with single apps, by their indices in the configuration.
-    apps: Vec<((usize, usize), GoingOn)>,
+    /// By the service accounts' names.
+    accounts: BTreeMap<&'a str, Told>,
+    /// What goes on with single apps, each with the first of its targets.
+    apps: Vec<(&'a Target, GoingOn)>,
     /// Whether settings tell of the service, too.
     settings_tell: bool,
 }
@@ -49,15 +50,15 @@ struct Told {
     last_failing: Option<Failing>,
 }
 
-impl Tally {
+impl<'a> Tally<'a> {
     /// Nothing so far. Settings are polled too rarely to tell of the service; without apps there is nothing else.
     pub(super) fn new(has_apps: bool) -> Self {
         Self { settings_tell: !has_apps, ..Self::default() }
     }
 
-    /// Adds a resource that the service account at `account` asks for.
-    pub(super) fn add(&mut self, part: &Part<'_>, resource: &Resource, account: usize) {
-        let target = part.target;
+    /// Adds a resource.
+    pub(super) fn add(&mut self, part: &Part<'a>) {
+        let (target, resource) = (part.target, &part.status);
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
             self.rechecked.add(resource.rechecked.unwrap_or_default());
@@ -65,13 +66,13 @@ impl Tally {
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
         let tells = self.settings_tell || target.endpoint.cadence == Cadence::Metrics;
-        self.accounts.entry(account).or_default().add(&Told::by(resource, tells));
+        self.accounts.entry(target.account.name()).or_default().add(&Told::by(resource, tells));
     }
 
-    /// Adds what goes on with the app at these indices, which has these resources.
-    pub(super) fn add_app(&mut self, place: (usize, usize), resources: &[Resource]) {
-        if self.apps.len() < MAX_OBJECTS {
-            self.apps.extend(going_on(resources).map(|going_on| (place, going_on)));
+    /// Adds what goes on with the app that has these targets.
+    pub(super) fn add_app(&mut self, parts: &[Part<'a>]) {
+        if let (Some(first), true) = (parts.first(), self.apps.len() < MAX_OBJECTS) {
+            self.apps.extend(going_on(parts).map(|going_on| (first.target, going_on)));
         }
     }
 
@@ -86,16 +87,14 @@ impl Tally {
     /// otherwise than most of their token.
     pub(super) fn record(&self, view: &View) {
         let service = self.all().going_on();
-        let of = |account: usize| self.accounts.get(&account).and_then(Told::going_on);
         let kind = |going_on: Option<GoingOn>| going_on.map(|(kind, ..)| kind);
-        let names = view.plan.client.accounts().map(pds_client::Account::name).enumerate();
-        let tokens = names.filter_map(|(at, name)| Some(((name, ""), of(at)?)));
-        let apps = self.apps.iter().filter_map(|((p, a), going_on)| {
-            let shared = kind(of(view.account(*p))) == Some(going_on.0);
-            let (project, app) = (view.configured(*p)?, view.configured_app(*p, *a)?);
-            (!shared).then_some(((&*project.id, &*app.id), *going_on))
-        });
+        let tokens = self.accounts.iter().filter_map(|(name, told)| Some(((*name, ""), told.going_on()?)));
         let tokens = tokens.filter(|(_, going_on)| kind(service) != Some(going_on.0));
+        let apps = self.apps.iter().filter_map(|(target, going_on)| {
+            let of_account = self.accounts.get(target.account.name()).and_then(Told::going_on);
+            let owner = &target.key.owner;
+            (kind(of_account) != Some(going_on.0)).then_some(((&*owner.project, &*owner.app), *going_on))
+        });
         let service = service.map(|going_on| (("", ""), going_on));
         view.incidents.observe(view.now, service.into_iter().chain(tokens).chain(apps));
     }
@@ -106,8 +105,8 @@ impl Tally {
         self.rechecked.add(other.rechecked);
         self.due = self.due.into_iter().chain(other.due).min();
         self.last_success = self.last_success.max(other.last_success);
-        for (at, account) in &other.accounts {
-            self.accounts.entry(*at).or_default().add(account);
+        for (name, account) in other.accounts {
+            self.accounts.entry(name).or_default().add(&account);
         }
         let room = MAX_OBJECTS.saturating_sub(self.apps.len());
         self.apps.extend(other.apps.into_iter().take(room));
@@ -145,14 +144,17 @@ fn catches_up(resource: &Resource) -> bool {
     behind && resource.failing.is_none() && resource.state != State::Waiting
 }
 
-/// What goes on with the app that has these resources.
-fn going_on(resources: &[Resource]) -> Option<GoingOn> {
-    let failing = resources.iter().filter_map(|resource| resource.failing.as_ref());
+/// What goes on with the app that has these targets.
+fn going_on(parts: &[Part<'_>]) -> Option<GoingOn> {
+    let failing = parts.iter().filter_map(|part| part.status.failing.as_ref());
     match failing.min_by_key(|failing| failing.since) {
         Some(failing) => {
             Some((IncidentKind::Outage, Some(failing.since), Some(Cause::of_class(&failing.class))))
         }
-        None => resources.iter().any(catches_up).then_some((IncidentKind::CatchUp, None, None)),
+        None => {
+            let catching_up = parts.iter().any(|part| catches_up(&part.status));
+            catching_up.then_some((IncidentKind::CatchUp, None, None))
+        }
     }
 }
 

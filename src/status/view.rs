@@ -1,7 +1,6 @@
 //! What the model is read from.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,16 +17,18 @@ use pds_interface::{Resource, Scope};
 use pds_ledger::{Settled, ledger_store::Found};
 
 use super::incidents::Incidents;
+use super::model;
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;
 
-/// A target of a project or app, with its subject there and its ledger.
+/// A target of a project or app, with its subject there, its ledger, and what is shown of it.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub(super) target: &'a Target,
     pub(super) subject: &'a TargetSubject,
     pub(super) found: Option<Found>,
+    pub(super) status: model::Resource,
 }
 
 impl Part<'_> {
@@ -48,8 +49,6 @@ pub(super) struct View {
     pub(super) incidents: Arc<Incidents>,
     /// Where the targets of each resource of apps stand in the plan.
     of_apps: Vec<Range<usize>>,
-    /// The place of each project's service account.
-    accounts: Vec<usize>,
 }
 
 impl View {
@@ -60,12 +59,7 @@ impl View {
             let start = plan.targets.partition_point(|target| target.key.resource < resource);
             start..plan.targets.partition_point(|target| target.key.resource <= resource)
         });
-        let places: HashMap<&str, usize> =
-            plan.client.accounts().enumerate().map(|(at, account)| (account.name(), at)).collect();
-        let account = |id: &str| places.get(plan.client.account(id).name()).copied();
-        let accounts = plan.config.projects.iter().map(|project| account(&project.id).unwrap_or_default());
         Self {
-            accounts: accounts.collect(),
             incidents,
             of_apps: of_apps.collect(),
             now: context.clock.now(),
@@ -78,7 +72,11 @@ impl View {
     }
 
     /// Hands the apps at `range` of all apps to `read`, by their indices in the configuration and with their targets.
-    pub(super) fn each_app(&self, range: Range<usize>, mut read: impl FnMut(usize, usize, &[Part<'_>])) {
+    pub(super) fn each_app<'a>(
+        &'a self,
+        range: Range<usize>,
+        mut read: impl FnMut((usize, usize), &[Part<'a>]),
+    ) {
         let projects = self.plan.config.projects.iter().enumerate();
         let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, Some(a))));
         let mut places = places.skip(range.start).take(range.len()).peekable();
@@ -90,12 +88,12 @@ impl View {
             for (p, a) in places.by_ref().take(AHEAD) {
                 let (of_app, start) = (|target: &&Arc<Target>| place(target) == Some((p, a)), some.len());
                 some.extend(runs.iter_mut().filter_map(|run| with_subject(run.next_if(of_app)?)));
-                apps.push((p, a.unwrap_or_default(), start..some.len()));
+                apps.push(((p, a.unwrap_or_default()), start..some.len()));
             }
             fetch(&some);
             let parts = self.parts(some);
-            for (p, a, of_app) in apps {
-                read(p, a, parts.get(of_app).unwrap_or_default());
+            for (place, of_app) in apps {
+                read(place, parts.get(of_app).unwrap_or_default());
             }
         }
     }
@@ -114,21 +112,23 @@ impl View {
     }
 
     /// The targets of one app.
-    pub(super) fn parts_of(&self, project: usize, app: usize) -> Vec<Part<'_>> {
+    pub(super) fn parts_of(&self, (project, app): (usize, usize)) -> Vec<Part<'_>> {
         let wanted = Some((project, Some(app)));
         let found = self.runs().filter_map(|run| run.get(run.binary_search_by_key(&wanted, place).ok()?));
         self.parts(found.filter_map(with_subject).collect())
     }
 
-    /// These with their ledgers.
+    /// These with their ledgers, and what is shown of them.
     fn parts<'a>(&self, targets: Vec<(&'a Target, &'a TargetSubject)>) -> Vec<Part<'a>> {
         let keys = targets.iter().map(|(target, _)| target.counter.as_ref().map(|_| &target.key));
         let found = self.context.ledgers.find(keys);
-        targets
-            .into_iter()
-            .zip(found)
-            .map(|((target, subject), found)| Part { target, subject, found })
-            .collect()
+        let part = |((target, subject), found): ((&'a Target, &'a TargetSubject), Option<Found>)| Part {
+            status: self.resource(target, subject, found.as_ref()),
+            target,
+            subject,
+            found,
+        };
+        targets.into_iter().zip(found).map(part).collect()
     }
 
     /// The targets of each resource of apps.
@@ -136,19 +136,10 @@ impl View {
         self.of_apps.iter().filter_map(|run| self.plan.targets.get(run.clone()))
     }
 
-    /// The place of a project's service account.
-    pub(super) fn account(&self, project: usize) -> usize {
-        self.accounts.get(project).copied().unwrap_or_default()
-    }
-
-    /// A project of the configuration.
-    pub(super) fn configured(&self, project: usize) -> Option<&Project> {
-        self.plan.config.projects.get(project)
-    }
-
-    /// An app of the configuration.
-    pub(super) fn configured_app(&self, project: usize, app: usize) -> Option<&App> {
-        self.configured(project)?.apps.get(app)
+    /// A project of the configuration and one of its apps, by their indices there.
+    pub(super) fn configured(&self, (project, app): (usize, usize)) -> (&Project, &App) {
+        let project = &self.plan.config.projects[project];
+        (project, &project.apps[app])
     }
 }
 
