@@ -16,7 +16,7 @@ use super::view::View;
 
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
 /// value is null, never 0.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Status {
     /// The exporter itself.
     pub exporter: Exporter,
@@ -62,12 +62,24 @@ pub struct LazyApp {
 
 /// What apps are selected and sorted by.
 pub trait Listed {
-    /// The ids of its project and its own.
-    fn ids(&self) -> (&str, &str);
-    /// The verdict on it, and why it is not `ok`.
-    fn verdict(&self) -> (Verdict, &[Problem]);
     /// Everything about it, which may have to be read first.
     fn app(&self) -> &App;
+
+    /// The ids of its project and its own.
+    fn ids(&self) -> (&str, &str) {
+        (&self.app().project, &self.app().id)
+    }
+
+    /// The verdict on it, and why it is not `ok`.
+    fn verdict(&self) -> (Verdict, &[Problem]) {
+        (self.app().verdict, &self.app().problems)
+    }
+}
+
+impl Listed for App {
+    fn app(&self) -> &App {
+        self
+    }
 }
 
 impl LazyApp {
@@ -107,26 +119,6 @@ impl Listed for LazyApp {
 
     fn app(&self) -> &App {
         self
-    }
-}
-
-impl Listed for App {
-    fn ids(&self) -> (&str, &str) {
-        (&self.project, &self.id)
-    }
-
-    fn verdict(&self) -> (Verdict, &[Problem]) {
-        (self.verdict, &self.problems)
-    }
-
-    fn app(&self) -> &App {
-        self
-    }
-}
-
-impl PartialEq for LazyApp {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
     }
 }
 
