@@ -9,7 +9,7 @@ use crate::status::reasons::TOKEN_SOON;
 use crate::status::verdict::{Audited, CountedAgain, Reason};
 use crate::status::{Status, Verdict};
 
-use super::format::{self, age, ago, count, missing, number, seconds, sign, until};
+use super::format::{self, age, ago, count, count_of, missing, number, seconds, sign, until};
 use super::layout::Frame;
 
 /// The verdict in one sentence, and its reasons as links.
@@ -52,20 +52,17 @@ fn details(reason: &Reason) -> Markup {
 
 /// How many requests were counted again, and what share of them were late.
 pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
-    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-    let (counted, fewer) = (rechecked.counted as f64, rechecked.overcounted as f64);
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
-        (number(counted)) " requests counted again since startup; " (number(late)) " % came late"
-        @if fewer > 0.0 { ", and " (number(fewer)) " were no longer there" }
+        (count_of(rechecked.counted)) " requests counted again since startup; " (number(late)) " % came late"
+        @if rechecked.overcounted > 0 { ", and " (count_of(rechecked.overcounted)) " were no longer there" }
         "."
     })
 }
 
 /// How many ranges were checked against the sum of their parts and against the ledgers.
 fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
-    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-    let checked = (equal + different > 0).then(|| number((equal + different) as f64))?;
+    let checked = (equal + different > 0).then(|| count_of(equal + different))?;
     Some(
         html! { (checked) " ranges checked, " @if different == 0 { "all equal." } @else { (different) " different." } },
     )

@@ -7,7 +7,7 @@ pub(super) use crate::status::model::resource_title as resource;
 use crate::status::{State, Verdict};
 use pds_core::units::span;
 pub(super) use pds_core::units::{
-    bytes, clock, counted as count, dollars, number, seconds, time as absolute,
+    bytes, clock, count_of, counted as count, dollars, number, seconds, time as absolute,
 };
 
 /// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
@@ -23,10 +23,8 @@ pub(super) fn age(time: Timestamp, now: Timestamp) -> Markup {
 /// How long until `time`, which may have passed.
 pub(super) fn until(time: Timestamp, now: Timestamp) -> Markup {
     let ahead = time.as_second() - now.as_second();
-    if ahead <= 0 {
-        return relative(time, "until", "now", "");
-    }
-    relative(time, "until", &format!("in {}", span(ahead)), "")
+    let text = if ahead <= 0 { "now".to_owned() } else { format!("in {}", span(ahead)) };
+    relative(time, "until", &text, "")
 }
 
 fn relative(time: Timestamp, kind: &str, text: &str, after: &str) -> Markup {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::{Change, History, PollRecord, Reply, SlotSummary};
+use crate::store::{History, PollRecord, Reply, SlotSummary};
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
@@ -31,9 +31,9 @@ pub struct Detail {
     /// Runs in the window.
     pub window_runs: Option<f64>,
     /// Requests counted so far; `None` unless they are on the metrics page, after a successful poll.
-    pub requests_total: Option<f64>,
+    pub requests_total: Option<u64>,
     /// Runs counted so far; likewise.
-    pub runs_total: Option<f64>,
+    pub runs_total: Option<u64>,
     /// Requests that were counted again.
     pub rechecked: CountedAgain,
     /// Time between polls of its metrics, in seconds.
@@ -48,8 +48,8 @@ pub struct Detail {
     pub settings: Vec<Group>,
     /// Changes to them within the last day, newest first.
     pub changes: Vec<Changed>,
-    /// When each resource is polled next.
-    pub next_polls: Vec<(&'static str, Option<Timestamp>)>,
+    /// When each of the app's resources is polled next, in their order.
+    pub next_polls: Vec<Option<Timestamp>>,
     /// The last polls of all resources, newest first; failures are kept longer than successes.
     pub polls: Vec<(&'static str, PollRecord)>,
     /// The last replies; `None` if one was not kept.
@@ -81,17 +81,14 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let total = |counted: Counted| {
         let part = parts.iter().find(|part| part.target.endpoint.counted == Some(counted))?;
         part.status.last_success.filter(|_| part.status.counting == Some(Counting::Current))?;
-        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-        Some(part.found.as_ref()?.ledger.total as f64)
+        Some(part.found.as_ref()?.ledger.total)
     };
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
     let requests = parts.iter().find(|part| part.resource() == response_time::RESOURCE);
     let polls = polls(&parts);
     let settings = view.values(&parts, get_app::RESOURCE);
-    let yesterday = view.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(view.now);
-    let changes = |part: &Part<'_>| part.subject.cell.history(|history| history.changes(yesterday));
-    let changes: Vec<Change> = parts.iter().flat_map(changes).collect();
+    let changes = view.changes(&parts, SignedDuration::from_hours(24));
     Some(Detail {
         token: view.plan.client.account(project).name().to_owned(),
         distribution: shares
@@ -114,10 +111,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         builds: builds(&changes),
         changes: changed(&changes, settings.families),
         settings: settings::groups(&settings),
-        next_polls: parts
-            .iter()
-            .map(|part| (part.resource().as_str(), next_poll(part.target.progress.due(), view.now)))
-            .collect(),
+        next_polls: parts.iter().map(|part| next_poll(part.target.progress.due(), view.now)).collect(),
         polls,
         replies,
         app: overview,

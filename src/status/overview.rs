@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{iter, thread};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
 use crate::cause::{About, Verdict};
 use crate::config;
 use crate::poll::counters::Counters;
 use crate::poll::plan::{Target, TargetSubject};
-use crate::store::{History, PollFailure, Variant};
+use crate::store::{Change, History, PollFailure, Variant};
 use pds_core::printable::steers_terminal;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
@@ -52,27 +52,24 @@ impl View {
         let projects: Vec<Project> = projects.collect();
         let apps = self.apps(count, &mut tally);
         tally.record(self);
-        let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
-        let in_state = |state| apps.iter().filter(|app| app.state == state).count();
+        let count = |of: fn(&LazyApp) -> Verdict| {
+            Verdict::ALL.map(|verdict| apps.iter().filter(|app| of(app) == verdict).count())
+        };
+        let [problem, warning, waiting, ok] = count(|app| app.state);
+        let in_state = Apps { all: apps.len(), ok, warning, problem, waiting };
+        let [problem, warning, waiting, ok] = count(|app| app.verdict);
         let is_untrusted =
             |problem: &Problem| problem.is_of_numbers() && problem.verdict() == Verdict::Problem;
         let summary = Summary {
-            verdict: Verdict::Waiting,
-            reasons: Vec::new(),
-            apps: Apps {
-                all: apps.len(),
-                ok: in_state(Verdict::Ok),
-                warning: in_state(Verdict::Warning),
-                problem: in_state(Verdict::Problem),
-                waiting: in_state(Verdict::Waiting),
-            },
+            apps: in_state,
             untrusted: apps.iter().filter(|app| app.problems.iter().any(is_untrusted)).count(),
-            ok: count(Verdict::Ok),
-            warning: count(Verdict::Warning),
-            problem: count(Verdict::Problem),
-            waiting: count(Verdict::Waiting),
+            ok,
+            warning,
+            problem,
+            waiting,
             rechecked: tally.rechecked,
             audit: Audited { equal: self.snapshot.audit.equal, different: self.snapshot.audit.different },
+            ..Summary::default()
         };
         let mut status = Status {
             exporter: exporter(self, tally.due, started),
@@ -229,13 +226,16 @@ impl View {
 
     /// What happened to an app, by time.
     fn incidents_of(&self, app: (&str, &str), parts: &[Part<'_>]) -> Vec<Incident> {
-        let since = self.now.saturating_sub(incidents::REACH).unwrap_or(self.now);
-        let changes = |part: &Part<'_>| part.subject.cell.history(|history| history.changes(since));
-        let changes: Vec<_> = parts.iter().flat_map(changes).collect();
         let mut all = self.incidents.of(app, self.now);
-        all.extend(builds(&changes));
+        all.extend(builds(&self.changes(parts, incidents::REACH)));
         all.sort_by_key(|incident| incident.start);
         all
+    }
+
+    /// What changed within `reach` in the settings of an app.
+    pub(super) fn changes(&self, parts: &[Part<'_>], reach: SignedDuration) -> Vec<Change> {
+        let since = self.now.saturating_sub(reach).unwrap_or(self.now);
+        parts.iter().flat_map(|part| part.subject.cell.history(|history| history.changes(since))).collect()
     }
 
     /// What is shown of a target, which has the ledger `found`.

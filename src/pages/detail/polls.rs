@@ -7,7 +7,7 @@ use crate::status::detail::Detail;
 use crate::store::PollRecord;
 
 use super::super::banner::counted_again;
-use super::super::format::{self, ago, graded, missing, number, seconds, until, verdict_of};
+use super::super::format::{self, ago, count_of, graded, missing, seconds, until, verdict_of};
 use super::super::layout::Frame;
 
 /// The state of each resource.
@@ -19,13 +19,12 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                 table {
                     caption .hidden { "What is asked about the app" }
                     thead { tr { @for title in ["Resource", "State", "Last success", "Next poll", "Failing since", "Why"] { th scope="col" { (title) } } } }
-                    tbody { @for resource in &detail.app.resources {
-                        @let next = detail.next_polls.iter().find(|(name, _)| *name == resource.resource).and_then(|(_, at)| *at);
+                    tbody { @for (resource, next) in detail.app.resources.iter().zip(&detail.next_polls) {
                         tr {
                             th scope="row" { (format::resource(&resource.resource)) }
                             td { (graded(verdict_of(resource.state), resource.state.as_str())) }
                             td { @match resource.last_success { Some(at) => (ago(at, frame.now)), None => "never" } }
-                            td { @match next { Some(at) => (until(at, frame.now)), None => (missing()) } }
+                            td { @match next { Some(at) => (until(*at, frame.now)), None => (missing()) } }
                             @match &resource.failing {
                                 Some(failing) => { td { (ago(failing.since, frame.now)) } td .message { span .class { (failing.class) } " " (failing.message) } }
                                 None => { td { (missing()) } td { (missing()) } }
@@ -35,7 +34,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                 }
             }
             @for (total, what) in [(detail.requests_total, "requests"), (detail.runs_total, "runs")] {
-                @if let Some(total) = total { p .sub { (number(total)) " " (what) " counted so far." } }
+                @if let Some(total) = total { p .sub { (count_of(total)) " " (what) " counted so far." } }
             }
             @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
             @for resource in &detail.app.resources { @if let Some(given_up) = &resource.given_up {
