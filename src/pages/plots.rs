@@ -42,7 +42,8 @@ const TEXT: u32 = 18;
 const EM: f64 = 1.24;
 
 /// Distances between times on an axis, in seconds: round ones only.
-const STEPS: [u32; 12] = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
+const STEPS: [f64; 12] =
+    [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0];
 /// The most labels on the time axis, without seconds and with them.
 const TIMES: [f64; 2] = [5.0, 3.0];
 /// Round numbers of seconds that are far enough apart for a logarithmic axis.
@@ -56,20 +57,18 @@ pub(super) struct Line<'a> {
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// A drawn plot, empty if there is nothing to draw, and its horizontal axis with the pixels that it covers.
+/// A drawn plot, empty if there is nothing to draw, and its horizontal axis with its first and last pixel.
 #[derive(Default)]
 pub(super) struct Plot {
     pub(super) svg: Markup,
-    axis: Option<(Axis, Range<i32>)>,
+    axis: Option<(Axis, (i32, i32))>,
 }
 
 impl Plot {
     /// The position of `value` on the horizontal axis, in the plot's own pixels; `None` beyond it.
-    pub(super) fn x(&self, value: f64) -> Option<String> {
+    pub(super) fn x(&self, value: f64) -> Option<i32> {
         let (axis, pixels) = self.axis.as_ref()?;
-        let share = axis.share(value);
-        let width = f64::from(pixels.end - pixels.start);
-        (0.0..=1.0).contains(&share).then(|| format!("{:.0}", f64::from(pixels.start) + share * width))
+        (0.0..=1.0).contains(&axis.share(value)).then(|| axis.map(&value, *pixels))
     }
 }
 
@@ -230,7 +229,7 @@ fn plot(
     value: &dyn Fn(&f64) -> String,
     draw: impl FnOnce(&mut Chart<'_, '_>) -> Drawn,
 ) -> Plot {
-    let mut pixels = Range::default();
+    let mut pixels = (0, 0);
     let text = || ("sans-serif", TEXT).into_text_style(&(1, 1)).color(&INK);
     let svg = svg("plot", PLOT, label, |area| {
         let mut chart = ChartBuilder::on(area)
@@ -239,7 +238,8 @@ fn plot(
             .x_label_area_size(48)
             .y_label_area_size(78)
             .build_cartesian_2d(axis.clone(), 0.0..top)?;
-        pixels = chart.plotting_area().get_pixel_range().0;
+        let (across, _) = chart.plotting_area().get_pixel_range();
+        pixels = (across.start, across.end);
         let mut mesh = chart.configure_mesh();
         if let Axis::Time(_) = axis {
             mesh.disable_x_mesh();
@@ -288,10 +288,7 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line<'_>, times: &Range<f64>, sca
 /// The distance between the times written on an axis.
 fn step(times: &Range<f64>) -> f64 {
     let span = times.end - times.start;
-    let fits = STEPS
-        .iter()
-        .map(|step| f64::from(*step))
-        .find(|step| span / step <= TIMES[usize::from(*step < 60.0)]);
+    let fits = STEPS.into_iter().find(|step| span / step <= TIMES[usize::from(*step < 60.0)]);
     fits.unwrap_or_else(|| (span / TIMES[0] / 86_400.0).ceil() * 86_400.0)
 }
 
@@ -330,17 +327,12 @@ fn svg(class: &str, size: (u32, u32), label: &str, draw: impl FnOnce(&Area<'_>) 
         let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
         draw(&area).and_then(|()| area.present())
     };
-    let inside = text
-        .find('>')
-        .and_then(|at| text.get(at + 1..))
-        .and_then(|rest| rest.trim_end().strip_suffix("</svg>"));
-    match (drawn, inside) {
-        (Ok(()), Some(inside)) => html! {
-            svg class=(class) viewBox={ "0 0 " (size.0) " " (size.1) } role="img" aria-label=(label) {
-                (PreEscaped(inside.replace('\n', "").replace(" opacity=\"1\"", "")))
-            }
-        },
-        _ => html! {},
+    let inside = text.split_once('>').and_then(|(_, rest)| rest.trim_end().strip_suffix("</svg>"));
+    let (Ok(()), Some(inside)) = (drawn, inside) else { return html! {} };
+    html! {
+        svg class=(class) viewBox={ "0 0 " (size.0) " " (size.1) } role="img" aria-label=(label) {
+            (PreEscaped(inside.replace('\n', "").replace(" opacity=\"1\"", "")))
+        }
     }
 }
 
@@ -443,7 +435,7 @@ mod tests {
         let text = plot.svg.clone().into_string();
         assert_eq!(text.matches("#16202C\" stroke-width").count(), 1, "{text}");
         let (left, middle) = (plot.x(0.0).unwrap(), plot.x(50.0).unwrap());
-        assert!(left.parse::<f64>().unwrap() < middle.parse::<f64>().unwrap());
+        assert!(left < middle, "{left} and {middle}");
         assert_eq!(plot.x(101.0), None);
     }
 }
