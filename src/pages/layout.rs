@@ -29,16 +29,16 @@ pub(super) struct Page<'a> {
     pub(super) tab: &'a str,
     pub(super) title: &'a str,
     /// The query of `/api/v1/status` that gives the page's content as JSON; `None` if there is none.
-    pub(super) json: Option<String>,
+    pub(super) json: Option<&'a str>,
     /// The part of `/metrics` that belongs to the page, as a query.
-    pub(super) metrics: String,
+    pub(super) metrics: &'a str,
     pub(super) main: Markup,
 }
 
 impl<'a> Page<'a> {
     /// A page without a counterpart in `/api/v1/status`.
     pub(super) fn beside(tab: &'a str, title: &'a str, main: Markup) -> Self {
-        Self { tab, title, json: None, metrics: String::new(), main }
+        Self { tab, title, json: None, metrics: "", main }
     }
 }
 
@@ -78,10 +78,10 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                 main #main tabindex="-1" { (page.main) }
                 footer {
                     p {
-                        @if let Some(query) = &page.json {
+                        @if let Some(query) = page.json {
                             "This page as " a href={ (links.to("/api/v1/status")) (query) } { "JSON" } " ("
                             a href=(links.to("/api/v1/status/schema")) { "schema" } "), its "
-                            a href=(links.metrics(&page.metrics)) { "metrics" } ". "
+                            a href=(links.metrics(page.metrics)) { "metrics" } ". "
                         } @else { a href=(links.metrics("")) { "All metrics" } ". " }
                         span #zone { "All times are UTC." } " These pages never query the service."
                     }

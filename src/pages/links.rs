@@ -6,7 +6,8 @@ use pds_core::template::percent_encode;
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     prefix: String,
-    telemetry_path: String,
+    /// Where the metrics are (`--web.telemetry-path`).
+    pub(super) telemetry_path: String,
 }
 
 impl Links {
@@ -15,11 +16,6 @@ impl Links {
         let bare = prefix.trim_matches('/');
         let prefix = if bare.is_empty() { String::new() } else { format!("/{bare}") };
         Self { prefix, telemetry_path: "/metrics".to_owned() }
-    }
-
-    /// The same, with the metrics at `path` (`--web.telemetry-path`).
-    pub(super) fn with_telemetry_path(self, path: &str) -> Self {
-        Self { telemetry_path: path.to_owned(), ..self }
     }
 
     /// The metrics page, filtered by `query`: empty, or beginning with `?`.

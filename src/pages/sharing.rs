@@ -27,8 +27,6 @@ pub enum Rendered {
     Json(String),
     /// Style, script or icon: (content type, content).
     Asset(&'static str, &'static str),
-    /// Nothing.
-    Nothing,
 }
 
 /// A rendered page as it is sent.
@@ -77,16 +75,21 @@ impl Sharing {
         render: impl FnOnce() -> Rendered,
     ) -> Made {
         let place = self.place(status, path, query);
-        let made = place.get_or_init(|| self.as_sent(render())).clone();
-        self.tidy();
-        made
+        place.get_or_init(|| self.as_sent(render())).clone()
     }
 
+    /// The place of a page that was made, or is to be made; the oldest pages make room for a new one.
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
         let mut kept = self.kept.lock();
         kept.retain(|page| page.status.as_ptr() == Arc::as_ptr(status));
         if let Some(page) = kept.iter().find(|page| page.path == path && page.query == query) {
             return Arc::clone(&page.made);
+        }
+        let bytes = |kept: &[Kept]| -> usize {
+            kept.iter().filter_map(|page| page.made.get()).map(|made| made.text.len()).sum()
+        };
+        while kept.len() >= MAX_KEPT || bytes(&kept) > MAX_KEPT_BYTES {
+            kept.remove(0);
         }
         let (path, query) = (path.to_owned(), query.to_owned());
         let made = Arc::default();
@@ -94,23 +97,12 @@ impl Sharing {
         made
     }
 
-    /// Drops the oldest pages while there are too many.
-    fn tidy(&self) {
-        let mut kept = self.kept.lock();
-        let bytes = |kept: &[Kept]| -> usize {
-            kept.iter().filter_map(|page| page.made.get()).map(|made| made.text.len()).sum()
-        };
-        while kept.len() > 1 && (kept.len() > MAX_KEPT || bytes(&kept) > MAX_KEPT_BYTES) {
-            kept.remove(0);
-        }
-    }
-
     fn as_sent(&self, rendered: Rendered) -> Made {
         let (response, text): (fn(Bytes) -> Response, String) = match rendered {
             Rendered::Page(text) => (|text| Response::html(StatusCode::OK, text), text),
             Rendered::NoPage(text) => (|text| Response::html(StatusCode::NOT_FOUND, text), text),
             Rendered::Json(text) => (|text| Response::json(StatusCode::OK, text), text),
-            Rendered::Asset(..) | Rendered::Nothing => (|_| nothing(), String::new()),
+            Rendered::Asset(..) => (|_| nothing(), String::new()),
         };
         let tag = hash(text.as_bytes());
         Made { response, text: self.shared(text), tag }

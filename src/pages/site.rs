@@ -88,8 +88,9 @@ impl StatusPages {
 
     /// The same, with links to the metrics at `path` (`--web.telemetry-path`).
     #[must_use]
-    pub fn with_telemetry_path(self, path: &str) -> Self {
-        Self { links: self.links.with_telemetry_path(path), ..self }
+    pub fn with_telemetry_path(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.links.telemetry_path);
+        self
     }
 
     /// The routes of all pages.
@@ -146,8 +147,7 @@ impl StatusPages {
         let query = Query::read(asked.query);
         let main = overview::overview(frame, &query);
         let title = overview::title(&frame.status.summary);
-        let json = Some(query.to_text());
-        shown(frame, &Page { tab: "/", title: &title, json, metrics: String::new(), main })
+        shown(frame, &Page { tab: "/", title: &title, json: Some(&query.to_text()), metrics: "", main })
     }
 
     fn app(&self, frame: Frame<'_>, Asked { project, app, query }: Asked<'_>) -> Rendered {
@@ -157,10 +157,7 @@ impl StatusPages {
         let only = Query { project: project.to_owned(), app: app.to_owned(), page: 1, ..Query::default() };
         let only = only.to_text();
         let main = detail::detail(frame, &found, &self.source.web(), query, self.replies);
-        shown(
-            frame,
-            &Page { tab: "", title: found.app.title(), json: Some(only.clone()), metrics: only, main },
-        )
+        shown(frame, &Page { tab: "", title: found.app.title(), json: Some(&only), metrics: &only, main })
     }
 
     fn configuration(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
@@ -219,7 +216,7 @@ fn asset(file: &str) -> Response {
 
 /// Plain data always serializes. What would steer a terminal or turn the direction of text is escaped.
 fn json(document: serde_json::Result<String>) -> Rendered {
-    let Ok(mut document) = document else { return Rendered::Nothing };
+    let mut document = document.unwrap_or_default();
     if document.contains(steers_terminal) {
         // Such characters stand in strings only.
         let escaped = |c: char| match steers_terminal(c) {
@@ -239,10 +236,8 @@ fn told(now: Timestamp) -> Timestamp {
 
 fn no_such_app(frame: Frame<'_>, project: &str, app: &str) -> Markup {
     let Exporter { shard, shards, .. } = frame.status.exporter;
-    let owner = (0..shards).find(|index| {
-        let shard = NonZeroU32::new(shards).and_then(|count| Shard::new(*index, count).ok());
-        shard.is_some_and(|shard| shard.owns_app(project, app))
-    });
+    let owns = |index, count| Shard { index, count }.owns_app(project, app);
+    let owner = NonZeroU32::new(shards).and_then(|count| (0..shards).find(|index| owns(*index, count)));
     html! {
         h1 { "No such app" }
         p { "The active configuration has no app " code { (app) } " in project " code { (project) } "." }
