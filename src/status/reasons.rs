@@ -190,32 +190,28 @@ impl Stopped {
     fn reason(self, cause: &'static Cause, tokens: &[Token], now: Timestamp) -> Reason {
         let counted = self.apps + self.projects;
         let names: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
-        let file = tokens
-            .iter()
-            .find(|token| names == [token.name.as_str()])
-            .and_then(|token| token.file.as_deref());
+        let only = tokens.iter().find(|token| names == [token.name.as_str()]);
         let link = match (self.apps, self.projects) {
             (0, 0) => cause.page.to_owned(),
             (0, _) => format!("/?reason={}#projects", cause.code),
             _ => format!("/?reason={}", cause.code),
         };
-        let objects = match &*self.objects {
-            [] => names.iter().take(MAX_OBJECTS).map(|name| (*name).to_owned()).collect(),
-            _ => self.objects.clone(),
-        };
+        let mut objects = self.objects.clone();
+        if objects.is_empty() {
+            objects.extend(self.tokens.iter().cloned());
+        }
+        let count = if counted > 0 { counted } else { objects.len().max(1) };
+        objects.truncate(MAX_OBJECTS);
         Reason {
             code: cause.code.into(),
             about: cause.about,
             verdict: cause.verdict,
             text: self.text(cause, &names, now),
             detail: self.detail.or_else(|| self.last.as_ref().map(|last| last.message.to_string())),
-            count: [counted, self.objects.len(), names.len(), 1]
-                .into_iter()
-                .find(|count| *count > 0)
-                .unwrap_or(1),
+            count,
             objects,
             link,
-            remedy: cause.remedy_at(file),
+            remedy: cause.remedy_at(only.and_then(|token| token.file.as_deref())),
         }
     }
 

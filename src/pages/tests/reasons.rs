@@ -11,6 +11,7 @@ use crate::cause::{About, Verdict};
 use crate::status::model::ServiceState;
 use crate::status::tests::fixture::{self, Fixture};
 use crate::status::verdict::Reason;
+use crate::telemetry::Difference;
 
 use super::super::query::Query;
 
@@ -213,4 +214,19 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
         assert_eq!((app.verdict, status.summary.verdict), (verdict, verdict), "{:?}", app.problems);
         assert_eq!(status.apps[0].verdict, Verdict::Ok);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
+    let fixture = answered().await;
+    for account in 0..25 {
+        fixture.context.telemetry.audit_differs(Difference {
+            account: format!("p-{account}").into(),
+            what: "the service leaves out the end of ranges".into(),
+            remedy: "set accounting.range_end = \"exclusive\"",
+            target: format!("response_time of p-{account}/a"),
+        });
+    }
+    let all = reasons(&fixture).await;
+    assert_eq!((&*all[0].code, all[0].count, all[0].objects.len()), ("audit_differs", 25, 20));
 }
