@@ -32,10 +32,8 @@ pub(super) fn families(
         .map(|group| (group, group.families.iter().filter(|family| holds(family, search)).collect()))
         .filter(|(_, families): &(_, Vec<_>)| !families.is_empty())
         .collect();
-    let (shown, all): (usize, usize) = (
-        found.iter().map(|(_, families)| families.len()).sum(),
-        groups.iter().map(|group| group.families.len()).sum(),
-    );
+    let shown: usize = found.iter().map(|(_, families)| families.len()).sum();
+    let all: usize = groups.iter().map(|group| group.families.len()).sum();
     html! {
         div .bar {
             h1 { "Metrics" }

@@ -83,13 +83,11 @@ impl Query {
                     query.sort = Column::of(&value).unwrap_or(query.sort);
                     query.sort.key == value
                 }
-                "page" => match value.parse() {
-                    Ok(page @ 1..) => {
-                        query.page = page;
-                        true
-                    }
-                    _ => false,
-                },
+                "page" => {
+                    let page = value.parse::<usize>().ok().filter(|page| *page > 0);
+                    query.page = page.unwrap_or(query.page);
+                    page.is_some()
+                }
                 _ => false,
             };
             if !understood && query.ignored.len() < MAX_IGNORED {

@@ -132,9 +132,8 @@ fn setting(values: &Values<'_>, row: Row<'_>) -> Option<Setting> {
             Some(Setting { name: name_of(family.name, Some(name)), value, meaning, family: family.name })
         }
         Number(family) | Flag(family, _) => {
-            let value = values.value(family)?;
+            let value = value_of(family, values.value(family)?);
             let meaning = if let Flag(_, meaning) = row { meaning } else { family.help };
-            let value = value_of(family, value);
             Some(Setting { name: name_of(family.name, None), value, meaning, family: family.name })
         }
     }
@@ -148,11 +147,15 @@ fn name_of(family: &str, label: Option<&str>) -> String {
     }
 }
 
+/// The row that shows the value of `family`.
+fn row_of(family: &Family) -> Option<&'static Row<'static>> {
+    SETTINGS.iter().find(|row| matches!(row, Number(known) | Flag(known, _) if **known == *family))
+}
+
 /// A value of `family`.
 fn value_of(family: &Family, value: f64) -> Value {
-    let is_flag = |row: &Row<'_>| matches!(row, Flag(known, _) if **known == *family);
     match family.unit() {
-        _ if SETTINGS.iter().any(is_flag) => Value::Flag(value > 0.0),
+        _ if matches!(row_of(family), Some(Flag(..))) => Value::Flag(value > 0.0),
         Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
         unit => Value::Number(value, unit.unwrap_or("")),
     }
@@ -160,10 +163,7 @@ fn value_of(family: &Family, value: f64) -> Value {
 
 /// The settings that no group names: values of families without labels.
 fn others(values: &Values<'_>) -> Vec<Setting> {
-    let grouped = |family: &Family| {
-        SETTINGS.iter().any(|row| matches!(row, Number(known) | Flag(known, _) if **known == *family))
-    };
-    let others = values.families.iter().filter(|family| family.labels.is_empty() && !grouped(family));
+    let others = values.families.iter().filter(|family| family.labels.is_empty() && row_of(family).is_none());
     others.filter_map(|family| setting(values, Number(family))).collect()
 }
 

@@ -104,10 +104,9 @@ fn figures(detail: &Detail) -> Markup {
     let figure = |name: &str, says: Markup| html! { div { dt { (name) } dd { (says) } } };
     html! {
         dl .facts .figures aria-labelledby="window" {
-            (figure("p50", value(times.p50, seconds)))
-            (figure("p90", value(times.p90, seconds)))
-            (figure("p95", value(times.p95, seconds)))
-            (figure("p99", value(times.p99, seconds)))
+            @for (name, time) in [("p50", times.p50), ("p90", times.p90), ("p95", times.p95), ("p99", times.p99)] {
+                (figure(name, value(time, seconds)))
+            }
             (figure(&format!("requests in {}", app.window), value(detail.window_requests, number)))
             (figure(&format!("runs in {}", app.window), value(detail.window_runs, number)))
         }
