@@ -1,5 +1,6 @@
 //! Why the verdict on the whole is not `ok`: one reason per cause, with everything that the cause stops.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
@@ -31,7 +32,7 @@ struct Stopped {
     projects: usize,
     objects: Vec<String>,
     tokens: BTreeSet<String>,
-    classes: BTreeSet<String>,
+    classes: BTreeSet<Cow<'static, str>>,
     since: Option<Timestamp>,
     last: Option<Failing>,
     /// What the text adds to what the cause says.
@@ -64,17 +65,10 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     let counts = |problem: &&Problem| {
         !is_silent || problem.cause.is_none_or(|cause| cause.scope != Scope::Consequence)
     };
-    let account = |project: &str| view.plan.client.account(project).name().to_owned();
-    for app in &status.apps {
-        for problem in app.problems.iter().filter(counts) {
-            let (project, id) = app.ids();
-            found.stops(problem, || account(project), || format!("{project}/{id}")).apps += 1;
-        }
-    }
-    for project in &status.projects {
-        for problem in project.problems.iter().filter(counts) {
-            found.stops(problem, || account(&project.id), || project.id.to_string()).projects += 1;
-        }
+    let of_apps = status.apps.iter().map(|app| (app.ids(), &app.problems));
+    let of_projects = status.projects.iter().map(|project| ((&*project.id, ""), &project.problems));
+    for (object, problems) in of_apps.chain(of_projects) {
+        problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
     // A token that is refused needs no second reason to be replaced.
     let refused = found.0.get(cause::TOKEN_REFUSED.code).map(|of| of.tokens.clone()).unwrap_or_default();
@@ -99,31 +93,28 @@ impl Found {
         self.0.entry(cause.code).or_default()
     }
 
-    /// Adds what `problem` says of `object`, which the service account `token` asks about.
-    fn stops(
-        &mut self,
-        problem: &Problem,
-        token: impl FnOnce() -> String,
-        object: impl FnOnce() -> String,
-    ) -> &mut Stopped {
+    /// Adds what `problem` says of an app, or of a project if `app` is empty.
+    fn stops(&mut self, problem: &Problem, (project, app): (&str, &str), view: &View) {
         let cause = problem.cause.unwrap_or(&cause::REQUEST_REFUSED);
         let of = self.of(cause);
+        let (count, object) = match app {
+            "" => (&mut of.projects, project.to_owned()),
+            app => (&mut of.apps, format!("{project}/{app}")),
+        };
+        *count += 1;
         if of.objects.len() < MAX_OBJECTS {
-            of.objects.push(object());
+            of.objects.push(object);
         }
         if cause.scope == Scope::Token {
-            of.tokens.insert(token());
+            of.tokens.insert(view.plan.client.account(project).name().to_owned());
         }
         if let Some(failing) = &problem.failing {
             of.since = of.since.into_iter().chain([failing.since]).min();
-            if !of.classes.contains(&*failing.class) {
-                of.classes.insert(failing.class.to_string());
-            }
+            of.classes.insert(failing.class.clone());
             if of.last.as_ref().is_none_or(|last| last.since <= failing.since) {
                 of.last = Some(failing.clone());
             }
         }
-        of
     }
 
     fn add_service(&mut self, service: &Service) {
@@ -221,7 +212,7 @@ impl Stopped {
         if let Some(first) = text.get_mut(..1) {
             first.make_ascii_uppercase();
         }
-        text.push_str(&in_brackets(self.classes.iter().map(String::as_str)));
+        text.push_str(&in_brackets(self.classes.iter().map(|class| &**class)));
         let is_expiry = [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON].contains(&cause);
         match self.since {
             Some(at) if is_expiry && tokens.len() > 1 => text.push_str(&format!(", the first at {at}")),

@@ -78,22 +78,22 @@ impl View {
         mut read: impl FnMut((usize, usize), &[Part<'a>]),
     ) {
         let projects = self.plan.config.projects.iter().enumerate();
-        let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, Some(a))));
+        let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, a)));
         let mut places = places.skip(range.start).take(range.len()).peekable();
         let first = places.peek().copied();
         let from_first = |run: &'_ [Arc<Target>]| run.partition_point(|target| place(target) < first);
         let mut runs: Vec<_> = self.runs().map(|run| run.iter().skip(from_first(run)).peekable()).collect();
         while places.peek().is_some() {
             let (mut some, mut apps) = (Vec::with_capacity(AHEAD * runs.len()), Vec::with_capacity(AHEAD));
-            for (p, a) in places.by_ref().take(AHEAD) {
-                let (of_app, start) = (|target: &&Arc<Target>| place(target) == Some((p, a)), some.len());
+            for app in places.by_ref().take(AHEAD) {
+                let (of_app, start) = (|target: &&Arc<Target>| place(target) == Some(app), some.len());
                 some.extend(runs.iter_mut().filter_map(|run| with_subject(run.next_if(of_app)?)));
-                apps.push(((p, a.unwrap_or_default()), start..some.len()));
+                apps.push((app, start..some.len()));
             }
             fetch(&some);
             let parts = self.parts(some);
-            for (place, of_app) in apps {
-                read(place, parts.get(of_app).unwrap_or_default());
+            for (app, of_app) in apps {
+                read(app, &parts[of_app]);
             }
         }
     }
@@ -112,9 +112,8 @@ impl View {
     }
 
     /// The targets of one app.
-    pub(super) fn parts_of(&self, (project, app): (usize, usize)) -> Vec<Part<'_>> {
-        let wanted = Some((project, Some(app)));
-        let found = self.runs().filter_map(|run| run.get(run.binary_search_by_key(&wanted, place).ok()?));
+    pub(super) fn parts_of(&self, app: (usize, usize)) -> Vec<Part<'_>> {
+        let found = self.runs().filter_map(|run| run.get(run.binary_search_by_key(&Some(app), place).ok()?));
         self.parts(found.filter_map(with_subject).collect())
     }
 
@@ -143,9 +142,10 @@ impl View {
     }
 }
 
-/// The indices of what `target` is about.
-fn place(target: &Arc<Target>) -> Option<(usize, Option<usize>)> {
-    target.subjects.first().map(|subject| (subject.project, subject.app))
+/// The indices of the app that `target` is about.
+fn place(target: &Arc<Target>) -> Option<(usize, usize)> {
+    let subject = target.subjects.first()?;
+    Some((subject.project, subject.app?))
 }
 
 fn with_subject(target: &Arc<Target>) -> Option<(&Target, &TargetSubject)> {
