@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use pds_core::units;
+use pds_ledger::Owner;
 
 use super::document::Listed;
 use super::model::{App, LastError, Resource, State, TrendPoint};
@@ -215,9 +217,9 @@ impl App {
         self.name.as_deref().unwrap_or(&self.id)
     }
 
-    /// The label matchers that select its series.
+    /// The label matchers that select its series: PromQL escapes strings as the page does.
     pub fn selector(&self) -> String {
-        format!("project={},app={}", quoted(&self.project), quoted(&self.id))
+        Owner::new(Arc::clone(&self.project), Arc::clone(&self.id)).labels().to_string()
     }
 
     /// Whether a word of it contains `text`, in any case: its name, or a column that is no number.
@@ -231,17 +233,13 @@ impl App {
     }
 }
 
-/// A string of PromQL.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_string_of_promql_holds_any_id() {
-        assert_eq!(quoted("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
+    fn a_selector_holds_any_id() {
+        let app = App { project: "p".into(), id: "a\"b\\c\nd".into(), ..App::default() };
+        assert_eq!(app.selector(), r#"project="p",app="a\"b\\c\nd""#);
     }
 }
