@@ -49,7 +49,7 @@ const PAGES: &[(&str, Make)] = &[
     ("/config", StatusPages::configuration),
     ("/metrics-catalogue", StatusPages::catalogue),
     ("/api/v1/status", StatusPages::status),
-    ("/api/v1/status/schema", |_, _, _| json(Ok(Status::SCHEMA.to_owned()))),
+    ("/api/v1/status/schema", |_, _, _| Rendered::Json(Status::SCHEMA.to_owned())),
 ];
 
 /// Pages rendered at once: with thousands of apps, the model and the text of a page take megabytes.

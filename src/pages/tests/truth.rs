@@ -109,3 +109,11 @@ async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
         assert!(said.contains(part), "{part}: {said}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_schema_of_the_status_is_a_document_of_json() {
+    let fixture = fixture::fixture(1).await;
+    let schema = get(&site(&fixture.source, ""), "/api/v1/status/schema", "");
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!(schema["title"], "Status");
+}
