@@ -261,7 +261,7 @@ fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
     html! {
         @if pages > 1 {
             nav .pages aria-label="Pages of apps" {
-                @if query.page > 1 { a rel="prev" href=(link(query.page - 1)) { "Previous" } }
+                @if query.page > 1 { a rel="prev" href=(link(pages.min(query.page - 1))) { "Previous" } }
                 span { "Page " (query.page.min(pages)) " of " (pages) }
                 @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
             }

@@ -26,6 +26,14 @@ async fn chips_count_the_apps_of_each_state_and_show_only_those() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_beyond_the_last_leads_back_to_that() {
+    let fixture = answered(60).await;
+    let page = get(&site(&fixture.source, ""), "/", "page=9");
+    assert!(page.contains("There is no page 9. <a href=\"/?page=2\">Last page</a>"), "{page}");
+    assert!(page.contains("<a rel=\"prev\" href=\"/?page=2\">Previous</a>"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn apps_are_grouped_by_project_on_request() {
     let fixture = answered(45).await;
     let site = site(&fixture.source, "");
