@@ -132,16 +132,22 @@ impl View {
         Values::new(&self.context.store, resource, samples)
     }
 
-    /// The name in the last reply of `resource`, however old.
+    /// The name in the last reply of `resource`, however old, unless nothing of it can be seen.
     fn last_name(
         &self,
         parts: &[Part<'_>],
         resource: pds_interface::Resource,
         family: &Family,
     ) -> Option<String> {
+        let is_seen = |c: char| {
+            !c.is_whitespace()
+                && !steers_terminal(c)
+                && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3164}' | '\u{feff}')
+        };
         let part = parts.iter().find(|part| part.resource() == resource)?;
         let samples = part.subject.cell.samples(&Variant::default());
-        name_in(&Values::new(&self.context.store, resource, samples), family)
+        let values = Values::new(&self.context.store, resource, samples);
+        values.label(family, "name").filter(|name| name.contains(is_seen)).map(Cow::into_owned)
     }
 
     fn shown(&self, target: &Target) -> Variant {
@@ -161,8 +167,7 @@ impl View {
             verdict,
             problems,
             id: configured.id.clone(),
-            name: name_in(&listed, &list_projects::INFO)
-                .or_else(|| self.last_name(&parts, list_projects::RESOURCE, &list_projects::INFO)),
+            name: self.last_name(&parts, list_projects::RESOURCE, &list_projects::INFO),
             role: listed.label(&list_projects::INFO, "role").map(Cow::into_owned),
             apps: configured.apps.len(),
             custom_domains: self.values(&parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
@@ -191,18 +196,15 @@ impl View {
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
         let Judged { verdict, problems, .. } = judge_app(self, parts, &settings);
         let label = |family, name| settings.label(family, name).map(Cow::into_owned);
-        let name = name_in(&settings, &family::INFO);
-        let old = self.last_name(parts, get_app::RESOURCE, &family::INFO);
+        let name = self.last_name(parts, get_app::RESOURCE, &family::INFO);
+        let message = parts.iter().find_map(|part| part.subject.cell.message(self.instant));
         App {
             project: project.id.clone(),
             id: app.id.clone(),
-            name_is_old: name.is_none() && old.is_some(),
-            name: name.or(old),
+            name_is_old: name.is_some() && settings.label(&family::INFO, "name").is_none(),
+            name,
             status: label(&family::STATUS, "status"),
-            error_message: parts
-                .iter()
-                .find_map(|part| part.subject.cell.message(self.instant))
-                .map(|m| m.to_string()),
+            error_message: message.map(|message| message.to_string()),
             verdict,
             problems,
             window: self.plan.windows.first().map(|window| window.label.clone()).unwrap_or_default(),
@@ -297,16 +299,6 @@ impl View {
             Counters::Shown(_) => (Counting::Current, None),
         }
     }
-}
-
-/// The name in `values`, unless nothing of it can be seen.
-fn name_in(values: &Values<'_>, family: &Family) -> Option<String> {
-    let is_seen = |c: char| {
-        !c.is_whitespace()
-            && !steers_terminal(c)
-            && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3164}' | '\u{feff}')
-    };
-    values.label(family, "name").filter(|name| name.contains(is_seen)).map(Cow::into_owned)
 }
 
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {

@@ -14,8 +14,8 @@ mod settings;
 use maud::{Markup, html};
 
 use crate::config::Web;
+use crate::status::Problem;
 use crate::status::detail::Detail;
-use crate::status::{Problem, Verdict};
 
 use super::format::{number, seconds, sign, value, verdict};
 use super::layout::Frame;
@@ -80,7 +80,7 @@ fn cause(frame: Frame<'_>, detail: &Detail) -> Markup {
                             } }
                         }
                     }
-                    None => p { strong { @if app.verdict == Verdict::Ok { "Its numbers can be trusted" } @else { "Not polled yet" } } "." },
+                    None => p { strong { "Its numbers can be trusted" } "." },
                 }
             }
         }
