@@ -26,18 +26,13 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                 @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
                 @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
                 @if !reasons.is_empty() {
-                    ul .reasons { @for reason in reasons { (line(frame, reason)) } }
+                    ul .reasons { @for reason in reasons {
+                        li class=(reason.verdict.as_str()) {
+                            a href=(frame.links.to(&reason.link)) { (reason.text) } " " (details(reason))
+                        }
+                    } }
                 }
             }
-        }
-    }
-}
-
-fn line(frame: Frame<'_>, reason: &Reason) -> Markup {
-    html! {
-        li class=(reason.verdict.as_str()) {
-            a href=(frame.links.to(&reason.link)) { (reason.text) }
-            " " (details(reason))
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `/config`: the active configuration, and where each value came from.
 
 use maud::{Markup, html};
-use url::form_urlencoded::parse;
 
 use crate::config::{Explained, Origin, toml};
 use crate::status::Refused;
@@ -9,12 +8,7 @@ use crate::status::Refused;
 use super::format::{ago, count};
 use super::layout::Frame;
 
-/// Whether only values that differ from the defaults are asked for.
-pub(super) fn only_changed(query: &str) -> bool {
-    parse(query.as_bytes()).any(|(name, value)| name == "changed" && value == "1")
-}
-
-/// The page of the configuration.
+/// The page of the configuration, or only of the values that differ from the defaults.
 pub(super) fn configuration(
     frame: Frame<'_>,
     explained: &[Explained],

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use ::url::form_urlencoded::parse;
 use maud::{Markup, html};
 
 use crate::config::Web;
@@ -11,12 +10,11 @@ use pds_ledger::FAMILIES;
 
 use super::format::{count, missing};
 use super::layout::Frame;
-use super::links::url;
+use super::links::{parameter, url};
 
 /// The search text: families whose name, help or labels contain it, in any case.
 pub(super) fn search(query: &str) -> String {
-    let asked = parse(query.as_bytes()).find(|(name, _)| name == "q");
-    asked.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+    parameter(query, "q").unwrap_or_default().trim().to_owned()
 }
 
 /// The page of the families in `groups`; `examples` are sample lines by family name.

@@ -1,5 +1,6 @@
 //! The address of every page, behind any prefix.
 
+use ::url::form_urlencoded::parse;
 use pds_core::template::percent_encode;
 
 /// The pages' addresses as browsers see them.
@@ -42,6 +43,11 @@ impl Links {
     pub(super) fn family(&self, name: &str) -> String {
         format!("{}/metrics-catalogue#{name}", self.prefix)
     }
+}
+
+/// The first value of `name` in a query string.
+pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+    parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }
 
 /// `text` as a segment of a path, or as a value of a query.

@@ -20,7 +20,7 @@ use pds_web::{PageRequest, Response, Route};
 
 use super::assets::{Asset, FOLDER};
 use super::layout::{Frame, Page, page};
-use super::links::Links;
+use super::links::{Links, parameter};
 use super::query::Query;
 use super::sharing::{Rendered, Sharing, nothing};
 use super::{configuration, detail, families, overview};
@@ -162,7 +162,7 @@ impl StatusPages {
 
     fn configuration(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
         let (explained, refused) = (self.source.explained(), self.source.last_refused());
-        let only_changed = configuration::only_changed(asked.query);
+        let only_changed = parameter(asked.query, "changed").is_some_and(|changed| changed == "1");
         let main = configuration::configuration(frame, &explained, refused.as_ref(), only_changed);
         shown(frame, &Page::beside("/config", "Configuration", main))
     }
@@ -180,7 +180,7 @@ impl StatusPages {
     }
 
     fn no_such_page(&self, frame: Frame<'_>, _: Asked<'_>) -> Rendered {
-        none(frame, "No such page", no_such_page(&self.links))
+        none(frame, "No such page", html! { p { "There is nothing at this path." } })
     }
 
     /// The model with only the selected apps, in that order, and with links as browsers follow them.
@@ -204,7 +204,9 @@ fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
     Rendered::Page(page(frame, made).into_string())
 }
 
-fn none(frame: Frame<'_>, title: &str, main: Markup) -> Rendered {
+/// A page that says that there is none, and why.
+fn none(frame: Frame<'_>, title: &str, why: Markup) -> Rendered {
+    let main = html! { h1 { (title) } (why) p { a href=(frame.links.to("/")) { "All apps" } } };
     Rendered::NoPage(page(frame, &Page::beside("", title, main)).into_string())
 }
 
@@ -239,20 +241,10 @@ fn no_such_app(frame: Frame<'_>, project: &str, app: &str) -> Markup {
     let owns = |index, count| Shard { index, count }.owns_app(project, app);
     let owner = NonZeroU32::new(shards).and_then(|count| (0..shards).find(|index| owns(*index, count)));
     html! {
-        h1 { "No such app" }
         p { "The active configuration has no app " code { (app) } " in project " code { (project) } "." }
         @if let Some(owner) = owner.filter(|owner| *owner != shard) {
             p { "This is shard " (shard) " of " (shards) ". If there is such an app, shard " (owner) " polls it." }
         }
-        p { a href=(frame.links.to("/")) { "All apps" } }
-    }
-}
-
-fn no_such_page(links: &Links) -> Markup {
-    html! {
-        h1 { "No such page" }
-        p { "There is nothing at this path." }
-        p { a href=(links.to("/")) { "All apps" } }
     }
 }
 

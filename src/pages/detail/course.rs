@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use maud::{Markup, html};
-use url::form_urlencoded::parse;
 
 use crate::status::detail::Detail;
 use crate::store::Point;
 
 use super::super::format::{number, seconds, value};
 use super::super::layout::Frame;
+use super::super::links::parameter;
 use super::super::plots::{Colour, LINE, Line, P50, P90, P99, Unit};
 use super::figures::OverTime;
 
@@ -19,18 +19,18 @@ const MAX_COLUMNS: f64 = 90.0;
 /// Without a chosen range, plots go back at least this many seconds.
 const MIN_REACH: f64 = 120.0;
 
-/// The ranges of plots: the word in a query, and seconds.
-const REACHES: [(&str, f64); 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
+/// A range of plots: its word in a query, and seconds.
+type Reach = (&'static str, f64);
+
+/// The ranges that are offered.
+const REACHES: [Reach; 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
 
 /// The range that a query asks for: `None` for the smallest that covers all data, an error, cut if it is long, for one that
 /// is not among those offered.
-pub(super) fn reach(query: &str) -> Result<Option<&'static str>, String> {
-    let asked = parse(query.as_bytes()).find(|(name, _)| name == "range").map(|(_, asked)| asked);
-    let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return Ok(None) };
-    match REACHES.iter().find(|(word, _)| *word == asked) {
-        Some((word, _)) => Ok(Some(word)),
-        None => Err(format!("range={}", asked.chars().take(20).collect::<String>())),
-    }
+pub(super) fn reach(query: &str) -> Result<Option<Reach>, String> {
+    let Some(asked) = parameter(query, "range").filter(|asked| !asked.is_empty()) else { return Ok(None) };
+    let known = REACHES.into_iter().find(|(word, _)| *word == asked);
+    known.map(Some).ok_or_else(|| format!("range={}", asked.chars().take(20).collect::<String>()))
 }
 
 /// The highest values of several slots, drawn as one.
@@ -86,13 +86,12 @@ fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> 
 }
 
 /// The plots of the last hours, with a choice of ranges.
-pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static str>) -> Markup {
+pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>) -> Markup {
     let now = frame.now.as_duration().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "Unix seconds")]
     let known = detail.course.first().map_or(0.0, |stretch| now - stretch.start as f64);
     let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
-    let chosen = REACHES.iter().find(|(word, _)| Some(*word) == asked).or(all);
-    let (word, reach) = chosen.copied().unwrap_or_default();
+    let (word, reach) = asked.or(all.copied()).unwrap_or_default();
     // Minutes after the start, half an hour would be mostly empty.
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
     let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
@@ -179,7 +178,7 @@ mod tests {
         for (query, asked) in
             [("range=2h", Some("2h")), ("x&range=6h", Some("6h")), ("range=", None), ("", None)]
         {
-            assert_eq!(reach(query), Ok(asked), "{query}");
+            assert_eq!(reach(query).map(|known| known.map(|(word, _)| word)), Ok(asked), "{query}");
         }
         assert_eq!(reach("range=9h"), Err("range=9h".to_owned()));
     }
