@@ -33,11 +33,8 @@ pub(super) struct Hidden {
 
 impl Hidden {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let behind = if snapshot.state_good == Some(false) {
-            &cause::STATE_NOT_WRITTEN
-        } else {
-            &cause::COUNTERS_BEHIND
-        };
+        let stored = snapshot.state_good != Some(false);
+        let behind = if stored { &cause::COUNTERS_BEHIND } else { &cause::STATE_NOT_WRITTEN };
         let restoring = match snapshot.restoring.as_ref().map(|restoring| &restoring.obstacle) {
             None => behind,
             Some(Some(obstacle)) if !obstacle.expected => &cause::NOT_RESTORED,

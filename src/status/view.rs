@@ -105,7 +105,7 @@ impl View {
         let others = targets.filter(|(index, _)| !self.of_apps.iter().any(|run| run.contains(index)));
         for (_, target) in others {
             for subject in &target.subjects {
-                found.get_mut(subject.project).into_iter().for_each(|of| of.push((&**target, subject)));
+                found[subject.project].push((&**target, subject));
             }
         }
         found.into_iter().map(|of_project| self.parts(of_project)).collect()

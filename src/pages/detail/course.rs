@@ -96,10 +96,7 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>) ->
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
     let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
     let times = now - reach..now;
-    let columns = columns(detail, &times);
     let gap = 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS);
-    let deploys: Vec<f64> =
-        detail.builds.iter().map(|build| build.start.as_duration().as_secs_f64()).collect();
     let page = frame.links.app(&detail.app.project, &detail.app.id);
     html! {
         div .bar {
@@ -109,28 +106,25 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>) ->
             } }
             p .sub { "Memory holds six hours in steps of " (seconds(slot)) ", with the highest value of each." }
         }
-        div .plots { @for figure in figures(detail, &times, &columns, gap, &deploys) { (figure) } }
+        div .plots { @for figure in figures(detail, &times, gap) { (figure) } }
     }
 }
 
 /// Percentiles, request rate and failed polls within `times`; a longer time than `gap` without a poll is a gap.
-fn figures(
-    detail: &Detail,
-    times: &Range<f64>,
-    columns: &[Column],
-    gap: f64,
-    deploys: &[f64],
-) -> [Markup; 3] {
+fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
+    let columns = columns(detail, times);
+    let deploys: Vec<f64> =
+        detail.builds.iter().map(|build| build.start.as_duration().as_secs_f64()).collect();
     let line = |colour: Colour, name, of: &dyn Fn(&Column) -> Option<f64>| Line {
         colour,
         name,
-        points: points(columns, gap, of),
+        points: points(&columns, gap, of),
     };
     let rows = |cells: &dyn Fn(&Column) -> Vec<Markup>| {
         columns.iter().map(|column| (column.time, cells(column))).collect()
     };
     let figure = |title, label, values, lines: &[Line<'_>], head: &[&str], rows| {
-        let (times, instead) = (times.clone(), "Not enough data to plot yet.");
+        let (times, deploys, instead) = (times.clone(), &deploys[..], "Not enough data to plot yet.");
         OverTime { title, label, caption: label, times, values, lines, deploys, instead, head, rows }.figure()
     };
     let window = &detail.app.window;
