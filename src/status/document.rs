@@ -37,11 +37,6 @@ pub struct Status {
 impl Status {
     /// The JSON schema of `/api/v1/status`. The text, because what makes it takes 250 kB of a program.
     pub const SCHEMA: &str = include_str!("schema.json");
-
-    /// What [`Status::SCHEMA`] is made by.
-    pub fn schema() -> schemars::Schema {
-        schemars::schema_for!(Self)
-    }
 }
 
 /// An app of the model. Its verdict is found when the model is read, because the summary counts it; the rest is read at
