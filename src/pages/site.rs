@@ -161,7 +161,7 @@ impl StatusPages {
     }
 
     fn configuration(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
-        let (explained, refused) = (self.source.explained(), self.source.last_refused());
+        let (explained, refused) = self.source.configuration();
         let only_changed = parameter(asked.query, "changed").is_some_and(|changed| changed == "1");
         let main = configuration::configuration(frame, &explained, refused.as_ref(), only_changed);
         shown(frame, &Page::beside("/config", "Configuration", main))

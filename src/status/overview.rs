@@ -24,7 +24,7 @@ use pds_ledger::ledger_store::Found;
 
 use super::document::{LazyApp, Status};
 use super::exporter::{exporter, to_second};
-use super::incidents::{self, Incident};
+use super::incidents::REACH;
 use super::judge::{Judged, judge_app, judge_project};
 use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
 use super::reasons::reasons;
@@ -195,6 +195,9 @@ impl View {
             .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
         let Judged { verdict, problems, .. } = judge_app(self, parts, &settings);
+        let mut incidents = self.incidents.of((&project.id, &app.id), self.now);
+        incidents.extend(builds(&self.changes(parts, REACH)));
+        incidents.sort_by_key(|incident| incident.start);
         let label = |family, name| settings.label(family, name).map(Cow::into_owned);
         let name = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         let message = parts.iter().find_map(|part| part.subject.cell.message(self.instant));
@@ -216,7 +219,7 @@ impl View {
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
             resources: parts.iter().map(|part| part.status.clone()).collect(),
             last_error: last_error(parts),
-            incidents: self.incidents_of((&project.id, &app.id), parts),
+            incidents,
             trend: trend
                 .map(|point| TrendPoint {
                     p95: point.p95,
@@ -224,14 +227,6 @@ impl View {
                 })
                 .collect(),
         }
-    }
-
-    /// What happened to an app, by time.
-    fn incidents_of(&self, app: (&str, &str), parts: &[Part<'_>]) -> Vec<Incident> {
-        let mut all = self.incidents.of(app, self.now);
-        all.extend(builds(&self.changes(parts, incidents::REACH)));
-        all.sort_by_key(|incident| incident.start);
-        all
     }
 
     /// What changed within `reach` in the settings of an app.

@@ -90,11 +90,6 @@ impl Source {
         *self.0.refused.lock() = refused;
     }
 
-    /// The last reload, if it was refused.
-    pub(crate) fn last_refused(&self) -> Option<Refused> {
-        self.0.refused.lock().clone()
-    }
-
     /// The configured links to other programs.
     pub(crate) fn web(&self) -> Web {
         self.followed().plan.config.web.clone()
@@ -139,9 +134,9 @@ impl Source {
         detail::detail(&self.view(), project, app)
     }
 
-    /// The active configuration.
-    pub(crate) fn explained(&self) -> Arc<[Explained]> {
-        Arc::clone(&self.followed().explained)
+    /// The active configuration, and the last reload if it was refused.
+    pub(crate) fn configuration(&self) -> (Arc<[Explained]>, Option<Refused>) {
+        (Arc::clone(&self.followed().explained), self.0.refused.lock().clone())
     }
 
     /// The time against which ages are computed.
