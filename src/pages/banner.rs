@@ -16,7 +16,8 @@ use super::layout::Frame;
 pub(super) fn banner(frame: Frame<'_>) -> Markup {
     let summary = &frame.status.summary;
     // If nothing comes from the service, the sentence itself states the first reason.
-    let reasons = summary.reasons.get(usize::from(is_silent(frame.status))..).unwrap_or_default();
+    let stated = usize::from(frame.status.service.state.is_silent());
+    let reasons = summary.reasons.get(stated..).unwrap_or_default();
     html! {
         section class={ "banner " (summary.verdict.as_str()) } aria-label="Verdict" {
             span .sign aria-hidden="true" { (sign(summary.verdict)) }
@@ -63,11 +64,6 @@ fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
     )
 }
 
-/// Whether the service sends nothing.
-fn is_silent(status: &Status) -> bool {
-    !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting)
-}
-
 /// The answer to the second question: are the apps well?
 fn apps(frame: Frame<'_>) -> Markup {
     let apps = frame.status.summary.apps;
@@ -89,7 +85,7 @@ fn apps(frame: Frame<'_>) -> Markup {
 fn sentence(frame: Frame<'_>) -> Markup {
     let Status { service, summary, .. } = frame.status;
     match summary.verdict {
-        Verdict::Problem if is_silent(frame.status) => html! {
+        Verdict::Problem if service.state.is_silent() => html! {
             @if let Some(reason) = summary.reasons.first() {
                 strong { (reason.text) } @if let Some(since) = service.down_since { " (" (ago(since, frame.now)) ")" } "."
                 (details(reason))

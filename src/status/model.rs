@@ -145,6 +145,13 @@ pub enum ServiceState {
     Down,
 }
 
+impl ServiceState {
+    /// Whether nothing comes from the service.
+    pub fn is_silent(self) -> bool {
+        !matches!(self, Self::Up | Self::Waiting)
+    }
+}
+
 /// A project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -14,7 +14,7 @@ use crate::cause::{About, Verdict};
 use crate::config;
 use crate::poll::counters::Counters;
 use crate::poll::plan::{Target, TargetSubject};
-use crate::store::{Change, History, PollFailure, Variant};
+use crate::store::{Change, History, Point, PollFailure, Variant};
 use pds_core::printable::steers_terminal;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
@@ -90,10 +90,9 @@ impl View {
         let next = AtomicUsize::new(0);
         let judge = || {
             let starts = iter::repeat_with(|| next.fetch_add(BLOCK, Ordering::Relaxed));
-            let judged = starts.take_while(|start| *start < count).map(|start| {
-                let mut tally = Tally::new(true);
-                (start, self.judged(start..count.min(start + BLOCK), &mut tally), tally)
-            });
+            let judged = starts
+                .take_while(|start| *start < count)
+                .map(|start| (start, self.judged(start..count.min(start + BLOCK))));
             judged.collect::<Vec<_>>()
         };
         let mut blocks = thread::scope(|scope| {
@@ -106,23 +105,23 @@ impl View {
         });
         blocks.sort_unstable_by_key(|(start, ..)| *start);
         let mut apps = Vec::with_capacity(count);
-        for (_, judged, of_block) in blocks {
+        for (_, (judged, of_block)) in blocks {
             tally.merge(of_block);
             apps.extend(judged);
         }
         apps
     }
 
-    /// The apps at `range` of all apps.
-    fn judged<'a>(self: &'a Arc<Self>, range: Range<usize>, tally: &mut Tally<'a>) -> Vec<LazyApp> {
-        let mut apps = Vec::with_capacity(range.len());
+    /// The apps at `range` of all apps, and what they say together.
+    fn judged(self: &Arc<Self>, range: Range<usize>) -> (Vec<LazyApp>, Tally<'_>) {
+        let (mut apps, mut tally) = (Vec::with_capacity(range.len()), Tally::new(true));
         self.each_app(range, |place, parts| {
             parts.iter().for_each(|part| tally.add(part));
             tally.add_app(parts);
             let judged = judge_app(self, parts, &self.values(parts, get_app::RESOURCE));
             apps.push(LazyApp::new(self, place, judged));
         });
-        apps
+        (apps, tally)
     }
 
     /// The samples of `resource` for the shown window, unless stale.
@@ -188,12 +187,15 @@ impl View {
     pub(super) fn app(&self, place: (usize, usize), parts: &[Part<'_>]) -> App {
         let (project, app) = self.configured(place);
         let minutes = self.window_minutes();
+        let per_minute = |count: f64| count / minutes;
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
         let percentiles = times.by(&response_time::SECONDS, "percentile");
         let [p50, p90, p95, p99] = ["p50", "p90", "p95", "p99"]
             .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
+        let trend_point =
+            |at: Point| TrendPoint { p95: at.p95, requests_per_minute: at.requests.map(per_minute) };
         let Judged { verdict, problems, .. } = judge_app(self, parts, &settings);
         let mut incidents = self.incidents.of((&project.id, &app.id), self.now);
         incidents.extend(builds(&self.changes(parts, REACH)));
@@ -212,7 +214,7 @@ impl View {
             problems,
             window: self.plan.windows.first().map(|window| window.label.clone()).unwrap_or_default(),
             response_time: ResponseTime { p50, p90, p95, p99 },
-            requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(|count| count / minutes),
+            requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(per_minute),
             min_replicas: settings.value(&family::MIN_REPLICAS),
             max_replicas: settings.value(&family::MAX_REPLICAS),
             hardware: label(&family::INFO, "hardware"),
@@ -220,12 +222,7 @@ impl View {
             resources: parts.iter().map(|part| part.status.clone()).collect(),
             last_error: last_error(parts),
             incidents,
-            trend: trend
-                .map(|point| TrendPoint {
-                    p95: point.p95,
-                    requests_per_minute: point.requests.map(|count| count / minutes),
-                })
-                .collect(),
+            trend: trend.map(trend_point).collect(),
         }
     }
 

@@ -12,7 +12,7 @@ use pds_core::units;
 
 use super::document::{Listed as _, Status};
 use super::judge::{Hidden, in_brackets};
-use super::model::{Exporter, Restoring, Service, ServiceState, Token, Unexpected};
+use super::model::{Exporter, Restoring, Service, Token, Unexpected};
 use super::verdict::{Failing, Problem, Reason};
 use super::view::View;
 
@@ -60,8 +60,8 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         found.of(&cause::NO_APPS);
     }
     let tokens = &status.exporter.tokens;
-    let is_silent = !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting)
-        || tokens.iter().any(|token| token.range_ignored.is_some());
+    let is_silent =
+        status.service.state.is_silent() || tokens.iter().any(|token| token.range_ignored.is_some());
     let counts = |problem: &&Problem| {
         !is_silent || problem.cause.is_none_or(|cause| cause.scope != Scope::Consequence)
     };

@@ -116,7 +116,7 @@ impl<'a> Tally<'a> {
     pub(super) fn service(self, view: &View) -> Service {
         let all = self.all();
         let state = all.state();
-        let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
+        let fails = state.is_silent();
         let rate = view.snapshot.request_rate;
         let skew = view.snapshot.clock_skew_seconds;
         Service {
@@ -148,14 +148,17 @@ fn catches_up(resource: &Resource) -> bool {
 fn going_on(parts: &[Part<'_>]) -> Option<GoingOn> {
     let failing = parts.iter().filter_map(|part| part.status.failing.as_ref());
     match failing.min_by_key(|failing| failing.since) {
-        Some(failing) => {
-            Some((IncidentKind::Outage, Some(failing.since), Some(Cause::of_class(&failing.class))))
-        }
-        None => {
-            let catching_up = parts.iter().any(|part| catches_up(&part.status));
-            catching_up.then_some((IncidentKind::CatchUp, None, None))
-        }
+        Some(failing) => Some(outage(Some(failing.since), failing)),
+        None => parts.iter().any(|part| catches_up(&part.status)).then_some(CATCH_UP),
     }
+}
+
+/// Counters catch up.
+const CATCH_UP: GoingOn = (IncidentKind::CatchUp, None, None);
+
+/// Polls fail as `failing` says.
+fn outage(since: Option<Timestamp>, failing: &Failing) -> GoingOn {
+    (IncidentKind::Outage, since, Some(Cause::of_class(&failing.class)))
 }
 
 /// The state of a service that `cause` keeps from answering.
@@ -227,13 +230,9 @@ impl Told {
 
     /// What goes on with everything that is asked for: nothing is answered, or most counters catch up.
     fn going_on(&self) -> Option<GoingOn> {
-        match (self.state(), &self.last_failing) {
-            (ServiceState::Waiting | ServiceState::Up, _) | (_, None) => {
-                (2 * self.behind > self.counted).then_some((IncidentKind::CatchUp, None, None))
-            }
-            (_, Some(failing)) => {
-                Some((IncidentKind::Outage, self.since(), Some(Cause::of_class(&failing.class))))
-            }
+        match self.last_failing.as_ref().filter(|_| self.state().is_silent()) {
+            Some(failing) => Some(outage(self.since(), failing)),
+            None => (2 * self.behind > self.counted).then_some(CATCH_UP),
         }
     }
 }
