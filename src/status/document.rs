@@ -12,7 +12,7 @@ use crate::cause::Verdict;
 use super::judge::Judged;
 use super::model::{App, Exporter, Project, Service};
 use super::verdict::{Problem, Summary};
-use super::view::View;
+use super::view::{Place, View};
 
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
 /// value is null, never 0.
@@ -50,8 +50,7 @@ pub struct LazyApp {
     /// Why the verdict is not `ok`, most severe first.
     pub problems: Vec<Problem>,
     view: Arc<View>,
-    /// Its indices in the configuration.
-    place: (usize, usize),
+    place: Place,
     read: OnceLock<Box<App>>,
 }
 
@@ -78,12 +77,9 @@ impl Listed for App {
 }
 
 impl LazyApp {
-    /// The app with these indices in the configuration, and what was found about it.
-    pub(super) fn new(
-        view: &Arc<View>,
-        place: (usize, usize),
-        Judged { verdict, state, problems }: Judged,
-    ) -> Self {
+    /// The app at `place`, and what was found about it.
+    pub(super) fn new(view: &Arc<View>, place: Place, judged: Judged) -> Self {
+        let Judged { verdict, state, problems } = judged;
         Self { verdict, state, problems, view: Arc::clone(view), place, read: OnceLock::new() }
     }
 

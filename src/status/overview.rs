@@ -31,7 +31,7 @@ use super::reasons::reasons;
 use super::service::Tally;
 use super::settings::builds;
 use super::verdict::{Apps, Audited, Failing, Problem, Summary};
-use super::view::{Part, Values, View};
+use super::view::{Part, Place, Values, View};
 
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;
@@ -183,8 +183,8 @@ impl View {
         seconds / 60.0
     }
 
-    /// One app, by its indices in the configuration and with its targets.
-    pub(super) fn app(&self, place: (usize, usize), parts: &[Part<'_>]) -> App {
+    /// One app, which has these targets.
+    pub(super) fn app(&self, place: Place, parts: &[Part<'_>]) -> App {
         let (project, app) = self.configured(place);
         let minutes = self.window_minutes();
         let per_minute = |count: f64| count / minutes;

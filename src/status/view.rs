@@ -22,6 +22,9 @@ use super::model;
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;
 
+/// The indices of an app in the configuration: that of its project, and its own there.
+pub(super) type Place = (usize, usize);
+
 /// A target of a project or app, with its subject there, its ledger, and what is shown of it.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
@@ -71,12 +74,8 @@ impl View {
         }
     }
 
-    /// Hands the apps at `range` of all apps to `read`, by their indices in the configuration and with their targets.
-    pub(super) fn each_app<'a>(
-        &'a self,
-        range: Range<usize>,
-        mut read: impl FnMut((usize, usize), &[Part<'a>]),
-    ) {
+    /// Hands the apps at `range` of all apps to `read`, each with its targets.
+    pub(super) fn each_app<'a>(&'a self, range: Range<usize>, mut read: impl FnMut(Place, &[Part<'a>])) {
         let projects = self.plan.config.projects.iter().enumerate();
         let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, a)));
         let mut places = places.skip(range.start).take(range.len()).peekable();
@@ -112,7 +111,7 @@ impl View {
     }
 
     /// The targets of one app.
-    pub(super) fn parts_of(&self, app: (usize, usize)) -> Vec<Part<'_>> {
+    pub(super) fn parts_of(&self, app: Place) -> Vec<Part<'_>> {
         let found = self.runs().filter_map(|run| run.get(run.binary_search_by_key(&Some(app), place).ok()?));
         self.parts(found.filter_map(with_subject).collect())
     }
@@ -135,15 +134,15 @@ impl View {
         self.of_apps.iter().filter_map(|run| self.plan.targets.get(run.clone()))
     }
 
-    /// A project of the configuration and one of its apps, by their indices there.
-    pub(super) fn configured(&self, (project, app): (usize, usize)) -> (&Project, &App) {
+    /// A project of the configuration and one of its apps.
+    pub(super) fn configured(&self, (project, app): Place) -> (&Project, &App) {
         let project = &self.plan.config.projects[project];
         (project, &project.apps[app])
     }
 }
 
-/// The indices of the app that `target` is about.
-fn place(target: &Arc<Target>) -> Option<(usize, usize)> {
+/// The app that `target` is about.
+fn place(target: &Arc<Target>) -> Option<Place> {
     let subject = target.subjects.first()?;
     Some((subject.project, subject.app?))
 }
