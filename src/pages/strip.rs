@@ -24,11 +24,12 @@ type Line<'a> = (&'a str, &'a [Incident]);
 /// The lines of the service, and of each token to which something else happened.
 pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let tokens = &frame.status.exporter.tokens;
-    let troubled = tokens.iter().filter(|token| !token.incidents.is_empty()).take(MAX_TOKENS);
-    let lines: Vec<Line<'_>> = troubled.map(|token| (token.name.as_str(), &*token.incidents)).collect();
-    let others = tokens.len() - lines.len();
+    let troubled = tokens.iter().filter(|token| !token.incidents.is_empty());
+    let others = tokens.len() - troubled.clone().count();
+    let lines = troubled.take(MAX_TOKENS).map(|token| (token.name.as_str(), &*token.incidents));
     let note = (tokens.len() > 1 && others > 0).then(|| count(others, "token", "tokens"));
-    strip(frame, lines, note.map(|tokens| format!("{tokens}: nothing but what happened to the service.")))
+    let note = note.map(|tokens| format!("{tokens}: nothing but what happened to the service."));
+    strip(frame, lines.collect(), note)
 }
 
 /// The lines of the service, of a token to which something else happened, and of the app.

@@ -101,6 +101,20 @@ async fn what_happens_to_one_token_or_one_app_is_told_of_it_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_token_without_room_for_its_line_is_not_called_well() {
+    let ids: Vec<(String, String)> = (0..13).map(|n| (format!("p-{n:02}"), format!("p-{n:02}-a"))).collect();
+    let apps: Vec<(&str, &str)> = ids.iter().map(|(project, app)| (&**project, &**app)).collect();
+    let token = |project: &str| Some(TokenSource::Inline(Secret::new(project)));
+    let fixture = fixture::with_tokens(&apps, token).await;
+    fixture.answer(1.0);
+    fixture.fail("401", "no", |key| &*key.owner.project != "p-12");
+    minutes(&fixture, 1, async || ()).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    assert_eq!(page.matches("<div class=\"line-of\">").count(), 11, "ten, and the service");
+    assert!(page.contains("1 token: nothing but what happened to the service."), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_apps_the_page_says_how_to_add_one() {
     let fixture = fixture::with_apps(&[]).await;
     let page = texts(&get(&site(&fixture.source, ""), "/", ""));
