@@ -47,7 +47,6 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, note: Option<String>) -> Marku
     let all = lines.iter().flat_map(|(name, incidents)| incidents.iter().map(move |it| (*name, it)));
     let mut told: Vec<(&str, &Incident)> = all.collect();
     told.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
-    let of = |name: &str, kind| (name != service.0 && kind != IncidentKind::Build).then(|| name.to_owned());
     html! {
         section .strip aria-label="The last six hours" {
             @for line in &lines { (drawn(frame, *line)) }
@@ -56,7 +55,7 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, note: Option<String>) -> Marku
                 @for (name, incident) in told.iter().take(MAX_TOLD) {
                     li class=(class(incident.kind)) {
                         (when(incident)) " " strong { (incident.kind.as_str()) }
-                        @if let Some(name) = of(name, incident.kind) { ", " bdi { (name) } }
+                        @if *name != service.0 && incident.kind != IncidentKind::Build { ", " bdi { (name) } }
                         @if let Some(detail) = &incident.detail { ": " bdi { (detail) } }
                     }
                 }

@@ -217,17 +217,13 @@ pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
 
 /// Builds that became ready, newest first.
 pub(super) fn builds(changes: &[Change]) -> Vec<Incident> {
-    let build = |change: &Change| match &change.after {
-        Some(Fact::Text(id))
-            if change.family == family::BUILD_INFO.name && change.label == Some("latest_ready_build_id") =>
-        {
-            let at = to_second(change.at);
-            let detail = Some(id.to_string().into());
-            Some(Incident { kind: IncidentKind::Build, start: at, end: Some(at), detail })
-        }
-        _ => None,
+    let ready = (family::BUILD_INFO.name, Some("latest_ready_build_id"));
+    let build = |change: &Change| {
+        let Some(Fact::Text(id)) = &change.after else { return None };
+        let (at, detail) = (to_second(change.at), Some(id.to_string().into()));
+        Some(Incident { kind: IncidentKind::Build, start: at, end: Some(at), detail })
     };
-    changes.iter().filter_map(build).collect()
+    changes.iter().filter(|change| (change.family, change.label) == ready).filter_map(build).collect()
 }
 
 #[cfg(test)]
