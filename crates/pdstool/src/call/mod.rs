@@ -185,10 +185,33 @@ fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
     page::print_csv_rows(console, &names, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The entries of the reply's list: the reply itself, or its only field that holds a list of objects.
+/// The entries of the reply's list: the reply itself, or its only field that holds a list of objects. An empty field may
+/// be a list of anything.
 fn entries(reply: &Value) -> Option<Vec<&Map<String, Value>>> {
     fn objects(value: &Value) -> Option<Vec<&Map<String, Value>>> {
         value.as_array()?.iter().map(Value::as_object).collect()
     }
-    objects(reply).or_else(|| reply.get("data").unwrap_or(reply).as_object()?.values().find_map(objects))
+    let field = || {
+        let mut fields = reply.get("data").unwrap_or(reply).as_object()?.values().filter_map(objects);
+        fields.find(|entries| !entries.is_empty())
+    };
+    objects(reply).or_else(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_without_entries_does_not_hide_the_others() {
+        for (reply, count) in [
+            (json!({ "id": "a", "volumes": [] }), None),
+            (json!({ "thresholds": [] }), None),
+            (json!({ "data": { "time_series": [], "total_runs": 0 } }), None),
+            (json!({ "aliases": [], "domains": [{ "id": "d" }] }), Some(1)),
+            (json!([]), Some(0)),
+        ] {
+            assert_eq!(entries(&reply).map(|entries| entries.len()), count, "{reply}");
+        }
+    }
 }
