@@ -1,6 +1,7 @@
 //! Suggested lines, written into a configuration. Everything else in it stays as it is, comments included.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 
 use pds_core::plain_file;
@@ -50,13 +51,16 @@ pub fn file(path: &Path, lines: &[Line], environment: &Environment) -> Result<()
     // A link stays one.
     let real = path.canonicalize().map_err(failed("cannot find"))?;
     let before = plain_file::read_text(&real, plain_file::MAX_BYTES).map_err(failed("cannot read"))?;
-    let permissions = fs::metadata(&real).map_err(failed("cannot read"))?.permissions();
+    let former = fs::metadata(&real).map_err(failed("cannot read"))?;
     let after = text(&before, lines)
         .map_err(|error| ToolError::Failed { message: format!("{}: {error}", path.display()), code: 78 })?;
     // Beside it, so that relative paths hold and the file is replaced at once.
     let new = real.with_extension("toml.new");
-    let written = write_private(&new, &after, true)
-        .and_then(|()| fs::set_permissions(&new, permissions).map_err(failed("cannot write")));
+    let written = write_private(&new, &after, true).and_then(|()| {
+        // Whoever checks may be another user than the daemon's.
+        let _ = chown(&new, Some(former.uid()), Some(former.gid()));
+        fs::set_permissions(&new, former.permissions()).map_err(failed("cannot write"))
+    });
     let valid = written.and_then(|()| service::load(&new, environment));
     match valid {
         Ok(_) => fs::rename(&new, &real).map_err(failed("cannot replace")),
@@ -94,5 +98,21 @@ mod tests {
             after.parse::<DocumentMut>().unwrap()["api"]["query_names"]["start"].as_str() == Some("from")
         );
         assert!(text("[", &lines).is_err());
+    }
+
+    #[test]
+    fn the_file_keeps_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pds-exporter.toml");
+        let before = "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\n";
+        fs::write(&path, before).unwrap();
+        // Only root can give files away.
+        if chown(&path, Some(4711), Some(4712)).is_err() {
+            return;
+        }
+        file(&path, &[("accounting", "step", "\"5m\"".to_owned())], &Vec::new()).unwrap();
+        let after = fs::metadata(&path).unwrap();
+        assert_eq!((after.uid(), after.gid()), (4711, 4712));
+        assert!(fs::read_to_string(&path).unwrap().ends_with("[accounting]\nstep = \"5m\"\n"));
     }
 }
