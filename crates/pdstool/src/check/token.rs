@@ -73,8 +73,9 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
     let configured = service.config.projects.iter();
     let mut wanted: Vec<_> = configured.map(|project| (project.id.to_string(), app(project))).collect();
     if let Some(project) = &args.project {
-        wanted.retain(|(known, _)| known != project);
-        wanted.push((project.clone(), args.app.clone().unwrap_or_default()));
+        let configured = wanted.extract_if(.., |(known, _)| known == project).last();
+        let app = args.app.clone().or(configured.map(|(_, app)| app));
+        wanted.push((project.clone(), app.unwrap_or_default()));
     }
     if wanted.is_empty() {
         wanted.push(Default::default());
@@ -161,5 +162,33 @@ impl Outcome {
         }
         let message = format!("{} of {} calls failed", self.unanswered, self.asked);
         Err(ToolError::Failed { message, code: self.code })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_configured_project_that_is_named_keeps_its_app() {
+        let text = "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
+        let config = pds_exporter::config::load_text(Path::new("x.toml"), text).unwrap().config;
+        let service = Service::new(config).unwrap();
+        let checked = |project: Option<&str>, app: Option<&str>| {
+            let args = TokenArgs {
+                project: project.map(str::to_owned),
+                app: app.map(str::to_owned),
+                output: OutputArg { format: OutputFormat::Table },
+                service: ServiceArgs { config_file: "x.toml".into(), base_url: None, token_file: None },
+            };
+            accounts(&service, &args).into_iter().flat_map(|(_, projects)| projects).collect::<Vec<_>>()
+        };
+        let pair = |project: &str, app: &str| (project.to_owned(), app.to_owned());
+        assert_eq!(checked(None, None), [pair("p-1", "p-1-a")]);
+        assert_eq!(checked(Some("p-1"), None), [pair("p-1", "p-1-a")]);
+        assert_eq!(checked(Some("p-1"), Some("p-1-b")), [pair("p-1", "p-1-b")]);
+        assert_eq!(checked(Some("p-2"), None), [pair("p-1", "p-1-a"), pair("p-2", "")]);
     }
 }
