@@ -91,7 +91,9 @@ impl Way<'_> {
                 .push(Finding::note(format!("the proxy {proxy_host}:{proxy_port} forwards plain http")));
             return Ok(());
         }
-        let stream = self.tunnel(stream, &proxy, &format!("{host}:{port}")).await?;
+        // An IPv6 address stands in brackets there.
+        let service = format!("{}:{port}", uri.host().unwrap_or_default());
+        let stream = self.tunnel(stream, &proxy, &service).await?;
         self.secure("service", host, stream, None).await.map(drop)
     }
 
@@ -276,9 +278,31 @@ impl Way<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use tokio::net::TcpListener;
     use url::Url;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_proxy_is_asked_for_an_ipv6_address_in_brackets() {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let text = format!(
+            "[api]\nbase_url = \"https://[2001:db8::1]\"\ntoken = \"t\"\nproxy_url = \"http://{}\"\n\
+             [[projects]]\nid = \"p-1\"\n",
+            proxy.local_addr().unwrap()
+        );
+        let config = pds_exporter::config::load_text(Path::new("x.toml"), &text).unwrap().config;
+        let asked = async {
+            let (mut stream, _) = proxy.accept().await.unwrap();
+            let mut line = [0; "CONNECT [2001:db8::1]:443".len()];
+            stream.read_exact(&mut line).await.unwrap();
+            String::from_utf8_lossy(&line).into_owned()
+        };
+        let (asked, _) = tokio::join!(asked, check(&config.api));
+        assert_eq!(asked, "CONNECT [2001:db8::1]:443");
+    }
 
     #[test]
     fn hosts_are_excepted_from_the_proxy_by_name_domain_and_network() {
