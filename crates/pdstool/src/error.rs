@@ -1,7 +1,8 @@
 //! Why a command failed, and its exit code.
 
+use std::borrow::Cow;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pds_client::{FetchError, Reason};
 use pds_core::error_chain::with_sources;
@@ -65,21 +66,11 @@ pub enum ToolError {
         /// The exit code.
         code: u8,
     },
-    /// A file cannot be read or written.
-    #[error("{doing} {}", path.display())]
-    File {
-        /// The attempt: "cannot write".
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// The operating system refuses something the tool needs.
     #[error("{doing}")]
     System {
         /// The attempt: "cannot watch for signals".
-        doing: &'static str,
+        doing: Cow<'static, str>,
         /// Why.
         source: io::Error,
     },
@@ -106,10 +97,15 @@ impl ToolError {
         Self::Failed { message: message.into(), code: 1 }
     }
 
-    /// The error of doing something with the file at `path`.
-    pub fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::File { doing, path, source }
+    /// The error of an attempt such as "cannot listen".
+    pub fn system(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::System { doing: doing.into(), source }
+    }
+
+    /// The error of an attempt, such as "cannot write", at the file at `path`.
+    pub fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let doing = format!("{doing} {}", path.display()).into();
+        move |source| Self::System { doing, source }
     }
 
     /// Why, without the request that was sent.

@@ -127,7 +127,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
             runtime.shutdown_background();
             result
         }
-        Err(source) => Err(ToolError::System { doing: "cannot start", source }),
+        Err(source) => Err(ToolError::system("cannot start")(source)),
     };
     match result.and_then(|()| Ok(console.out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

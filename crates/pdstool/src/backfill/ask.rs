@@ -20,8 +20,8 @@ use super::plan::{Plan, Stream, Work};
 /// # Errors
 /// The first failure, or Ctrl-C or SIGTERM; the journals keep the replies so far.
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<()> {
-    let unwatched = |source| ToolError::System { doing: "cannot watch for signals", source };
-    let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
+    let unwatched = ToolError::system("cannot watch for signals");
+    let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
     let asking = async {
         for stream in work.plan.streams() {
             one(service, work, &stream, progress).await?;

@@ -91,8 +91,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         let message = format!("no project of the token has an app {app}");
         return Err(ToolError::Failed { message, code: 3 });
     }
-    let absolute = std::path::absolute(&token_file)
-        .map_err(|source| ToolError::System { doing: "cannot find this folder", source })?;
+    let absolute = std::path::absolute(&token_file).map_err(ToolError::system("cannot find this folder"))?;
     let draft = Draft {
         title: "The configuration of pds-exporter, written by pdstool init.".to_owned(),
         base_url: url.to_string(),
