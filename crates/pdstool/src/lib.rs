@@ -48,7 +48,6 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::printable::plain_lines;
 
@@ -154,13 +153,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Top(args) => top::run(console, &args).await,
         Command::Metrics(args) => args.run(console),
         Command::Openapi => manual::openapi(console),
-        Command::Simulate(args) => {
-            let interrupted = async {
-                // Without signals, the process is killed instead.
-                let _ = tokio::signal::ctrl_c().await;
-            };
-            simulate::run(console, &args, Clock::system(), interrupted).await
-        }
+        Command::Simulate(args) => simulate::run(console, &args).await,
         Command::Completions(completions) => completions.run(console),
         Command::Man(man) => man.run(console),
     }

@@ -1,6 +1,5 @@
 //! `pdstool simulate`: the simulator of the service as a server.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -21,7 +20,7 @@ use super::console::Console;
 use super::error::{Result, ToolError};
 use super::init::draft::{Draft, DraftProject};
 use super::output::{OutputArg, OutputFormat, write_private};
-use super::page;
+use super::page::{self, Table};
 
 /// `pdstool simulate`.
 #[derive(Clone, Debug, Args)]
@@ -108,16 +107,12 @@ fn unusable(file: &Path, error: &dyn std::fmt::Display) -> ToolError {
     ToolError::Usage(format!("cannot use {} for TLS: {error}", file.display()))
 }
 
-/// Listens, prints address and tokens, and serves until `shutdown` completes.
+/// Listens, prints address and tokens, and serves until Ctrl-C.
 ///
 /// # Errors
 /// If the faults are invalid, the address cannot be bound, or the output cannot be written.
-pub async fn run(
-    console: &mut Console,
-    args: &Simulate,
-    clock: Clock,
-    shutdown: impl Future<Output = ()>,
-) -> Result<()> {
+pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
+    let clock = Clock::system();
     let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
     let expiry =
         expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;
@@ -148,7 +143,11 @@ pub async fn run(
         write_config(path, base_url, projects)?;
         console.say(&format!("wrote {}", path.display()));
     }
-    pds_simulator::serve(world, listener, tls, shutdown).await;
+    let interrupted = async {
+        // Without signals, the process is killed instead.
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    pds_simulator::serve(world, listener, tls, interrupted).await;
     Ok(())
 }
 
@@ -171,10 +170,8 @@ fn print(
             }
         }
         OutputFormat::Json => {
-            let projects = projects
-                .iter()
-                .map(|project| json!({ "id": project.id, "token": token(project), "apps": project.apps }));
-            let projects: Vec<_> = projects.collect();
+            let project = |project: &DraftProject| json!({ "id": project.id, "token": token(project), "apps": project.apps });
+            let projects: Value = projects.iter().map(project).collect();
             page::print_json(console, &json!({ "base_url": base_url, "projects": projects }))?;
         }
         OutputFormat::Csv => {
@@ -183,11 +180,8 @@ fn print(
             };
             let rows =
                 projects.iter().flat_map(|project| project.apps.iter().map(move |app| row(project, app)));
-            page::print_csv_rows(
-                console,
-                &["base_url", "project", "token", "app"],
-                &rows.collect::<Vec<_>>(),
-            )?;
+            let table = Table::of_texts(["BASE_URL", "PROJECT", "TOKEN", "APP"], rows, "");
+            page::print_csv(console, &table)?;
         }
     }
     Ok(console.out.flush()?)
