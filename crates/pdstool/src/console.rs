@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
+use ratatui::crossterm::terminal;
 
 use super::error::{Result, ToolError};
 
@@ -39,22 +40,6 @@ pub struct Console {
     pub cut: bool,
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
-struct Silent;
-
-impl Silent {
-    fn begin() -> io::Result<Self> {
-        ratatui::crossterm::terminal::enable_raw_mode().map(|()| Self)
-    }
-}
-
-impl Drop for Silent {
-    fn drop(&mut self) {
-        // A terminal that is gone needs no restoring.
-        let _ = ratatui::crossterm::terminal::disable_raw_mode();
-    }
-}
-
 /// Columns if the terminal does not report its width.
 const USUAL_WIDTH: usize = 100;
 
@@ -64,7 +49,7 @@ impl Console {
     pub fn of_process(no_color: bool, columns: Option<usize>) -> Self {
         let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
         let out_is_terminal = out.is_terminal();
-        let size = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns.into());
+        let size = || terminal::size().ok().map(|(columns, _)| columns.into());
         let width = if out_is_terminal { size() } else { columns };
         Self {
             can_ask: err.is_terminal() && input.is_terminal(),
@@ -127,23 +112,27 @@ impl Console {
     /// If the terminal cannot be set up or was closed.
     pub fn ask_secret(&mut self, question: &str) -> Result<String> {
         self.prompt(question);
-        let silent = Silent::begin()?;
-        let mut answer = Vec::new();
-        let ended = loop {
+        terminal::enable_raw_mode()?;
+        let answer = self.hidden_line();
+        // A terminal that is gone needs no restoring.
+        let _ = terminal::disable_raw_mode();
+        self.say("");
+        let answer = answer?.ok_or(ToolError::NotConfirmed)?;
+        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
+    }
+
+    /// A line typed on a terminal in raw mode, which does not show it; `None` if the terminal was closed.
+    fn hidden_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        loop {
             let mut byte = [0];
             match (self.input.read(&mut byte)?, byte) {
-                (0, _) | (_, [0x03 | 0x04]) => break false,
-                (_, [b'\r' | b'\n']) => break true,
-                (_, [0x08 | 0x7f]) => drop(answer.pop()),
-                (_, [byte]) => answer.push(byte),
+                (0, _) | (_, [0x03 | 0x04]) => return Ok(None),
+                (_, [b'\r' | b'\n']) => return Ok(Some(line)),
+                (_, [0x08 | 0x7f]) => drop(line.pop()),
+                (_, [byte]) => line.push(byte),
             }
-        };
-        drop(silent);
-        self.say("");
-        if !ended {
-            return Err(ToolError::NotConfirmed);
         }
-        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
     /// Prompts before an action that cannot be undone or costs money; `yes` is `--yes`.
