@@ -117,13 +117,7 @@ impl Service {
     ///
     /// # Errors
     /// If the service does not reply, or the reply cannot be read or ignores the range.
-    pub async fn probe(
-        &self,
-        account: &Account,
-        resource: Resource,
-        project: &str,
-        app: &str,
-    ) -> Result<Fetched> {
+    pub async fn probe(&self, resource: Resource, project: &str, app: &str) -> Result<Fetched> {
         let Config { api, poll, accounting, .. } = &self.config;
         let end = Timestamp::now().as_second() - i64::try_from(poll.settle.as_secs()).unwrap_or(0);
         let asked = TimeRange { start: end - 300, end };
@@ -133,7 +127,8 @@ impl Service {
         }
         let request = resource.call().request(&arguments, &api.query_names)?;
         let read = move |body: &[u8]| resource.polled().read(body, &[]);
-        let (reading, fetched) = self.client.read(account, resource, &request, read).await?;
+        let account = self.client.account(project);
+        let (reading, fetched) = self.client.read(&account, resource, &request, read).await?;
         let Some(answered) = reading.tally.and_then(|tally| tally.range) else { return Ok(fetched) };
         match answered.ignores(asked) {
             Some(ignored) => Err(ToolError::RangeIgnored(api.query_names.told(ignored, asked, answered))),

@@ -48,7 +48,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
             let heading = Block::Heading(format!("Token {}", account.name()));
             page::print_as(console, format, &[heading, Block::Facts(facts(account, listed))])?;
         }
-        let rows = ask_all(&service, account, projects, &mut outcome).await;
+        let rows = ask_all(&service, projects, &mut outcome).await;
         if people {
             let table = Table::of_texts(["CALL", "TARGET", "RESULT"], rows, "no calls to make");
             // Not cut: the reason of a failure stands at the end of its row.
@@ -83,10 +83,9 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
     grouped(wanted.into_iter().map(|project| (service.client.account(&project.0), project)))
 }
 
-/// Makes the calls of one account; a row per answer.
+/// Makes the calls for the projects of one account; a row per answer.
 async fn ask_all(
     service: &Service,
-    account: &Account,
     projects: &[(String, String)],
     outcome: &mut Outcome,
 ) -> Vec<Vec<String>> {
@@ -99,7 +98,7 @@ async fn ask_all(
                 Scope::App => (!app.is_empty(), &**app),
             };
             if due {
-                let answer = service.probe(account, resource, project, app).await;
+                let answer = service.probe(resource, project, app).await;
                 let result = outcome.of(answer.map(drop));
                 rows.push(vec![resource.call().purpose.to_owned(), target.to_owned(), result]);
             }

@@ -8,7 +8,7 @@ use pds_core::units;
 use pds_exporter::cause::{self, Cause};
 use pds_interface::{Resource, Scope};
 
-use crate::report::{Finding, Report, first_few};
+use crate::report::{Finding, Report, first_few, grouped};
 
 const CHECK: &str = "calls";
 
@@ -73,30 +73,21 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
 /// to find mistyped ids.
 fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
     let projects = &service.config.projects;
-    let scope = resource.polled().scope;
-    let mut subjects = Vec::new();
-    let mut accounts = Vec::new();
-    for project in projects {
-        let id = project.id.to_string();
-        match scope {
-            Scope::Account => {
-                let account = service.client.account(&id);
-                if !accounts.contains(&account) {
-                    accounts.push(account);
-                    subjects.push((id, String::new()));
-                }
-            }
-            Scope::Project => subjects.push((id, String::new())),
-            Scope::App => {
-                let settings = resource.call().query.is_empty();
-                let apps = project.apps.iter().take(if settings { MAX_APPS } else { 1 });
-                subjects.extend(apps.map(|app| (id.clone(), app.id.to_string())));
-            }
+    let ids = projects.iter().map(|project| project.id.to_string());
+    let mut subjects: Vec<(String, String)> = match resource.polled().scope {
+        Scope::Account if projects.is_empty() => vec![Default::default()],
+        Scope::Account => {
+            let accounts = grouped(ids.map(|id| (service.client.account(&id), id)));
+            let first = accounts.into_iter().filter_map(|(_, ids)| ids.into_iter().next());
+            first.map(|id| (id, String::new())).collect()
         }
-    }
-    if projects.is_empty() && scope == Scope::Account {
-        subjects.push((String::new(), String::new()));
-    }
+        Scope::Project => ids.map(|id| (id, String::new())).collect(),
+        Scope::App if resource.call().query.is_empty() => service::apps(&service.config).collect(),
+        Scope::App => {
+            let first = projects.iter().filter_map(|project| Some((project, project.apps.first()?)));
+            first.map(|(project, app)| (project.id.to_string(), app.id.to_string())).collect()
+        }
+    };
     subjects.truncate(MAX_APPS.max(projects.len()));
     subjects
 }
@@ -110,15 +101,14 @@ impl Answers {
         project: &str,
         app: &str,
     ) -> Option<Duration> {
-        let account = service.client.account(project);
-        match service.probe(&account, resource, project, app).await {
+        match service.probe(resource, project, app).await {
             Ok(fetched) => {
                 self.skews.extend(service::skew(&fetched));
                 Some(fetched.took)
             }
             Err(error) => {
                 let subject = match (project, app) {
-                    ("", _) => format!("token {}", account.name()),
+                    ("", _) => format!("token {}", service.client.account("").name()),
                     (project, "") => project.to_owned(),
                     (_, app) => app.to_owned(),
                 };
