@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::error::{Result, ToolError};
 use crate::report::grouped;
 use crate::service::Service;
+use pds_client::Account;
 use pds_core::error_chain::with_sources;
 use pds_interface::Request;
 
@@ -28,21 +29,15 @@ pub async fn ask(
     let mut entries: Vec<Value> = Vec::new();
     let mut refusals = Vec::new();
     for account in &accounts {
-        match service.client.call(account, request).await {
-            Ok(reply) => match serde_json::from_slice::<Vec<Value>>(&reply.body) {
-                Ok(list) => {
-                    for entry in list {
-                        if !entries.contains(&entry) {
-                            entries.push(entry);
-                        }
+        match list(service, account, request).await {
+            Ok(list) => {
+                for entry in list {
+                    if !entries.contains(&entry) {
+                        entries.push(entry);
                     }
                 }
-                Err(error) => refusals.push((account.name(), format!("the reply is not a list: {error}"), 1)),
-            },
-            Err(error) => {
-                let reason = with_sources(&error);
-                refusals.push((account.name(), reason, ToolError::from(error).code()));
             }
+            Err(error) => refusals.push((account.name(), error)),
         }
     }
     let refused = (!refusals.is_empty()).then(|| refused(&refusals, accounts.len()));
@@ -52,12 +47,20 @@ pub async fn ask(
     }
 }
 
+/// The list that the service has for one token.
+async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Value>> {
+    let reply = service.client.call(account, request).await?;
+    let not_a_list =
+        |error: serde_json::Error| ToolError::failed(format!("the reply is not a list: {error}"));
+    serde_json::from_slice(&reply.body).map_err(not_a_list)
+}
+
 /// The tokens without a list, and why; the same reason once.
-fn refused(refusals: &[(&str, String, u8)], tokens: usize) -> ToolError {
-    let reasons = grouped(refusals.iter().map(|(name, reason, _)| (reason, *name)));
+fn refused(refusals: &[(&str, ToolError)], tokens: usize) -> ToolError {
+    let reasons = grouped(refusals.iter().map(|(name, error)| (with_sources(error), *name)));
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
     let message = format!("{} of {tokens} tokens failed: {}", refusals.len(), reasons.join("; "));
-    let code = refusals.iter().map(|(.., code)| *code).max().unwrap_or(1);
+    let code = refusals.iter().map(|(_, error)| error.code()).max().unwrap_or(1);
     ToolError::Failed { message, code }
 }

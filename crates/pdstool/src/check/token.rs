@@ -44,15 +44,15 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
     let mut all: Vec<Vec<String>> = Vec::new();
     for (account, projects) in &accounts(&service, args) {
         let listed = list(&service, account).await;
-        if people {
-            let heading = Block::Heading(format!("Token {}", account.name()));
-            page::print_as(console, format, &[heading, Block::Facts(facts(account, listed))])?;
-        }
         let rows = ask_all(&service, projects, &mut outcome).await;
         if people {
-            let table = Table::of_texts(["CALL", "TARGET", "RESULT"], rows, "no calls to make");
+            let blocks = [
+                Block::Heading(format!("Token {}", account.name())),
+                Block::Facts(facts(account, listed)),
+                Block::Table(Table::of_texts(["CALL", "TARGET", "RESULT"], rows, "no calls to make")),
+            ];
             // Not cut: the reason of a failure stands at the end of its row.
-            page::print_as(console, OutputFormat::Wide, &[Block::Table(table)])?;
+            page::print_as(console, OutputFormat::Wide, &blocks)?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
             let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();
@@ -132,11 +132,7 @@ fn facts(account: &Account, projects: Option<String>) -> Vec<(&'static str, Stri
 #[derive(Debug, Default)]
 struct Outcome {
     asked: usize,
-    unanswered: usize,
-    /// The exit code of the gravest failure; a token's failure comes first.
-    code: u8,
-    /// Why calls did not answer, each reason once.
-    reasons: Vec<String>,
+    failures: Vec<ToolError>,
 }
 
 impl Outcome {
@@ -144,23 +140,18 @@ impl Outcome {
     fn of(&mut self, answer: Result<()>) -> String {
         self.asked += 1;
         let Err(error) = answer else { return "ok".to_owned() };
-        self.unanswered += 1;
-        self.code = self.code.max(error.code());
         // The row names the request. A reason given before is not repeated.
         let reason = error.reason();
-        if self.reasons.contains(&reason) {
-            return "failed as above".to_owned();
-        }
-        self.reasons.push(reason.clone());
-        reason
+        let is_known = self.failures.iter().any(|known| known.reason() == reason);
+        self.failures.push(error);
+        if is_known { "failed as above".to_owned() } else { reason }
     }
 
     fn result(&self) -> Result<()> {
-        if self.unanswered == 0 {
-            return Ok(());
-        }
-        let message = format!("{} of {} calls failed", self.unanswered, self.asked);
-        Err(ToolError::Failed { message, code: self.code })
+        // A token's failure comes first.
+        let Some(code) = self.failures.iter().map(ToolError::code).max() else { return Ok(()) };
+        let message = format!("{} of {} calls failed", self.failures.len(), self.asked);
+        Err(ToolError::Failed { message, code })
     }
 }
 
