@@ -21,7 +21,7 @@ use pds_core::units;
 use pds_exporter::config::Api;
 use pds_http::{Config, tls_config};
 
-use super::wire::{self, Plain, Stream, explain};
+use super::wire::{self, Stream, explain};
 use crate::report::Finding;
 
 /// Longest reply of a proxy to CONNECT.
@@ -30,18 +30,18 @@ const MAX_PROXY_REPLY: usize = 16 << 10;
 /// A certificate that expires within this time is worth a warning.
 const CERTIFICATE_SOON: f64 = 14.0 * 86_400.0;
 
-/// What is wrong, and the remedy.
-type Fault = (String, String);
+/// What a step leads to, or what is wrong there.
+type Step<T> = Result<T, Finding>;
 
 /// Checks the path to the service step by step. Returns whether requests can reach it, too.
 pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
     let mut found = Vec::new();
     let followed = match tls_config("api.ca_file", api.ca_file.as_deref()) {
         Ok(tls) => Way { found: &mut found, api, tls: Arc::new(tls) }.follow().await,
-        Err(error) => Err((with_sources(&error), "Correct api.ca_file.".to_owned())),
+        Err(error) => Err(Finding::problem(with_sources(&error), "Correct api.ca_file.")),
     };
     let reached = followed.is_ok();
-    found.extend(followed.err().map(|(text, remedy)| Finding::problem(text, remedy)));
+    found.extend(followed.err());
     (found, reached)
 }
 
@@ -68,7 +68,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    async fn follow(&mut self) -> Result<(), Fault> {
+    async fn follow(&mut self) -> Step<()> {
         let uri: Uri = self.api.base_url.as_str().parse().unwrap_or_default();
         let (host, port) = host_and_port(&uri);
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
@@ -103,7 +103,7 @@ impl Way<'_> {
     }
 
     /// Resolves the name and connects to the first address that accepts.
-    async fn connect(&mut self, key: &str, host: &str, port: u16) -> Result<(TcpStream, SocketAddr), Fault> {
+    async fn connect(&mut self, key: &str, host: &str, port: u16) -> Step<(TcpStream, SocketAddr)> {
         let limit = self.api.connect_timeout;
         let within = format!("within {}", units::seconds(limit.as_secs_f64()));
         let began = Instant::now();
@@ -111,11 +111,11 @@ impl Way<'_> {
             Ok(Ok(addresses)) => addresses.collect(),
             Ok(Err(error)) => {
                 let remedy = format!("Check the name in {key}, and this machine's DNS (/etc/resolv.conf).");
-                return Err((format!("{host} has no address: {error}"), remedy));
+                return Err(Finding::problem(format!("{host} has no address: {error}"), remedy));
             }
             Err(_) => {
                 let remedy = "Check this machine's DNS (/etc/resolv.conf).";
-                return Err((format!("DNS gave no answer for {host} {within}"), remedy.to_owned()));
+                return Err(Finding::problem(format!("DNS gave no answer for {host} {within}"), remedy));
             }
         };
         if host.parse::<std::net::IpAddr>().is_err() {
@@ -145,25 +145,25 @@ impl Way<'_> {
         } else {
             format!("Check {key}, routes and firewalls; if a proxy is needed, set api.proxy_url.")
         };
-        Err((format!("no connection: {}", failures.join("; ")), remedy))
+        Err(Finding::problem(format!("no connection: {}", failures.join("; ")), remedy))
     }
 
     /// `http` in the configuration: whether the port speaks it.
-    async fn plain(&mut self, host: &str, address: SocketAddr) -> Result<(), Fault> {
+    async fn plain(&mut self, host: &str, address: SocketAddr) -> Step<()> {
         let limit = self.api.connect_timeout;
         let began = Instant::now();
-        let spoken = wire::plain(address, host, limit).await;
-        let (text, remedy) = match spoken {
-            Plain::BadRequest | Plain::Other if wire::speaks_tls(address, host, &self.tls, limit).await => {
+        let (text, remedy) = match wire::plain_status(address, host, limit).await {
+            // Web servers answer 400 on their TLS ports.
+            None | Some([b'4', b'0', b'0']) if wire::speaks_tls(address, host, &self.tls, limit).await => {
                 ("speaks TLS, but api.base_url says http", "Use https:// in api.base_url.")
             }
-            Plain::Http | Plain::BadRequest => {
+            Some(_) => {
                 self.ok(format!("{address} speaks HTTP"), began);
                 return Ok(());
             }
-            Plain::Other => ("does not answer HTTP requests", "Check the port in api.base_url."),
+            None => ("does not answer HTTP requests", "Check the port in api.base_url."),
         };
-        Err((format!("{address} {text}"), remedy.to_owned()))
+        Err(Finding::problem(format!("{address} {text}"), remedy))
     }
 
     /// A TLS handshake. Where it fails at `address`, without a proxy, the port may speak plain HTTP instead.
@@ -173,7 +173,7 @@ impl Way<'_> {
         host: &str,
         stream: S,
         address: Option<SocketAddr>,
-    ) -> Result<TlsStream<S>, Fault> {
+    ) -> Step<TlsStream<S>> {
         let limit = self.api.connect_timeout;
         let began = Instant::now();
         let error = match wire::handshake(host, stream, &self.tls, limit).await {
@@ -187,7 +187,8 @@ impl Way<'_> {
         let is_other = matches!(tls, Some(rustls::Error::InvalidMessage(_)));
         let (text, remedy) = match address {
             Some(address)
-                if (is_other || tls.is_none()) && wire::plain(address, host, limit).await != Plain::Other =>
+                if (is_other || tls.is_none())
+                    && wire::plain_status(address, host, limit).await.is_some() =>
             {
                 let remedy =
                     "Set api.base_url to the TLS port; or to http://, if the network may read the token.";
@@ -199,7 +200,7 @@ impl Way<'_> {
             }
             _ => explain(&error, self.api.ca_file.is_some()),
         };
-        Err((text, remedy.to_owned()))
+        Err(Finding::problem(text, remedy))
     }
 
     /// The TLS connection, and how long the certificate is still valid.
@@ -233,7 +234,7 @@ impl Way<'_> {
         mut stream: Box<dyn Stream>,
         proxy: &Intercept,
         service: &str,
-    ) -> Result<Box<dyn Stream>, Fault> {
+    ) -> Step<Box<dyn Stream>> {
         let began = Instant::now();
         let login = proxy.basic_auth().and_then(|login| login.to_str().ok());
         let login = login.map(|login| format!("Proxy-Authorization: {login}\r\n")).unwrap_or_default();
@@ -272,7 +273,7 @@ impl Way<'_> {
                 (format!("this is not a proxy: {status}"), "Check host, port and scheme in api.proxy_url.")
             }
         };
-        Err((text, remedy.to_owned()))
+        Err(Finding::problem(text, remedy))
     }
 }
 

@@ -17,19 +17,9 @@ use tokio_rustls::client::TlsStream;
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// The reply of a port to a plain HTTP request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plain {
-    /// HTTP.
-    Http,
-    /// HTTP 400, as web servers reply on their TLS ports.
-    BadRequest,
-    /// Something else, or nothing.
-    Other,
-}
-
-/// Sends a plain HTTP request without a token to `address`.
-pub async fn plain(address: SocketAddr, host: &str, limit: Duration) -> Plain {
+/// The status of the reply to a plain HTTP request without a token, sent to `address`; `None` if there is no reply, or one
+/// that is not HTTP.
+pub async fn plain_status(address: SocketAddr, host: &str, limit: Duration) -> Option<[u8; 3]> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
         let request = format!("HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -39,9 +29,8 @@ pub async fn plain(address: SocketAddr, host: &str, limit: Duration) -> Plain {
         io::Result::Ok(head)
     };
     match timeout(limit, exchange).await {
-        Ok(Ok([b'H', b'T', b'T', b'P', b'/', .., b'4', b'0', b'0'])) => Plain::BadRequest,
-        Ok(Ok([b'H', b'T', b'T', b'P', b'/', ..])) => Plain::Http,
-        _ => Plain::Other,
+        Ok(Ok([b'H', b'T', b'T', b'P', b'/', _, _, _, _, status @ ..])) => Some(status),
+        _ => None,
     }
 }
 
@@ -63,11 +52,8 @@ pub async fn handshake<S: Stream>(
 
 /// Whether `address` answers a TLS handshake, trusted or not.
 pub async fn speaks_tls(address: SocketAddr, host: &str, tls: &Arc<ClientConfig>, limit: Duration) -> bool {
-    let shaken = match timeout(limit, TcpStream::connect(address)).await {
-        Ok(Ok(stream)) => handshake(host, stream, tls, limit).await,
-        _ => return false,
-    };
-    match shaken {
+    let Ok(Ok(stream)) = timeout(limit, TcpStream::connect(address)).await else { return false };
+    match handshake(host, stream, tls, limit).await {
         Ok(_) => true,
         Err(error) => tls_error(&error).is_some_and(|error| !matches!(error, TlsError::InvalidMessage(_))),
     }
