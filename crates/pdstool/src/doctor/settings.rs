@@ -1,16 +1,14 @@
 //! The configuration, the tokens it names, and what its limits allow against what it needs.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::error::ToolError;
 use crate::service::{Environment, Service, ServiceArgs};
-use pds_client::plain_http_warning;
+use pds_client::{Account, MAX_TOKEN_BYTES, plain_http_warning};
 use pds_core::error_chain::with_sources;
-use pds_core::units;
+use pds_core::{plain_file, units};
 use pds_exporter::cause;
 use pds_exporter::config::{Config, LoadError};
 
@@ -70,62 +68,63 @@ fn refused(error: ToolError) -> Vec<Finding> {
 pub fn tokens(service: &Service) -> Vec<Finding> {
     let mut found = Vec::new();
     for account in service.accounts() {
-        let name = account.name();
-        let file = account.file().map(|path| path.display().to_string());
-        let what = match account.file().zip(file.as_deref()) {
-            Some((path, file)) => {
-                if let Some((what, remedy)) = unusable(path) {
-                    found.push(Finding::problem(format!("token {name}: {file} {what}"), remedy));
-                    continue;
-                }
-                if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o004 != 0) {
-                    let text = format!("token {name}: every user can read {file}");
-                    found.push(Finding::warning(text, format!("chmod 600 {file}")));
-                }
-                format!("token {name}, in {file}")
-            }
-            None if service.config.api.token.is_none() && account == service.client.account("") => {
-                found.push(Finding::problem("no token is configured", "Set api.token_file."));
-                continue;
-            }
-            None => format!("token {name}, in the configuration or the environment"),
-        };
-        let Some(expiry) = account.expiry() else {
-            found.push(Finding::ok(format!("{what}: has no expiry")));
-            continue;
-        };
-        let when = units::time(expiry);
-        let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
-        let expires = format!("{what}: expires {when}, in {}", units::seconds(left));
-        if left <= 0.0 {
-            let remedy = cause::TOKEN_EXPIRED.remedy_at(file.as_deref());
-            found.push(Finding::problem(format!("{what}: expired {when}"), remedy));
-        } else if left < SOON {
-            found.push(Finding::warning(expires, cause::TOKEN_EXPIRES_SOON.remedy_at(file.as_deref())));
-        } else {
-            found.push(Finding::ok(expires));
-        }
+        let expires = token(service, &account, &mut found).map(|what| expiry(&account, &what));
+        found.push(expires.unwrap_or_else(|problem| problem));
     }
     found
 }
 
-/// Why a file holds no token that can be sent, and what to do about it.
-fn unusable(path: &Path) -> Option<(String, String)> {
-    let bytes = match pds_core::plain_file::read(path, pds_client::MAX_TOKEN_BYTES) {
-        Ok(file) => file.bytes,
-        Err(error) => {
-            let remedy = cause::TOKEN_UNREADABLE.remedy_at(Some(&path.display().to_string()));
-            return Some((format!("cannot be read: {error}"), remedy));
+/// The token of `account` and where it is, in words. That others can read it goes to `found`.
+///
+/// # Errors
+/// If there is no token that can be sent.
+fn token(service: &Service, account: &Account, found: &mut Vec<Finding>) -> Result<String, Finding> {
+    let name = account.name();
+    let Some(path) = account.file() else {
+        if service.config.api.token.is_none() && *account == service.client.account("") {
+            return Err(Finding::problem("no token is configured", "Set api.token_file."));
         }
+        return Ok(format!("token {name}, in the configuration or the environment"));
     };
-    let (what, remedy) = match &*bytes {
+    let file = path.display();
+    let unusable =
+        |what: &str, remedy: &str| Finding::problem(format!("token {name}: {file} {what}"), remedy);
+    let read = plain_file::read(path, MAX_TOKEN_BYTES).map_err(|error| {
+        let remedy = cause::TOKEN_UNREADABLE.remedy_at(Some(&file.to_string()));
+        unusable(&format!("cannot be read: {error}"), &remedy)
+    })?;
+    match &*read.bytes {
         [0xef, 0xbb, 0xbf, ..] | [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            ("begins with a byte-order mark", "Save the file as UTF-8 without a byte-order mark.")
+            let remedy = "Save the file as UTF-8 without a byte-order mark.";
+            return Err(unusable("begins with a byte-order mark", remedy));
         }
-        bytes if bytes.trim_ascii().is_empty() => ("is empty", "Write the token to it, and nothing else."),
-        _ => return None,
-    };
-    Some((what.to_owned(), remedy.to_owned()))
+        bytes if bytes.trim_ascii().is_empty() => {
+            return Err(unusable("is empty", "Write the token to it, and nothing else."));
+        }
+        _ => {}
+    }
+    if read.readable_by_others {
+        let text = format!("token {name}: every user can read {file}");
+        found.push(Finding::warning(text, format!("chmod 600 {file}")));
+    }
+    Ok(format!("token {name}, in {file}"))
+}
+
+/// When the token of `account` expires, which is called `what`.
+fn expiry(account: &Account, what: &str) -> Finding {
+    let Some(expiry) = account.expiry() else { return Finding::ok(format!("{what}: has no expiry")) };
+    let file = account.file().map(|path| path.display().to_string());
+    let when = units::time(expiry);
+    let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
+    let expires = format!("{what}: expires {when}, in {}", units::seconds(left));
+    if left <= 0.0 {
+        let remedy = cause::TOKEN_EXPIRED.remedy_at(file.as_deref());
+        Finding::problem(format!("{what}: expired {when}"), remedy)
+    } else if left < SOON {
+        Finding::warning(expires, cause::TOKEN_EXPIRES_SOON.remedy_at(file.as_deref()))
+    } else {
+        Finding::ok(expires)
+    }
 }
 
 /// What the limits allow against what the configuration needs; `answers` are the times that replies took.
