@@ -28,22 +28,18 @@ impl Called {
     /// The arguments of the call. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
     /// reaches until `now`.
     pub fn arguments(&self, now: Timestamp) -> Arguments<'_> {
-        let ranged = |kind| self.call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
-        let (start, end) = (ranged(ParamKind::RangeStart), ranged(ParamKind::RangeEnd));
         let mut arguments = Arguments::default().at(now);
         for (name, text) in &self.given {
-            let resolved = [start, end].contains(&Some(*name)) && parse_rfc3339(text).is_none();
+            let resolved = ["start", "end"].contains(name) && parse_rfc3339(text).is_none();
             arguments = match text.parse::<TimeArg>() {
                 Ok(time) if resolved => arguments.with(name, rfc3339(time.resolve(now))),
                 _ => arguments.with(name, text.as_str()),
             };
         }
-        match (start, end) {
-            (Some(start), Some(end)) if self.given.contains_key(start) && !self.given.contains_key(end) => {
-                arguments.with(end, rfc3339(now.as_second()))
-            }
-            _ => arguments,
+        if self.given.contains_key("start") && !self.given.contains_key("end") {
+            arguments = arguments.with("end", rfc3339(now.as_second()));
         }
+        arguments
     }
 }
 
