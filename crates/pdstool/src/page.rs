@@ -6,7 +6,6 @@ use std::io;
 use serde_json::{Map, Value};
 
 use pds_core::printable::plain;
-use pds_core::units;
 
 use super::console::{BAR, Console, FAINT, STRONG};
 use super::output::OutputFormat;
@@ -22,8 +21,6 @@ pub enum Block {
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table),
-    /// A table of which people see the first columns only, unless they ask for a wide one.
-    Columns(Table, usize),
     /// (label, share 0..=1, text behind the bar)
     Bars(Vec<(String, f64, String)>),
 }
@@ -68,11 +65,8 @@ pub fn columns<const N: usize>(columns: [(&'static str, Align); N]) -> Vec<(Cow<
     columns.map(|(name, align)| (Cow::Borrowed(name), align)).to_vec()
 }
 
-/// Writes `blocks` to standard output, headings with an empty line before them.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
+/// Writes `blocks` to standard output, headings with an empty line before them; tables perhaps `cut` to the terminal.
+fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
     for (index, block) in blocks.iter().enumerate() {
         match block {
             Block::Heading(text) => {
@@ -88,26 +82,23 @@ pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
                 }
             }
             Block::Facts(facts) => print_facts(console, facts)?,
-            Block::Table(table) | Block::Columns(table, _) => print_table(console, table)?,
+            Block::Table(table) => print_table(console, table, cut)?,
             Block::Bars(bars) => print_bars(console, bars)?,
         }
     }
     console.out.flush()
 }
 
-/// Writes `blocks` in this format: for people as [`print()`], cut to the terminal unless it is `wide`; for programs the
-/// facts and tables without what is written around them.
+/// Writes `blocks` in this format: for people tables are cut to the terminal unless it is `wide`; for programs the facts and
+/// tables stand without what is written around them.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn print_as(console: &mut Console, format: OutputFormat, blocks: &[Block]) -> io::Result<()> {
     match format {
-        OutputFormat::Table => print(console, &blocks.iter().flat_map(narrow).collect::<Vec<_>>()),
-        OutputFormat::Wide => {
-            let cut = std::mem::take(&mut console.cut);
-            let printed = print(console, blocks);
-            console.cut = cut;
-            printed
+        OutputFormat::Table | OutputFormat::Wide => {
+            let cut = console.cut && format == OutputFormat::Table;
+            print(console, blocks, cut)
         }
         OutputFormat::Json => print_json(console, &json(blocks)),
         OutputFormat::Csv => match blocks.iter().find_map(as_table) {
@@ -127,24 +118,7 @@ fn as_facts(block: &Block) -> &[(&'static str, String)] {
 }
 
 fn as_table(block: &Block) -> Option<&Table> {
-    match block {
-        Block::Table(table) | Block::Columns(table, _) => Some(table),
-        _ => None,
-    }
-}
-
-/// The columns of a table that are shown unless a wide one is asked for.
-fn narrow(block: &Block) -> Vec<Block> {
-    match block {
-        Block::Columns(table, shown) if table.columns.len() > *shown && !table.rows.is_empty() => {
-            let more = units::counted(table.columns.len() - shown, "more column", "more columns");
-            let mut narrow = table.clone();
-            narrow.columns.truncate(*shown);
-            narrow.rows.iter_mut().for_each(|row| row.truncate(*shown));
-            vec![Block::Table(narrow), Block::Text(format!("{more}: -o wide"))]
-        }
-        block => vec![block.clone()],
-    }
+    if let Block::Table(table) = block { Some(table) } else { None }
 }
 
 /// Facts by their names, and tables as lists of objects. Right-aligned columns hold numbers.
@@ -193,8 +167,9 @@ pub fn print_csv_rows<N: AsRef<str>>(
 }
 
 fn print_csv_row<C: AsRef<str>>(console: &mut Console, cells: &[C]) -> io::Result<()> {
+    // A line end is not plain.
     let quoted = |cell: &C| match plain(cell.as_ref()) {
-        text if text.contains(['"', ',', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        text if text.contains(['"', ',']) => format!("\"{}\"", text.replace('"', "\"\"")),
         text => text.into_owned(),
     };
     console.print(&cells.iter().map(quoted).collect::<Vec<_>>().join(","))
@@ -219,7 +194,7 @@ fn print_facts(console: &mut Console, facts: &[(&'static str, String)]) -> io::R
     Ok(())
 }
 
-fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
+fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()> {
     if table.rows.is_empty() {
         return console.print(table.empty);
     }
@@ -232,7 +207,7 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
             *width = length(cell).max(*width);
         }
     }
-    if console.cut {
+    if cut {
         shrink(&mut widths, &table.columns, console.width);
     }
     for (index, line) in lines.iter().enumerate() {

@@ -103,7 +103,7 @@ pub fn deliver(
     if !format.is_for_people() {
         return print_json(console, &redacted);
     }
-    page::print(console, &show::view(call, &redacted)?.blocks)?;
+    page::print_as(console, format, &show::view(call, &redacted, true)?.blocks)?;
     console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
     Ok(())
 }

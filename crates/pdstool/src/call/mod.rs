@@ -117,7 +117,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         created::deliver(console, &reply, file, format, call, field)?;
         return created::is_as_asked(call, &arguments, &reply);
     }
-    let view = show::view(call, &reply);
+    let view = show::view(call, &reply, format == OutputFormat::Wide);
     match format {
         OutputFormat::Json => print_json(console, &reply)?,
         OutputFormat::Csv => print_csv(console, &reply)?,

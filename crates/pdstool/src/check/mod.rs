@@ -108,9 +108,6 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let users =
         if summary.users == 0 { "none (no password required)".to_owned() } else { summary.users.to_string() };
-    if format.is_for_people() {
-        console.print(&format!("{} is valid", path.display()))?;
-    }
     let facts = vec![
         ("TLS", yes(summary.tls)),
         ("HTTP/2", yes(summary.http2)),
@@ -118,7 +115,7 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
         ("users", users),
         ("rate limit", summary.rate.map_or_else(|| "none".to_owned(), |rate| limit(&rate))),
     ];
-    let mut blocks = vec![Block::Facts(facts)];
+    let mut blocks = vec![Block::Text(format!("{} is valid", path.display())), Block::Facts(facts)];
     blocks.extend(summary.notes.iter().map(|note| Block::Text(format!("note: {note}"))));
     Ok(page::print_as(console, format, &blocks)?)
 }

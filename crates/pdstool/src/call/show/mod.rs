@@ -11,6 +11,7 @@ mod tree;
 use serde_json::{Map, Value};
 
 use crate::page::{self, Align, Block, Table};
+use pds_core::units;
 use pds_interface::{
     Call, DecodeError, Number, ReplyBody, Visitor, branches, change_plan, delete_app, delete_domain,
     file_tree, get_app, list_domains, list_projects, payment_url, response_time, run_execution_time,
@@ -31,13 +32,14 @@ const DOMAIN: [(&str, &[&str]); 4] = [
 /// A text longer than this is a file's content and not a fact about it.
 const FACT: usize = 60;
 
-/// The reply of `call` for people.
+/// The reply of `call` for people; `wide` with all columns.
 ///
 /// # Errors
 /// If the reply is not what the interface says.
-pub fn view(call: &'static Call, body: &[u8]) -> Result<View, DecodeError> {
+pub fn view(call: &'static Call, body: &[u8], wide: bool) -> Result<View, DecodeError> {
+    let show = Show { fields: Fields::of(body), wide };
     let visit = visits::<Show>().into_iter().find(|(known, _)| known.id == call.id);
-    visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&Show { fields: Fields::of(body) }, body))
+    visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&show, body))
 }
 
 /// Makes a [`View`] of any reply.
@@ -45,6 +47,8 @@ pub fn view(call: &'static Call, body: &[u8]) -> Result<View, DecodeError> {
 struct Show {
     /// All fields of the reply, those included that the interface does not show.
     fields: Fields,
+    /// Whether a table has columns that are not always shown.
+    wide: bool,
 }
 
 impl Show {
@@ -82,15 +86,20 @@ impl Visitor for Show {
         let domains: Vec<Vec<Field>> = domains.each().map(Fields::flat).collect();
         let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
         let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
+        let wide = if self.wide { &*others } else { &[] };
         let mut columns = page::columns(DOMAIN.map(|(title, _)| (title, Align::Left)));
-        columns.extend(others.iter().map(|name| (name.to_uppercase().into(), Align::Left)));
+        columns.extend(wide.iter().map(|name| (name.to_uppercase().into(), Align::Left)));
         let cells = |domain: &Vec<Field>| {
             let first = DOMAIN.iter().map(|(_, names)| value(domain, names));
-            first.chain(others.iter().map(|name| value(domain, &[name]))).collect()
+            first.chain(wide.iter().map(|name| value(domain, &[name]))).collect()
         };
         let rows = domains.iter().map(cells).collect();
-        let table = Table { columns, rows, empty: "no custom domains" };
-        self.block(Block::Columns(table, DOMAIN.len()), &["domains"])
+        let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no custom domains" })];
+        if wide.len() < others.len() {
+            let more = units::counted(others.len(), "more column", "more columns");
+            blocks.push(Block::Text(format!("{more}: -o wide")));
+        }
+        self.fields.clone().without(&["domains"]).after(blocks).into()
     }
 
     /// The percentages at which the owner is mailed.
