@@ -5,11 +5,12 @@
 //! configuration that cannot be loaded offers no ids, silently: an error message would garble the line being typed.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
@@ -32,20 +33,16 @@ const ZSH_FIRST_TAB: &str = r#"if [ "$funcstack[1]" = "_pdstool" ]; then
     _clap_dynamic_completer_pdstool "$@"
 fi"#;
 
-/// The script that makes this shell ask the tool; `None` if the shell is not supported.
+/// Writes the script that makes this shell ask the tool.
 ///
 /// # Errors
-/// If the script cannot be rendered.
-pub fn script(shell: &str) -> Option<io::Result<Vec<u8>>> {
+/// If it cannot be written.
+pub fn script(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     let shells = Shells::builtins();
-    let shell = shells.completer(shell)?;
-    let mut text = Vec::new();
-    let mut written = shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut text);
-    if shell.name() == "zsh" {
-        written =
-            written.and_then(|()| io::Write::write_all(&mut text, format!("\n{ZSH_FIRST_TAB}\n").as_bytes()));
+    if let Some(completer) = shells.completer(&shell.to_string()) {
+        completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, out)?;
     }
-    Some(written.map(|()| text))
+    if shell == Shell::Zsh { writeln!(out, "\n{ZSH_FIRST_TAB}") } else { Ok(()) }
 }
 
 /// Answers a shell that asks for completions. Returns whether one asked.

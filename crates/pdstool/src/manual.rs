@@ -89,11 +89,12 @@ impl Completions {
     /// # Errors
     /// If it cannot be written.
     pub fn run(&self, console: &mut Console) -> Result<()> {
-        let mut text = Vec::new();
-        match completion::script(&self.shell.to_string()).filter(|_| self.of == "pdstool") {
-            Some(script) => text = script?,
-            None => clap_complete::generate(self.shell, &mut Flags::command(), &self.of, &mut text),
+        if self.of == "pdstool" {
+            return Ok(completion::script(self.shell, &mut console.out)?);
         }
+        // Where it writes to must not fail.
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut Flags::command(), &self.of, &mut text);
         Ok(console.out.write_all(&text)?)
     }
 }
