@@ -125,8 +125,7 @@ fn title(view: &View) -> Line<'static> {
     let seconds = |time| Timestamp::now().duration_since(time).as_secs().max(0);
     let age =
         view.answered.map_or_else(|| "nothing yet".to_owned(), |time| format!("{} s ago", seconds(time)));
-    let source = view.source.trim_end_matches('/');
-    let mut spans = vec![Span::raw(format!("{}  {count}{unwell}  {age}", plain(source)))];
+    let mut spans = vec![Span::raw(format!("{}  {count}{unwell}  {age}", plain(&view.source)))];
     let verdict = view.summary.verdict;
     if view.answered.is_some() && verdict != Verdict::Ok {
         let style = paint(view, color(verdict)).add_modifier(Modifier::BOLD);
@@ -206,6 +205,8 @@ struct Drawn {
     column: &'static Column,
     cells: Vec<String>,
     width: usize,
+    /// Whether the screen has room for it.
+    fits: bool,
 }
 
 impl Drawn {
@@ -219,26 +220,25 @@ impl Drawn {
         let cells: Vec<String> = cells.collect();
         // With room for the mark of the order.
         let width = cells.iter().map(|cell| length(cell)).chain([length(column.title) + 1]).max();
-        Self { column, cells, width: width.unwrap_or_default() }
+        Self { column, cells, width: width.unwrap_or_default(), fits: false }
     }
 }
 
 /// The columns for which a screen of this width has room, in their order. Numbers are whole or not there.
 fn fitting(rows: &[&App], screen: usize) -> Vec<Drawn> {
-    let columns = COLUMNS.iter().filter(|column| column.key != "problem");
-    let mut columns: Vec<(usize, &Column)> = columns.enumerate().filter(|(_, c)| c.rank.is_some()).collect();
-    columns.sort_by_key(|(_, column)| column.rank);
+    let columns = COLUMNS.iter().filter(|column| column.key != "problem" && column.rank.is_some());
+    let mut columns: Vec<Drawn> = columns.map(|column| Drawn::new(column, rows, screen)).collect();
+    let mut by_rank: Vec<&mut Drawn> = columns.iter_mut().collect();
+    by_rank.sort_by_key(|drawn| drawn.column.rank);
     let mut room = screen.saturating_sub(MIN_PROBLEM);
-    let mut fitting = Vec::new();
-    for (place, column) in columns {
-        let drawn = Drawn::new(column, rows, screen);
-        if drawn.width < room || column.rank == Some(0) {
+    for drawn in by_rank {
+        drawn.fits = drawn.width < room || drawn.column.rank == Some(0);
+        if drawn.fits {
             room = room.saturating_sub(drawn.width + 1);
-            fitting.push((place, drawn));
         }
     }
-    fitting.sort_by_key(|(place, _)| *place);
-    fitting.into_iter().map(|(_, drawn)| drawn).collect()
+    columns.retain(|drawn| drawn.fits);
+    columns
 }
 
 fn apps(view: &View, width: u16) -> Table<'static> {

@@ -32,7 +32,7 @@ pub enum Next {
 /// The view and its state.
 #[derive(Debug, Default)]
 pub struct View {
-    /// Where rows come from.
+    /// The address that rows come from, without a slash at its end.
     pub source: String,
     /// Whether colours are shown.
     pub color: bool,
@@ -120,8 +120,7 @@ impl View {
 
     /// The address of an app's page.
     fn page(&self, app: &App) -> String {
-        let source = self.source.trim_end_matches('/');
-        format!("{source}/apps/{}/{}", encode(&app.project), encode(&app.id))
+        format!("{}/apps/{}/{}", self.source, encode(&app.project), encode(&app.id))
     }
 
     fn copy(&mut self, title: &'static str, text: String) -> Next {
@@ -143,12 +142,9 @@ impl View {
             }
             return Next::Go;
         }
-        if self.over != Over::Nothing {
-            match key.code {
-                KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') => self.over = Over::Nothing,
-                KeyCode::Up => self.table.select_previous(),
-                KeyCode::Down => self.table.select_next(),
-                _ => {}
+        if self.over != Over::Nothing && !matches!(key.code, KeyCode::Up | KeyCode::Down) {
+            if matches!(key.code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?')) {
+                self.over = Over::Nothing;
             }
             return Next::Go;
         }
@@ -229,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_page_and_the_series_of_an_app_are_copied() {
-        let mut view = View::new("http://exporter/pds/".to_owned(), String::new(), false);
+        let mut view = View::new("http://exporter/pds".to_owned(), String::new(), false);
         assert_eq!((press(&mut view, "o"), press(&mut view, "c")), (Next::Go, Next::Go), "no app, no copy");
         view.answered(Ok(status(vec![App { project: "p".into(), ..row("a/\"b", Verdict::Ok, None) }])));
         for (key, title, text) in [
