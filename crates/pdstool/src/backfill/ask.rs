@@ -54,57 +54,45 @@ async fn one(service: &Service, work: &Work, stream: &Stream<'_>, progress: &Pro
     Ok(())
 }
 
-/// Requests all ranges that end with a step, one after another.
+/// Requests all ranges that end with a step, one after another, and records their windows and the step.
 async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> Result<Record> {
+    let Stream { project, app, resource, .. } = *stream;
+    let (config, polled) = (&service.config, resource.polled());
+    let account = service.client.account(project);
     let mut record = Record { end, ..Record::default() };
     for length in plan.lengths() {
-        range(service, plan, stream, TimeRange { start: end - length, end }, &mut record).await?;
-    }
-    Ok(record)
-}
+        let range = TimeRange { start: end - length, end };
+        let arguments = Arguments::about(project, app)
+            .in_range_to(range, config.accounting.range_end)
+            .at_resolution(config.poll.resolution);
+        let request = resource.call().request(&arguments, &config.api.query_names)?;
+        let terms = Terms { range: Some(range), domain_status: None };
+        let decode = move |body: &[u8]| polled.decode(body, &terms);
+        let (read, _) = service.client.read(&account, resource, &request, decode).await?;
 
-/// Requests one range and records its windows and its step.
-async fn range(
-    service: &Service,
-    plan: &Plan,
-    stream: &Stream<'_>,
-    range: TimeRange,
-    record: &mut Record,
-) -> Result<()> {
-    let Stream { project, app, resource, .. } = *stream;
-    let config = &service.config;
-    let arguments = Arguments::about(project, app)
-        .in_range_to(range, config.accounting.range_end)
-        .at_resolution(config.poll.resolution);
-    let request = resource.call().request(&arguments, &config.api.query_names)?;
-    let (polled, terms) = (resource.polled(), Terms { range: Some(range), domain_status: None });
-    let decode = move |body: &[u8]| polled.decode(body, &terms);
-    let account = service.client.account(project);
-    let (read, _) = service.client.read(&account, resource, &request, decode).await?;
-
-    let length = range.end - range.start;
-    let label = humantime::format_duration(Duration::from_secs(range.seconds())).to_string();
-    let windows = plan.windows.iter().enumerate().filter(|(_, seconds)| **seconds == length);
-    let subjects = windows.map(|(index, _)| {
-        let window = Window { label: &label, container: None, first: index == 0, range };
-        Subject { project, app, labels: &[], window: Some(window) }
-    });
-    let reading = read(&subjects.collect::<Vec<_>>());
-    #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
-    let begins = |point: &&Point| point.time >= range.start as f64;
-    let points = reading.points.iter().filter(begins);
-    record.points.extend(points.map(|point| (point.time, point.values, range.end)));
-    for sink in reading.sinks {
-        let samples = sink.finish(&Layouts::default());
-        for family in 0..polled.families().len() {
-            let series = samples.of(family);
-            record.gauges.extend(series.map(|(labels, value)| (family, labels.to_owned(), value)));
+        let label = humantime::format_duration(Duration::from_secs(range.seconds())).to_string();
+        let windows = plan.windows.iter().enumerate().filter(|(_, seconds)| **seconds == length);
+        let subjects = windows.map(|(index, _)| {
+            let window = Window { label: &label, container: None, first: index == 0, range };
+            Subject { project, app, labels: &[], window: Some(window) }
+        });
+        let reading = read(&subjects.collect::<Vec<_>>());
+        #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+        let begins = |point: &&Point| point.time >= range.start as f64;
+        let points = reading.points.iter().filter(begins);
+        record.points.extend(points.map(|point| (point.time, point.values, end)));
+        for sink in reading.sinks {
+            let samples = sink.finish(&Layouts::default());
+            for family in 0..polled.families().len() {
+                let series = samples.of(family);
+                record.gauges.extend(series.map(|(labels, value)| (family, labels.to_owned(), value)));
+            }
+        }
+        if let Some(tally) = reading.tally.filter(|_| length == plan.step) {
+            record.total = tally.total;
+            record.shares = tally.shares;
+            record.answered = tally.range.map(|range| (range.start, range.end));
         }
     }
-    if let Some(tally) = reading.tally.filter(|_| length == plan.step) {
-        record.total = tally.total;
-        record.shares = tally.shares;
-        record.answered = tally.range.map(|range| (range.start, range.end));
-    }
-    Ok(())
+    Ok(record)
 }

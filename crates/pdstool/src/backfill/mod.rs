@@ -167,8 +167,7 @@ fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Writ
     let (samples, series) = (units::count_of(written.samples), units::count_of(written.series));
     console.say(&format!("Wrote {samples} samples of {series} series to {file}."));
     if written.unaccounted > 0 {
-        #[expect(clippy::cast_precision_loss, reason = "a range of time stays below 2^53 seconds")]
-        let lost = units::seconds(written.unaccounted as f64);
+        let lost = units::seconds(Duration::from_secs(written.unaccounted).as_secs_f64());
         console
             .say(&format!("{lost} of the range have no usable count (pds_app_unaccounted_seconds_total)."));
     }

@@ -94,10 +94,9 @@ impl Plan {
 
     /// The streams, in the order in which they are asked.
     pub fn streams(&self) -> impl Iterator<Item = Stream<'_>> {
-        let streams = self.apps.iter().flat_map(|(project, app)| {
-            metrics_calls().map(move |resource| Stream { index: 0, project, app, resource })
-        });
-        streams.enumerate().map(|(index, stream)| Stream { index, ..stream })
+        let apps = self.apps.iter();
+        let streams = apps.flat_map(|(project, app)| metrics_calls().map(move |call| (project, app, call)));
+        streams.enumerate().map(|(index, (project, app, resource))| Stream { index, project, app, resource })
     }
 
     /// How many steps of a stream end by `second`.
