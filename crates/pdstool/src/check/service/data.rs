@@ -9,7 +9,6 @@ use crate::console::Console;
 use crate::error::Result;
 use crate::report::Finding;
 use pds_core::units;
-use pds_interface::param::QueryNames;
 use pds_interface::{RangeEnd, Resolution, TimeRange};
 
 use super::ADD_LINE;
@@ -29,20 +28,17 @@ pub async fn filter(asking: &mut Asking) -> Result<Finding> {
     if asking.total == 0.0 {
         return Ok(Finding::note("the app had no requests: cannot be determined"));
     }
-    let configured = asking.names.clone();
-    if filters(asking).await? {
-        return Ok(Finding::ok(format!("{} filters", configured.container)));
+    let configured = asking.names.container.clone();
+    if filters(asking, &configured).await? {
+        return Ok(Finding::ok(format!("{configured} filters")));
     }
-    let text = format!("{} does not filter", configured.container);
-    for name in NAMES.into_iter().filter(|name| *name != configured.container) {
-        asking.names = QueryNames { container: name.to_owned(), ..configured.clone() };
-        if filters(asking).await? {
-            asking.names = configured;
+    let text = format!("{configured} does not filter");
+    for name in NAMES.into_iter().filter(|name| *name != configured) {
+        if filters(asking, name).await? {
             let found = Finding::problem(format!("{text}; {name} does"), ADD_LINE);
             return Ok(found.with("api.query_names", "container", format!("\"{name}\"")));
         }
     }
-    asking.names = configured;
     let mut apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
     let text = format!("{text}, nor does another common name");
     if apps.all(|app| app.containers.is_empty()) {
@@ -53,8 +49,11 @@ pub async fn filter(asking: &mut Asking) -> Result<Finding> {
     Ok(Finding::problem(text, remedy))
 }
 
-async fn filters(asking: &mut Asking) -> Result<bool> {
+/// Whether the service filters by the query parameter `name`.
+async fn filters(asking: &mut Asking, name: &str) -> Result<bool> {
+    let configured = std::mem::replace(&mut asking.names.container, name.to_owned());
     let answer = asking.counted(asking.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
+    asking.names.container = configured;
     // A service that refuses the container has applied the filter.
     Ok(refused(answer)?.map_or(true, |answer| answer.total.unwrap_or(0.0) == 0.0))
 }
