@@ -128,7 +128,6 @@ impl ExporterArgs {
     /// # Errors
     /// If no HTTP client can be set up.
     pub fn open(&self) -> Result<Exporter> {
-        let failed = |error: &dyn std::error::Error| ToolError::failed(with_sources(error));
         let reached = pds_http::Config {
             ca_key: "--exporter-ca-file",
             ca_file: self.exporter_ca_file.as_deref(),
@@ -136,15 +135,13 @@ impl ExporterArgs {
             no_proxy: None,
             connect_timeout: TIMEOUT,
         };
-        let client = reached.client().map_err(|error| failed(&error))?.timeout(TIMEOUT);
-        let http = client.build().map_err(|error| failed(&error))?;
+        let http = reached.client().and_then(|client| Ok(client.timeout(TIMEOUT).build()?));
+        let http = http.map_err(|error| ToolError::failed(with_sources(&error)))?;
+        let path = self.exporter.path().trim_end_matches('/');
+        // Without user and password.
+        let name = format!("{}{path}", self.exporter.origin().ascii_serialization());
         let mut url = self.exporter.clone();
-        url.set_path(&format!("{}{STATUS_PATH}", self.exporter.path().trim_end_matches('/')));
-        let mut shown = url.clone();
-        // Neither fails for a URL with a host.
-        let _ = shown.set_username("");
-        let _ = shown.set_password(None);
-        let name = shown.as_str().trim_end_matches(STATUS_PATH).to_owned();
+        url.set_path(&format!("{path}{STATUS_PATH}"));
         Ok(Exporter { name, http, url })
     }
 
