@@ -1,5 +1,6 @@
 //! The state file, and a running daemon's own verdict.
 
+use std::error::Error;
 use std::path::Path;
 
 use crate::exporter::Exporter;
@@ -39,14 +40,12 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
 
 /// Whether the Prometheus that counters are read back from answers.
 pub async fn restore_source(config: &Prometheus) -> Finding {
-    let answer = match Source::new(config, MemoryBudget::default().share(Holder::Restoring)) {
-        Ok(source) => source.now().await.map_err(|error| with_sources(&error)),
-        Err(error) => Err(with_sources(&error)),
-    };
-    match answer {
+    let memory = MemoryBudget::default().share(Holder::Restoring);
+    let answer = async { Ok::<_, Box<dyn Error>>(Source::new(config, memory)?.now().await?) };
+    match answer.await {
         Ok(_) => Finding::ok(format!("{} answers queries", config.url)),
-        Err(why) => {
-            let text = format!("{}: {why}", cause::NOT_RESTORED.says);
+        Err(error) => {
+            let text = format!("{}: {}", cause::NOT_RESTORED.says, with_sources(&*error));
             Finding::problem(text, cause::NOT_RESTORED.remedy)
         }
     }

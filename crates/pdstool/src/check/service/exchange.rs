@@ -3,7 +3,6 @@
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 
 use pds_client::MAX_TOKEN_BYTES;
-use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
 use pds_core::secret::Secret;
 use pds_exporter::config::TokenSource;
@@ -48,8 +47,7 @@ async fn ask(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {
     let client = config.api.reached().client().ok()?.timeout(config.api.timeout).build().ok()?;
     asking.sent += 1;
     let request = client.get(url).bearer_auth(token.expose()).header(ACCEPT_ENCODING, "gzip");
-    let failed = |error: &reqwest::Error| tracing::debug!("{}", with_sources(error));
-    let reply = request.send().await.inspect_err(failed).ok()?;
+    let reply = request.send().await.ok()?;
     let encoding = reply.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     let encoding = encoding.filter(|encoding| *encoding != "identity").map(str::to_owned);
     Some((reply.version(), encoding))
