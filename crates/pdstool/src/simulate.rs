@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -170,8 +170,6 @@ fn print(
             }
         }
         OutputFormat::Json => {
-            let project = |project: &DraftProject| json!({ "id": project.id, "token": token(project), "apps": project.apps });
-            let projects: Value = projects.iter().map(project).collect();
             page::print_json(console, &json!({ "base_url": base_url, "projects": projects }))?;
         }
         OutputFormat::Csv => {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use pds_exporter::config::keys;
@@ -20,11 +21,12 @@ pub struct Draft {
 }
 
 /// A project of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DraftProject {
     /// Its id.
     pub id: String,
     /// Its name and role, or nothing.
+    #[serde(skip)]
     pub note: String,
     /// Its own token, which is no secret: a simulator's.
     pub token: Option<String>,

@@ -211,11 +211,8 @@ async fn apps(
     let mut found = Vec::new();
     let asked = args.app.is_empty();
     loop {
-        let mut wanted = args.app.clone();
-        if asked {
-            let question = format!("Apps of {project} (ids or names, separated by spaces; empty for none):");
-            wanted = words(&console.ask(&question, "--app")?);
-        }
+        let question = format!("Apps of {project} (ids or names, separated by spaces; empty for none):");
+        let wanted = if asked { words(&console.ask(&question, "--app")?) } else { args.app.clone() };
         let mut missing = None;
         for app in wanted {
             match look_up(service, project, &app).await? {
