@@ -24,12 +24,14 @@ type Line<'a> = (&'a str, &'a [Incident]);
 /// The lines of the service, and of each token to which something else happened.
 pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let tokens = &frame.status.exporter.tokens;
-    let troubled = tokens.iter().filter(|token| !token.incidents.is_empty());
-    let others = tokens.len() - troubled.clone().count();
-    let lines = troubled.take(MAX_TOKENS).map(|token| (token.name.as_str(), &*token.incidents));
-    let note = (tokens.len() > 1 && others > 0).then(|| count(others, "token", "tokens"));
-    let note = note.map(|tokens| format!("{tokens}: nothing but what happened to the service."));
-    strip(frame, lines.collect(), note)
+    let (troubled, others): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| !token.incidents.is_empty());
+    let lines = troubled.iter().take(MAX_TOKENS).map(|token| (token.name.as_str(), &*token.incidents));
+    let note = |tokens: usize, what: &str| {
+        (tokens > 0).then(|| format!("{}: {what}.", count(tokens, "token", "tokens")))
+    };
+    let more = note(troubled.len().saturating_sub(MAX_TOKENS), "something else happened, not drawn");
+    let others = note(others.len(), "nothing but what happened to the service").filter(|_| tokens.len() > 1);
+    strip(frame, lines.collect(), more.into_iter().chain(others).collect())
 }
 
 /// The lines of the service, of a token to which something else happened, and of the app.
@@ -37,11 +39,11 @@ pub(super) fn app(frame: Frame<'_>, token: &str, incidents: &[Incident]) -> Mark
     let tokens = frame.status.exporter.tokens.iter();
     let troubled = tokens.filter(|known| known.name == token && !known.incidents.is_empty());
     let lines = troubled.map(|token| (token.name.as_str(), &*token.incidents));
-    strip(frame, lines.chain([("App", incidents)]).collect(), None)
+    strip(frame, lines.chain([("App", incidents)]).collect(), Vec::new())
 }
 
 /// The line of the service and these.
-fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, note: Option<String>) -> Markup {
+fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup {
     let service: Line<'_> = ("Service", &frame.status.service.incidents);
     let lines: Vec<Line<'_>> = [service].into_iter().chain(others).collect();
     let all = lines.iter().flat_map(|(name, incidents)| incidents.iter().map(move |it| (*name, it)));
@@ -62,7 +64,7 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, note: Option<String>) -> Marku
                 @if told.is_empty() { li { "Nothing happened." } }
                 @if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) { li { (more) " more" } }
             }
-            @if let Some(note) = note { p .sub { (note) } }
+            @for note in notes { p .sub { (note) } }
         }
     }
 }

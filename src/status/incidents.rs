@@ -3,7 +3,6 @@
 //! `Incidents` keeps only exceptions: nothing for an app that is well, or that shares the trouble of its service
 //! account. Builds are read from the changes of the settings.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -67,7 +66,7 @@ pub struct Incident {
     /// When it ended, to half a minute; null while it lasts.
     pub end: Option<Timestamp>,
     /// The cause of an outage, or the id of a build; null if there is neither.
-    pub detail: Option<Cow<'static, str>>,
+    pub detail: Option<String>,
 }
 
 /// The object of incidents: the service (two empty texts), a token (its name first), or an app (project and id).
@@ -128,7 +127,7 @@ impl Incidents {
             kind: span.kind,
             start: time(span.start),
             end: (!span.lasts() || span.end < observed).then(|| time(span.end)),
-            detail: span.cause.map(|cause| Cow::Borrowed(cause.says)),
+            detail: span.cause.map(|cause| cause.says_of(&[])),
         };
         spans.filter(|span| span.end >= oldest).map(incident).collect()
     }

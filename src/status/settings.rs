@@ -220,7 +220,7 @@ pub(super) fn builds(changes: &[Change]) -> Vec<Incident> {
     let ready = (family::BUILD_INFO.name, Some("latest_ready_build_id"));
     let build = |change: &Change| {
         let Some(Fact::Text(id)) = &change.after else { return None };
-        let (at, detail) = (to_second(change.at), Some(id.to_string().into()));
+        let (at, detail) = (to_second(change.at), Some(id.to_string()));
         Some(Incident { kind: IncidentKind::Build, start: at, end: Some(at), detail })
     };
     changes.iter().filter(|change| (change.family, change.label) == ready).filter_map(build).collect()

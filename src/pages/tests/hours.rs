@@ -102,15 +102,14 @@ async fn what_happens_to_one_token_or_one_app_is_told_of_it_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_without_room_for_its_line_is_not_called_well() {
-    let ids: Vec<(String, String)> = (0..13).map(|n| (format!("p-{n:02}"), format!("p-{n:02}-a"))).collect();
-    let apps: Vec<(&str, &str)> = ids.iter().map(|(project, app)| (&**project, &**app)).collect();
-    let token = |project: &str| Some(TokenSource::Inline(Secret::new(project)));
-    let fixture = fixture::with_tokens(&apps, token).await;
+    let fixture = fixture::with_many_tokens(13).await;
     fixture.answer(1.0);
     fixture.fail("401", "no", |key| &*key.owner.project != "p-12");
     minutes(&fixture, 1, async || ()).await;
     let page = get(&site(&fixture.source, ""), "/", "");
     assert_eq!(page.matches("<div class=\"line-of\">").count(), 11, "ten, and the service");
+    assert!(page.contains("<bdi>p-00</bdi>: <bdi>the service refuses the token</bdi>"), "{page}");
+    assert!(page.contains("2 tokens: something else happened, not drawn."), "{page}");
     assert!(page.contains("1 token: nothing but what happened to the service."), "{page}");
 }
 

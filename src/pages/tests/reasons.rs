@@ -143,15 +143,12 @@ async fn a_slow_service_is_one_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn fifty_expiring_tokens_are_one_reason_and_hide_no_failed_build() {
-    let ids: Vec<(String, String)> = (0..50).map(|n| (format!("p-{n:02}"), format!("p-{n:02}-a"))).collect();
-    let apps: Vec<(&str, &str)> = ids.iter().map(|(project, app)| (&**project, &**app)).collect();
-    let token = |project: &str| Some(TokenSource::Inline(Secret::new(project)));
-    let fixture = fixture::with_tokens(&apps, token).await;
+    let fixture = fixture::with_many_tokens(50).await;
     let success = r#""lastBuildStatus":"success""#;
     fixture.answer_with(1.0, |body| body.replace(success, r#""lastBuildStatus":"failed""#));
-    for (project, _) in &ids {
+    for project in &fixture.plan.config.projects {
         let soon = "2026-03-03T00:00:00Z".parse().unwrap();
-        fixture.context.telemetry.token_expiry(project, Some(soon));
+        fixture.context.telemetry.token_expiry(&project.id, Some(soon));
     }
     let all = reasons(&fixture).await;
     let texts: Vec<(&str, usize)> = all.iter().map(|reason| (&*reason.text, reason.count)).collect();

@@ -16,6 +16,7 @@ use crate::telemetry::Telemetry;
 use pds_client::Observer as _;
 use pds_client::{Client, TokenSource};
 use pds_core::clock::Clock;
+use pds_core::secret::Secret;
 use pds_interface::{Cadence, TimeRange, Window, response_time, run_execution_time};
 use pds_ledger::{Key, Ledger, LedgerStore, Watermark};
 
@@ -55,6 +56,14 @@ pub(crate) async fn with_tokens(
         config
     };
     with_config(apps, change).await
+}
+
+/// As many projects, each with a token and an app: `p-00` and `p-00-a`.
+pub(crate) async fn with_many_tokens(count: usize) -> Fixture {
+    let ids: Vec<(String, String)> =
+        (0..count).map(|n| (format!("p-{n:02}"), format!("p-{n:02}-a"))).collect();
+    let apps: Vec<(&str, &str)> = ids.iter().map(|(project, app)| (&**project, &**app)).collect();
+    with_tokens(&apps, |project| Some(TokenSource::Inline(Secret::new(project)))).await
 }
 
 /// The same with a configuration changed by `change`.
