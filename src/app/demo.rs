@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tokio::net::TcpListener;
 
+use crate::config::key::quoted;
 use crate::config::{self, LoadError, Loaded};
 use pds_core::clock::Clock;
 use pds_simulator::{Settings, World};
@@ -61,7 +62,7 @@ fn configuration(world: &World, address: &str) -> String {
         let apps: Vec<String> = apps.iter().map(|app| app_entry(app)).collect();
         text.push_str(&format!(
             "\n[[projects]]\nid = {}\ntoken = \"{token}\"\nlabels = {{ team = \"demo\" }}\napps = [{}]\n",
-            toml_string(&project),
+            quoted(&project),
             apps.join(", ")
         ));
     }
@@ -72,12 +73,7 @@ fn configuration(world: &World, address: &str) -> String {
 fn app_entry(id: &str) -> String {
     let objective = OBJECTIVES.iter().find(|(end, _)| id.ends_with(end));
     match objective {
-        Some((_, objective)) => format!("{{ id = {}, objective = {objective} }}", toml_string(id)),
-        None => toml_string(id),
+        Some((_, objective)) => format!("{{ id = {}, objective = {objective} }}", quoted(id)),
+        None => quoted(id),
     }
-}
-
-/// A TOML string, escaped as in JSON. Names of the demo's apps contain every character that names can contain.
-fn toml_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::Value;
 
+use pds_exporter::config::key::quoted;
 use pds_exporter::config::keys;
 
 /// What the configuration says.
@@ -75,11 +75,6 @@ fn line(out: &mut String, path: &str, name: &str, value: &str) {
         let _ = writeln!(out, "# {}", key.why);
     }
     let _ = writeln!(out, "{name} = {value}");
-}
-
-/// A TOML string: its escapes are those of JSON.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
 }
 
 #[cfg(test)]
