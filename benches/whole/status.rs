@@ -90,7 +90,6 @@ fn assets(site: &Site, page: &str) -> Vec<&'static str> {
     assets.collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far below 2^53 bytes")]
 fn kilobytes(text: &str) -> f64 {
     rivals::gzip(text.as_bytes()).len() as f64 / 1e3
 }

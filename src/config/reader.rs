@@ -208,7 +208,7 @@ pub(super) fn millionths(raw: &Value) -> Result<u32, String> {
         _ => f64::NAN,
     };
     if share > 0.0 && share < MILLION {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
+        #[expect(clippy::cast_possible_truncation, reason = "checked just before")]
         return Ok(share as u32);
     }
     Err("must be a number above 0 and below 1, for example 0.99".to_owned())

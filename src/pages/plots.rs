@@ -165,7 +165,6 @@ pub(super) fn sparkline(values: &[Option<f64>], label: &str) -> Markup {
     if count < 2 {
         return html! {};
     }
-    #[expect(clippy::cast_precision_loss, reason = "some thirty values")]
     let points: Vec<(f64, Option<f64>)> = values.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect();
     svg("sparkline", SPARKLINE, label, |area| {
         let end = points.last().map_or(1.0, |(x, _)| *x);

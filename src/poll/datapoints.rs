@@ -64,14 +64,13 @@ impl Datapoints {
             (Some(width), Some(own)) if points.len() > 2 => width.max(own),
             (width, _) => width.unwrap_or(f64::INFINITY),
         };
-        #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+        // Unix seconds are far below 2^53.
         let end = range.end as f64;
         points.iter().copied().filter(move |point| begins_in(point, range) && point.time + width <= end)
     }
 }
 
 /// Whether the bucket has a value and is not cut off by the start of the range.
-#[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
 fn begins_in(point: &Point, range: TimeRange) -> bool {
     point.time >= range.start as f64 && point.has_value()
 }

@@ -140,7 +140,7 @@ pub(super) fn pack(value: Option<f64>) -> u16 {
     match value {
         None => 0,
         Some(value) if value < SMALLEST => 1,
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 2..=65535")]
+        #[expect(clippy::cast_possible_truncation, reason = "clamped to 2..=65535")]
         Some(value) => ((value / SMALLEST).ln() * STEPS_PER_E + 2.0).round().clamp(2.0, 65_535.0) as u16,
     }
 }

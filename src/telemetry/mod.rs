@@ -102,7 +102,6 @@ impl Telemetry {
     ///
     /// # Errors
     /// As [`Telemetry::new`].
-    #[expect(clippy::cast_precision_loss, reason = "far less than 2^53 bytes")]
     pub fn within(memory: MemoryBudget, process: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry)?;
@@ -168,7 +167,6 @@ impl Telemetry {
     }
 
     /// How many targets are polled.
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 targets")]
     pub fn targets(&self, count: usize) {
         self.0.metrics.targets.set(&[], count as f64);
     }
@@ -201,7 +199,6 @@ impl Telemetry {
     }
 
     /// Writes the requested families that have a series, in `format`.
-    #[expect(clippy::cast_precision_loss, reason = "far less than 2^53 bytes")]
     pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
         self.0.metrics.memory_budget_used.set(&[], self.0.memory.used() as f64);
         for family in self.0.registry.gather() {

@@ -114,7 +114,6 @@ pub(super) fn write(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of requests stay below 2^53")]
 fn histogram(out: &mut Vec<u8>, family: &Family, labels: &str, histogram: &prometheus::proto::Histogram) {
     let bucket = |out: &mut Vec<u8>, bound: f64, count: u64| {
         let mut le = String::new();

@@ -122,7 +122,6 @@ impl History {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of a month")]
 fn number(count: u64) -> f64 {
     count as f64
 }

@@ -92,7 +92,6 @@ async fn hostile_replies_take_no_more_memory_and_processor_than_stated() {
         }
         let memory = most_memory(&exporter) - rest;
         assert!(memory < MEMORY, "{name} took {memory:.0} MiB, {MEMORY:.0} may be taken");
-        #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
         let replies = (world.requests().total - asked) as f64;
         let per_mib = (processor(&exporter) - used) / (replies * LARGEST);
         assert!(

@@ -93,7 +93,6 @@ impl Life {
         TimeRange { start, end: self.clock.unix_seconds() }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "small counts")]
     fn truth(&self, start: i64, end: i64) -> f64 {
         let (project, apps) = self.world.projects().remove(0);
         self.world.truth(&project, &apps[0], TimeRange { start, end }).unwrap().requests as f64

@@ -48,7 +48,6 @@ async fn requests_a_minute(more: &str) -> (f64, f64) {
     let before = world.requests().total;
     tokio::time::sleep(Duration::from_secs(60) * MINUTES).await;
     let asked = world.requests().total - before;
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand requests")]
     (asked as f64 / f64::from(MINUTES), expected)
 }
 

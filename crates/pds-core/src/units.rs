@@ -62,7 +62,7 @@ pub fn count(value: f64) -> String {
 
 /// A count that is an integer.
 pub fn count_of(value: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "what is counted here stays below 2^53")]
+    // What is counted here stays below 2^53.
     count(value as f64)
 }
 

@@ -411,7 +411,7 @@ mod tests {
             let mut answer = |truth: f64| {
                 let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
                 let part = if random.f64() < 0.01 { 0.3 + random.f64() / 2.0 } else { 1.0 };
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
+                #[expect(clippy::cast_possible_truncation, reason = "some thousands")]
                 let total = (truth * (1.0 + 0.01 * normal) * part).round() as u64;
                 tally(total, &[(1.0, 1.0)])
             };

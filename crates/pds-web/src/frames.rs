@@ -42,7 +42,7 @@ impl FrameBudget {
 
     /// Bytes were sent to the client.
     pub(super) fn sent(&mut self, bytes: usize) {
-        #[expect(clippy::cast_precision_loss, reason = "a write is far below 2^53 bytes")]
+        // A write is far below 2^53 bytes.
         let earned = bytes as f64 / BYTES_PER_FRAME;
         // What a large answer earns is kept, as its acknowledgements come later.
         self.left = (self.left + earned).min(MAX_EARNED);

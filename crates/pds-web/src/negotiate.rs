@@ -157,7 +157,7 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
 /// Clamped to 0..=1; no number counts as no value, as in Prometheus' own libraries.
 fn quality_value(text: &str) -> Quality {
     let value = text.parse().ok().filter(|value: &f64| !value.is_nan()).unwrap_or(1.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1000")]
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to 0..=1000")]
     let thousandths = (value.clamp(0.0, 1.0) * f64::from(FULL)).round() as Quality;
     thousandths
 }

@@ -263,12 +263,7 @@ fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Resu
 pub fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let most = 8 * width;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a share of a terminal's width"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "a share of a terminal's width")]
     let eighths = ((share.clamp(0.0, 1.0) * most as f64).round() as usize).min(most);
     "█".repeat(eighths / 8) + EIGHTHS.get(eighths % 8).unwrap_or(&"")
 }

@@ -49,7 +49,6 @@ fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
     let width = ((times.end - times.start) / MAX_COLUMNS / slot).ceil().max(1.0) * slot;
     let mut columns: Vec<Column> = Vec::new();
     for stretch in detail.course.iter().filter(|stretch| stretch.polls > 0) {
-        #[expect(clippy::cast_precision_loss, reason = "Unix seconds")]
         let time = (((stretch.start as f64 / width).floor() + 0.5) * width).min(times.end);
         if time < times.start {
             continue;
@@ -88,7 +87,6 @@ fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> 
 /// The plots of the last hours, with a choice of ranges.
 pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>) -> Markup {
     let now = frame.now.as_duration().as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "Unix seconds")]
     let known = detail.course.first().map_or(0.0, |stretch| now - stretch.start as f64);
     let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
     let (word, reach) = asked.or(all.copied()).unwrap_or_default();

@@ -65,7 +65,6 @@ async fn after_a_wall_of_429s_the_former_pace_is_back_within_a_minute() {
         let began = Instant::now();
         let (server, arrivals) = limited(1e6, 1e6, 30..90).await;
         polled(&server, targets, Duration::from_secs(interval), Duration::from_secs(210)).await;
-        #[expect(clippy::cast_precision_loss, reason = "small")]
         let demand = f64::from(targets) / interval as f64;
         let last = arrivals.lock().unwrap().iter().filter(|(_, allowed)| !allowed).map(|(at, _)| *at).max();
         let last = (last.unwrap() - began).as_secs();

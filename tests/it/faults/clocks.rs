@@ -15,7 +15,6 @@ const SETTLING: i64 = 67;
 fn assert_well(rig: &Rig, apart: i64) {
     let page = rig.page();
     assert!(page.all_up(), "{}", page.text);
-    #[expect(clippy::cast_precision_loss, reason = "some thousand seconds")]
     let error = page.value("pds_api_clock_skew_seconds") - apart as f64;
     assert!(error.abs() < 2.0, "{error}");
 }

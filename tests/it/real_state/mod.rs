@@ -53,11 +53,7 @@ impl Rig {
     }
 
     /// How many requests the app of that number had between two Unix seconds.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "whole seconds, small counts"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "whole seconds, small counts")]
     fn truth(&self, app: usize, start: f64, end: f64) -> f64 {
         let (project, ids) = self.world.projects().remove(0);
         let range = TimeRange { start: start as i64, end: end as i64 };

@@ -42,7 +42,6 @@ pub(crate) fn answer(seen: &Seen) -> Reply {
     let text = match path.rsplit('/').next() {
         Some("response-time") => {
             let total = requests(start, end);
-            #[expect(clippy::cast_precision_loss, reason = "small counts")]
             let fast = if total == 0 { 0.0 } else { 100.0 * fast_requests(start, end) as f64 / total as f64 };
             format!(
                 r#"{{"data":{{"percentiles":{{"p50":100,"p99":{}}},"distribution":{{"100ms":{fast},"1s":100}},"total_requests":{total},"start_date":"{from}","end_date":"{to}"}},"status":"success"}}"#,

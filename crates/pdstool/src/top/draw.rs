@@ -194,7 +194,7 @@ fn text(column: &Column, app: &App) -> String {
 fn sparkline(values: &[Option<f64>]) -> String {
     const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().flatten().fold(0.0_f64, |most, value| most.max(*value));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 7")]
+    #[expect(clippy::cast_possible_truncation, reason = "0 to 7")]
     let block = |value: f64| EIGHTHS.get((value / most * 7.0).round() as usize).copied().unwrap_or('▁');
     let is_curve = most > 0.0 && values.iter().flatten().count() > 1;
     if is_curve { values.iter().map(|value| value.map_or(' ', block)).collect() } else { String::new() }

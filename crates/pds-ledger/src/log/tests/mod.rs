@@ -293,7 +293,6 @@ fn at_most_seventeen_bytes_are_written_for_ten_that_change() {
             longest = longest.max(log.lengths.whole);
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
     let times = (model.0.borrow().written - before) as f64 / changed as f64;
     println!(
         "bytes written for each that changes: {times:.3}; {longest} at the most, {snapshot} of them live"
