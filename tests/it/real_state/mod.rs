@@ -6,7 +6,8 @@ mod disk;
 use std::path::{Path, PathBuf};
 
 use pds_core::clock::Clock;
-use pds_interface::TimeRange;
+use pds_interface::{TimeRange, response_time};
+use pds_ledger::Key;
 use pds_simulator::{Settings, World};
 
 use crate::process::{self, Exporter, until, value};
@@ -50,6 +51,16 @@ impl Rig {
         let until =
             format!("pds_app_accounted_until_timestamp_seconds{{{labels},resource=\"response_time\"}}");
         Some((total, value(page, &until)?))
+    }
+
+    /// What the state file says of the app of that number: how many requests, and up to when.
+    #[expect(clippy::cast_precision_loss, reason = "small counts")]
+    async fn on_disk(&self, state: &Path, app: usize) -> (f64, f64) {
+        let id = self.world.projects().remove(0).1.remove(app);
+        let ledgers = pds_ledger::state::read(state).await.unwrap();
+        let of_app = |(key, _): &&(Key, _)| key.owner.app == id && key.resource == response_time::RESOURCE;
+        let (_, ledger) = ledgers.iter().find(of_app).unwrap();
+        (ledger.total as f64, ledger.until as f64)
     }
 
     /// How many requests the app of that number had between two Unix seconds.
