@@ -131,7 +131,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     let head = |column: &'static Column| {
         html! {
             @let order = if column.is_descending() == query.reversed { "ascending" } else { "descending" };
-            th scope="col" role="columnheader" .number[column.is_number()]
+            th scope="col" role="columnheader" class=[column.is_number().then_some("number")]
                 aria-sort=[(column == query.sort).then_some(order)] {
                 a href=(frame.links.overview(&query.sorted(column).to_text())) { (column.title) }
             }
@@ -187,7 +187,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
                         @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
                     }
                 } @else {
-                    td role="cell" data-name=(column.title) .number[column.is_number()] {
+                    td role="cell" class=[column.is_number().then_some("number")] data-name=(column.title) {
                         @match column.trend {
                             Some(trend) => {
                                 @let points: Vec<Option<f64>> = app.trend.iter().map(trend).collect();
