@@ -24,6 +24,23 @@ const NOON: &str = "2026-03-01T11:30:20Z";
 /// The only exporter.
 const ONE: &str = "pds";
 
+/// The alerts that Alertmanager does not hold back. It takes them in one after the other, so this asks until three answers
+/// in a row name the same ones.
+async fn not_held_back(alertmanager: &Server) -> Vec<Value> {
+    let (mut before, mut same) = (BTreeSet::new(), 0);
+    loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let reply = alertmanager.get("/api/v2/alerts", &[("inhibited", "false")]).await;
+        let alerts = reply.as_array().unwrap();
+        let now = alerts.iter().map(|alert| alert["fingerprint"].to_string()).collect();
+        same = if now == before { same + 1 } else { 1 };
+        if same == 3 {
+            return alerts.clone();
+        }
+        before = now;
+    }
+}
+
 /// The names of alerts that Alertmanager notifies of, minute by minute.
 async fn notified(life: Life) -> Vec<BTreeSet<String>> {
     let firing = life.firing();
@@ -54,10 +71,8 @@ async fn notified(life: Life) -> Vec<BTreeSet<String>> {
             http().post(&url).header("content-type", "application/json").body(body).send().await.unwrap();
         assert_eq!(reply.status(), 200, "{}", reply.text().await.unwrap());
         (before, posted) = (alerts, ended);
-        // It takes alerts in one after the other; then each is active or held back.
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        let held = alertmanager.get("/api/v2/alerts", &[("inhibited", "false")]).await;
-        let names = held.as_array().unwrap().iter().map(|alert| {
+        let held = not_held_back(&alertmanager).await;
+        let names = held.iter().map(|alert| {
             assert_eq!(alert["status"]["state"], "active", "{alert}");
             // About an app or project, for its owner.
             if alert["labels"].get("project").is_some() {
