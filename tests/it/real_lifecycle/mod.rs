@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::deploy::text;
-use crate::process::http;
+use crate::process::{http, until};
 use crate::server::Server;
 
 use life::Life;
@@ -24,21 +24,18 @@ const NOON: &str = "2026-03-01T11:30:20Z";
 /// The only exporter.
 const ONE: &str = "pds";
 
-/// The alerts that Alertmanager does not hold back. It takes them in one after the other, so this asks until three answers
-/// in a row name the same ones.
-async fn not_held_back(alertmanager: &Server) -> Vec<Value> {
-    let (mut before, mut same) = (BTreeSet::new(), 0);
-    loop {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let reply = alertmanager.get("/api/v2/alerts", &[("inhibited", "false")]).await;
-        let alerts = reply.as_array().unwrap();
-        let now = alerts.iter().map(|alert| alert["fingerprint"].to_string()).collect();
-        same = if now == before { same + 1 } else { 1 };
-        if same == 3 {
-            return alerts.clone();
-        }
-        before = now;
-    }
+/// The alerts that Alertmanager does not hold back. It takes them in one after the other, so this asks until ten answers in
+/// a row are the same.
+async fn not_held_back(alertmanager: &Server) -> Value {
+    let (mut alerts, mut same) = (Value::Null, 0);
+    until("Alertmanager gives the same answer", async || {
+        let now = alertmanager.get("/api/v2/alerts", &[("inhibited", "false")]).await;
+        same = if now == alerts { same + 1 } else { 1 };
+        alerts = now;
+        same == 10
+    })
+    .await;
+    alerts
 }
 
 /// The names of alerts that Alertmanager notifies of, minute by minute.
@@ -72,7 +69,7 @@ async fn notified(life: Life) -> Vec<BTreeSet<String>> {
         assert_eq!(reply.status(), 200, "{}", reply.text().await.unwrap());
         (before, posted) = (alerts, ended);
         let held = not_held_back(&alertmanager).await;
-        let names = held.iter().map(|alert| {
+        let names = held.as_array().unwrap().iter().map(|alert| {
             assert_eq!(alert["status"]["state"], "active", "{alert}");
             // About an app or project, for its owner.
             if alert["labels"].get("project").is_some() {

@@ -54,7 +54,6 @@ impl Rig {
     }
 
     /// What the state file says of the app of that number: how many requests, and up to when.
-    #[expect(clippy::cast_precision_loss, reason = "small counts")]
     async fn on_disk(&self, state: &Path, app: usize) -> (f64, f64) {
         let id = self.world.projects().remove(0).1.remove(app);
         let ledgers = pds_ledger::state::read(state).await.unwrap();
