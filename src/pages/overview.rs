@@ -131,7 +131,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     let head = |column: &'static Column| {
         html! {
             @let order = if column.is_descending() == query.reversed { "ascending" } else { "descending" };
-            th scope="col" role="columnheader" class=[column.is_number().then_some("number")]
+            th scope="col" role="columnheader" class=[class(column)]
                 aria-sort=[(column == query.sort).then_some(order)] {
                 a href=(frame.links.overview(&query.sorted(column).to_text())) { (column.title) }
             }
@@ -164,6 +164,11 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     }
 }
 
+/// The class of a column's cells; none where text stands.
+fn class(column: &Column) -> Option<&'static str> {
+    column.is_number().then_some("number")
+}
+
 /// What to do about an empty list.
 fn how_to_add(frame: Frame<'_>) -> Markup {
     html! {
@@ -187,7 +192,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
                         @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
                     }
                 } @else {
-                    td role="cell" class=[column.is_number().then_some("number")] data-name=(column.title) {
+                    td role="cell" class=[class(column)] data-name=(column.title) {
                         @match column.trend {
                             Some(trend) => {
                                 @let points: Vec<Option<f64>> = app.trend.iter().map(trend).collect();

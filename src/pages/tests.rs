@@ -256,6 +256,7 @@ async fn a_row_draws_how_p95_and_requests_went_of_late() {
     let fixture = answered(1).await;
     advance(Duration::from_secs(5)).await;
     let page = get(&site(&fixture.source, ""), "/", "");
+    assert!(!page.contains("class=\"\""), "nothing is sent that says nothing");
     let cell = |name: &str| {
         let (_, rest) = page.split_once(&format!(" data-name=\"{name}\">")).unwrap();
         rest.split_once("</td>").unwrap().0
