@@ -64,7 +64,6 @@ impl Datapoints {
             (Some(width), Some(own)) if points.len() > 2 => width.max(own),
             (width, _) => width.unwrap_or(f64::INFINITY),
         };
-        // Unix seconds are far below 2^53.
         let end = range.end as f64;
         points.iter().copied().filter(move |point| begins_in(point, range) && point.time + width <= end)
     }

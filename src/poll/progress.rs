@@ -108,7 +108,6 @@ pub struct CountedAgain {
 impl CountedAgain {
     /// The share that came late; `None` before anything was counted again.
     pub fn late_share(self) -> Option<f64> {
-        // Counts stay below 2^53.
         (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
     }
 

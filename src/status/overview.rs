@@ -178,7 +178,6 @@ impl View {
 
     /// The length of the first window.
     pub(super) fn window_minutes(&self) -> f64 {
-        // A window's seconds are far below 2^53.
         let seconds = self.plan.shown().window as f64;
         seconds / 60.0
     }

@@ -62,7 +62,6 @@ pub fn count(value: f64) -> String {
 
 /// A count that is an integer.
 pub fn count_of(value: u64) -> String {
-    // What is counted here stays below 2^53.
     count(value as f64)
 }
 

@@ -104,7 +104,6 @@ impl RunExecutionTime {
     /// The datapoints that have a time, by rising time; of several with one time the last sent. Bad values are noted
     /// and left out.
     fn points(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Vec<Point> {
-        // Unix seconds are far below 2^53.
         let latest = asked.map_or(f64::MAX, |range| range.end as f64 + BUCKET_SECONDS);
         let mut points = Vec::with_capacity(self.time_series.len());
         for point in &self.time_series {

@@ -42,7 +42,6 @@ impl FrameBudget {
 
     /// Bytes were sent to the client.
     pub(super) fn sent(&mut self, bytes: usize) {
-        // A write is far below 2^53 bytes.
         let earned = bytes as f64 / BYTES_PER_FRAME;
         // What a large answer earns is kept, as its acknowledgements come later.
         self.left = (self.left + earned).min(MAX_EARNED);

@@ -77,7 +77,6 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
             Subject { project, app, labels: &[], window: Some(window) }
         });
         let reading = read(&subjects.collect::<Vec<_>>());
-        // Unix seconds are far below 2^53.
         let begins = |point: &&Point| point.time >= range.start as f64;
         let points = reading.points.iter().filter(begins);
         record.points.extend(points.map(|point| (point.time, point.values, end)));

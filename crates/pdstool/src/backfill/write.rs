@@ -75,7 +75,6 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     })?;
     let width = smallest_distance(times);
     lines.put_all(pds_ledger::FAMILIES, counters(&ledger), plan.start)?;
-    // Unix seconds are far below 2^53.
     let mut shown = (plan.start as f64).next_down();
     journal::read(&journal, |record| {
         for point in complete(&record, width) {
@@ -114,7 +113,6 @@ fn smallest_distance(mut times: Vec<f64>) -> f64 {
 fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> {
     let mut points = record.points.clone();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
-    // Unix seconds are far below 2^53.
     let whole = points.into_iter().filter(move |(time, _, end)| time + width <= *end as f64);
     whole.map(|(time, values, _)| Point { time, values }).filter(Point::has_value)
 }
