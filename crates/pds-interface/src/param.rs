@@ -25,36 +25,34 @@ impl Param {
         self.configured.map_or(self.name, |configured| configured(names))
     }
 
-    /// Checks a value against the rule of this parameter.
+    /// Checks a value against the rule of this parameter, but for the bounds of a range, which [`check_range`] checks.
     ///
     /// # Errors
     /// The rule that it breaks.
     pub fn check(&self, value: &str, now: Timestamp) -> Result<(), RuleError> {
-        let name = self.name;
-        let malformed = |wanted: &str| {
-            let (wanted, value) = (wanted.to_owned(), value.chars().take(MAX_SHOWN).collect());
-            Err(RuleError::Malformed { name, wanted, value })
-        };
         match self.kind {
             ParamKind::Text { max_chars: Some(max), .. } => match value.chars().count() {
-                len if len > max => Err(RuleError::TooLong { name, max, len }),
+                len if len > max => Err(RuleError::TooLong { name: self.name, max, len }),
                 _ => Ok(()),
             },
-            ParamKind::Text { .. } => Ok(()),
-            ParamKind::RangeStart | ParamKind::RangeEnd => match parse_rfc3339(value) {
-                Some(_) => Ok(()),
-                None => malformed("an RFC 3339 timestamp"),
-            },
+            ParamKind::Text { .. } | ParamKind::RangeStart | ParamKind::RangeEnd => Ok(()),
             ParamKind::FutureDate => {
                 match value.parse::<Date>().ok().filter(|date| date.to_string() == value) {
-                    None => malformed("a date as YYYY-MM-DD"),
+                    None => Err(self.malformed("a date as YYYY-MM-DD", value)),
                     Some(date) if date > now.to_zoned(TimeZone::UTC).date() => Ok(()),
                     Some(_) => Err(RuleError::NotInFuture { date: value.to_owned() }),
                 }
             }
             ParamKind::Word { words, .. } if words.contains(&value) => Ok(()),
-            ParamKind::Word { words, .. } => malformed(&format!("one of {}", words.join(", "))),
+            ParamKind::Word { words, .. } => {
+                Err(self.malformed(&format!("one of {}", words.join(", ")), value))
+            }
         }
+    }
+
+    fn malformed(&self, wanted: &str, value: &str) -> RuleError {
+        let value = value.chars().take(MAX_SHOWN).collect();
+        RuleError::Malformed { name: self.name, wanted: wanted.to_owned(), value }
     }
 }
 
@@ -171,22 +169,27 @@ pub enum RuleError {
     EndBeforeStart { start: String, end: String },
 }
 
-/// Checks that a range does not end before it starts: `sent` gives the values of `params` by default name. A bound that is
-/// absent or malformed is not looked at.
+/// The length in seconds of the range whose bounds are in `sent`, which gives the values of `params` by default name;
+/// `None` if one of them was not sent.
 ///
 /// # Errors
-/// If it does.
-pub fn check_range<'a>(params: &[Param], sent: impl Fn(&str) -> Option<&'a str>) -> Result<(), RuleError> {
+/// If a bound is no RFC 3339 timestamp, or the range ends before it starts.
+pub fn check_range<'a>(
+    params: &[Param],
+    sent: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Option<i64>, RuleError> {
     let bound = |kind| {
-        let text = sent(params.iter().find(|param| param.kind == kind)?.name)?;
-        Some((parse_rfc3339(text)?, text))
+        let param = params.iter().find(|param| param.kind == kind)?;
+        let text = sent(param.name)?;
+        let instant = parse_rfc3339(text).ok_or_else(|| param.malformed("an RFC 3339 timestamp", text));
+        Some(instant.map(|instant| (instant, text)))
     };
-    match (bound(ParamKind::RangeStart), bound(ParamKind::RangeEnd)) {
-        (Some((start, sent_start)), Some((end, sent_end))) if end < start => {
-            Err(RuleError::EndBeforeStart { start: sent_start.to_owned(), end: sent_end.to_owned() })
-        }
-        _ => Ok(()),
+    let bounds = (bound(ParamKind::RangeStart).transpose()?, bound(ParamKind::RangeEnd).transpose()?);
+    let (Some((start, sent_start)), Some((end, sent_end))) = bounds else { return Ok(None) };
+    if end < start {
+        return Err(RuleError::EndBeforeStart { start: sent_start.to_owned(), end: sent_end.to_owned() });
     }
+    Ok(Some(end.as_second() - start.as_second()))
 }
 
 #[cfg(test)]

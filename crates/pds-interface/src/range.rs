@@ -102,14 +102,23 @@ pub enum Ignored {
 /// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601
 /// forms are none.
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
-    let form = |c: char| if is_digit(c) { '0' } else { c.to_ascii_uppercase() };
-    let form: String = text.chars().map(form).collect();
-    let rest = form.strip_prefix("0000-00-00T00:00:00")?;
+    let rest = without(text, "0000-00-00T00:00:00")?;
     let zone = match rest.strip_prefix('.') {
-        Some(fraction) => fraction.strip_prefix('0')?.trim_start_matches('0'),
+        Some(fraction) => fraction.strip_prefix(is_digit)?.trim_start_matches(is_digit),
         None => rest,
     };
-    matches!(zone, "Z" | "+00:00" | "-00:00").then(|| text.parse().ok())?
+    let is_zone = ["Z", "+00:00", "-00:00"].iter().any(|form| without(zone, form) == Some(""));
+    is_zone.then(|| text.parse().ok())?
+}
+
+/// What follows a text of this form, in which `0` is any digit and letters have no case.
+fn without<'a>(text: &'a str, form: &str) -> Option<&'a str> {
+    let (text, rest) = text.split_at_checked(form.len())?;
+    let fits = |(byte, form): (u8, u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        form => byte.eq_ignore_ascii_case(&form),
+    };
+    text.bytes().zip(form.bytes()).all(fits).then_some(rest)
 }
 
 fn is_digit(c: char) -> bool {

@@ -9,7 +9,7 @@ use pds_core::template::percent_encode;
 
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
-use super::range::{RangeEnd, TimeRange, instant, parse_rfc3339, rfc3339};
+use super::range::{RangeEnd, TimeRange, instant, rfc3339};
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
 /// does not have are ignored.
@@ -111,7 +111,7 @@ impl Call {
                 query.push((param.sent_as(names).to_owned(), value.to_owned()));
             }
         }
-        check_range(self.query, |name| arguments.get(name))?;
+        let seconds = check_range(self.query, |name| arguments.get(name))?;
         let mut body = Map::new();
         for field in self.body {
             let value = arguments.get(field.name).ok_or(RuleError::Missing { name: field.name })?;
@@ -119,17 +119,16 @@ impl Call {
             body.insert(field.name.to_owned(), Value::from(value));
         }
         let body = (!body.is_empty()).then_some(Value::Object(body));
-        let restriction = restriction(arguments).filter(|_| !self.query.is_empty()).unwrap_or_default();
-        let refused_as = [&*path, &restriction].concat();
+        let refused_as = match seconds {
+            None => path.clone(),
+            // Lengths with the same power of two below them are equal.
+            Some(seconds) => {
+                let magnitude = seconds.checked_ilog2().unwrap_or_default();
+                format!("{path} {magnitude} {}", arguments.get("container_id").unwrap_or_default())
+            }
+        };
         Ok(Request { method: self.method, path, query, body, refused_as })
     }
-}
-
-/// The restriction of a request about a range. Lengths with the same power of two below them are equal.
-fn restriction(arguments: &Arguments<'_>) -> Option<String> {
-    let bound = |name| Some(parse_rfc3339(arguments.get(name)?)?.as_second());
-    let magnitude = (bound("end")? - bound("start")?).checked_ilog2().unwrap_or_default();
-    Some(format!(" {magnitude} {}", arguments.get("container_id").unwrap_or_default()))
 }
 
 impl Request {
