@@ -197,7 +197,7 @@ impl Transport {
         };
         let mut url = self.url.clone();
         url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());
-        url.set_query(request.encoded_query().as_deref());
+        url.set_query(request.query.as_deref());
         let prepared = self.http.request(method, url).header(ACCEPT, "application/json, text/plain;q=0.9");
         let prepared = prepared.header(AUTHORIZATION, token.header.clone());
         match &request.body {

@@ -78,8 +78,8 @@ pub struct Request {
     pub method: Method,
     /// The path with percent-encoded identifiers, from `/v2` or `/v4` on.
     pub path: String,
-    /// Query parameters, not yet encoded.
-    pub query: Vec<(String, String)>,
+    /// The encoded query; `None` if there is none.
+    pub query: Option<String>,
     /// A JSON body.
     pub body: Option<Value>,
     /// The subject of a 403: the path, and for metrics the container and the order of magnitude of the range. The
@@ -103,14 +103,18 @@ impl Call {
             percent_encode(id, path);
             Ok(())
         })?;
-        let mut query = Vec::new();
+        let mut query = String::with_capacity(128);
         for param in self.query {
             let Some(value) = arguments.get(param.name) else { continue };
             param.check(value, arguments.now)?;
             if !matches!(param.kind, ParamKind::Word { default: Some(default), .. } if default == value) {
-                query.push((param.sent_as(names).to_owned(), value.to_owned()));
+                query.push_str(if query.is_empty() { "" } else { "&" });
+                percent_encode(param.sent_as(names), &mut query);
+                query.push('=');
+                percent_encode(value, &mut query);
             }
         }
+        let query = (!query.is_empty()).then_some(query);
         let seconds = check_range(self.query, |name| arguments.get(name))?;
         let mut body = Map::new();
         for field in self.body {
@@ -132,24 +136,9 @@ impl Call {
 }
 
 impl Request {
-    /// Path and query of the request line, encoded.
+    /// Path and query of the request line.
     pub fn target(&self) -> String {
-        let query = self.encoded_query();
-        query.map_or_else(|| self.path.clone(), |query| format!("{}?{query}", self.path))
-    }
-
-    /// The query of the request line, encoded; `None` if there is none.
-    pub fn encoded_query(&self) -> Option<String> {
-        let mut encoded = String::with_capacity(128);
-        for (name, value) in &self.query {
-            if !encoded.is_empty() {
-                encoded.push('&');
-            }
-            percent_encode(name, &mut encoded);
-            encoded.push('=');
-            percent_encode(value, &mut encoded);
-        }
-        (!encoded.is_empty()).then_some(encoded)
+        self.query.as_ref().map_or_else(|| self.path.clone(), |query| format!("{}?{query}", self.path))
     }
 }
 
