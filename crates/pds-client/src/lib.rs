@@ -37,7 +37,7 @@ pub use class::Class;
 pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
-pub use transport::Fetched;
+pub use transport::{Fetched, request_url};
 
 use attempt::{Budget, Exchange};
 use limits::Limits;

@@ -92,6 +92,14 @@ pub(super) struct Transport {
     skewed: AtomicBool,
 }
 
+/// The URL of a request to the service at `base`, after whose own path that of the request comes.
+pub fn request_url(base: &Url, request: &Request) -> Url {
+    let mut url = base.clone();
+    url.set_path(&[base.path().trim_end_matches('/'), &request.path].concat());
+    url.set_query(request.query.as_deref());
+    url
+}
+
 impl Transport {
     pub(super) fn new(
         api: &Config,
@@ -195,9 +203,7 @@ impl Transport {
             Method::Patch => http::Method::PATCH,
             Method::Delete => http::Method::DELETE,
         };
-        let mut url = self.url.clone();
-        url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());
-        url.set_query(request.query.as_deref());
+        let url = request_url(&self.url, request);
         let prepared = self.http.request(method, url).header(ACCEPT, "application/json, text/plain;q=0.9");
         let prepared = prepared.header(AUTHORIZATION, token.header.clone());
         match &request.body {

@@ -135,13 +135,6 @@ impl Call {
     }
 }
 
-impl Request {
-    /// Path and query of the request line.
-    pub fn target(&self) -> String {
-        self.query.as_ref().map_or_else(|| self.path.clone(), |query| format!("{}?{query}", self.path))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,9 +142,14 @@ mod tests {
 
     const END: i64 = 1_767_225_600;
 
-    /// The request line of `call`.
+    /// Path and query of `call`.
     fn target(call: &Call, arguments: &Arguments<'_>) -> Result<String, RuleError> {
-        call.request(arguments, &QueryNames::default()).map(|request| request.target())
+        named(call, arguments, &QueryNames::default())
+    }
+
+    fn named(call: &Call, arguments: &Arguments<'_>, names: &QueryNames) -> Result<String, RuleError> {
+        let Request { path, query, .. } = call.request(arguments, names)?;
+        Ok(query.map_or(path.clone(), |query| [&*path, &*query].join("?")))
     }
 
     fn key() -> Arguments<'static> {
@@ -185,7 +183,7 @@ mod tests {
     fn only_what_differs_from_the_default_is_sent_by_its_configured_name() {
         let names = QueryNames { container: "pod".into(), ..QueryNames::default() };
         let path = "/v2/projects/p-1/apps/p-1-a/metrics/response-time";
-        let sent = |arguments: &Arguments<'_>| Ok(response_time::CALL.request(arguments, &names)?.target());
+        let sent = |arguments: &Arguments<'_>| named(&response_time::CALL, arguments, &names);
         let plain = Arguments::about("p-1", "p-1-a").at_resolution(Resolution::Standard);
         assert_eq!(sent(&plain), Ok(path.to_owned()));
         let time = "2026-01-01T00%3A00%3A00Z";
@@ -209,6 +207,19 @@ mod tests {
         assert!(target(&response_time::CALL, &bounds(early, late)).is_ok());
         let refused = target(&response_time::CALL, &bounds(late, early));
         assert!(matches!(refused, Err(RuleError::EndBeforeStart { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_bound_is_a_timestamp_with_and_without_the_other() {
+        let app = || Arguments::about("p-1", "a");
+        for name in ["start", "end"] {
+            assert!(target(&response_time::CALL, &app().with(name, "2026-01-01T00:00:00Z")).is_ok());
+            for other in ["start", "end"] {
+                let bounds = app().with(name, "2026-01-01").with(other, "2026-01-01T00:00:00Z");
+                let refused = target(&response_time::CALL, &bounds).unwrap_err().to_string();
+                assert_eq!(refused, format!("{name} must be an RFC 3339 timestamp, not '2026-01-01'"));
+            }
+        }
     }
 
     #[test]
@@ -242,7 +253,7 @@ mod tests {
         };
         for plan in ["hobby", "standard", "enterprise"] {
             let request = request(plan).unwrap();
-            assert_eq!(request.target(), "/v2/projects/p-1/subscription");
+            assert_eq!((&*request.path, request.query), ("/v2/projects/p-1/subscription", None));
             assert_eq!(request.body.unwrap().to_string(), format!(r#"{{"planCode":"{plan}"}}"#));
         }
         for plan in ["", "Hobby", "free"] {

@@ -21,6 +21,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use pds_client::request_url;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
 use pds_exporter::config::Config;
@@ -138,10 +139,9 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
 
 /// Prints the request as it would be sent, but for the token.
 fn dry_run(console: &mut Console, config: &Config, args: &CallArgs, request: &Request) -> Result<()> {
-    let base = config.api.base_url.as_str().trim_end_matches('/');
-    let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
+    let (method, url) = (request.method.as_str(), request_url(&config.api.base_url, request));
     if args.output == Some(OutputFormat::Json) {
-        let request = json!({ "method": method, "url": url, "body": request.body });
+        let request = json!({ "method": method, "url": url.as_str(), "body": request.body });
         return Ok(console.print(&request.to_string())?);
     }
     console.print(&format!("{method} {url}\nAuthorization: Bearer {REDACTED}"))?;

@@ -2,7 +2,7 @@
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 
-use pds_client::MAX_TOKEN_BYTES;
+use pds_client::{MAX_TOKEN_BYTES, request_url};
 use pds_core::plain_file;
 use pds_core::secret::Secret;
 use pds_exporter::config::TokenSource;
@@ -41,12 +41,13 @@ async fn ask(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {
         TokenSource::Inline(secret) => secret.clone(),
         TokenSource::File(path) => Secret::new(plain_file::read_text(path, MAX_TOKEN_BYTES).ok()?.trim()),
     };
-    let mut url = config.api.base_url.clone();
-    url.set_path(&format!("{}{}", url.path().trim_end_matches('/'), request.path));
     // By the same way as the exporter's.
     let client = config.api.reached().client().ok()?.timeout(config.api.timeout).build().ok()?;
     asking.sent += 1;
-    let request = client.get(url).bearer_auth(token.expose()).header(ACCEPT_ENCODING, "gzip");
+    let request = client
+        .get(request_url(&config.api.base_url, &request))
+        .bearer_auth(token.expose())
+        .header(ACCEPT_ENCODING, "gzip");
     let reply = request.send().await.ok()?;
     let encoding = reply.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     let encoding = encoding.filter(|encoding| *encoding != "identity").map(str::to_owned);
