@@ -11,13 +11,7 @@
 //! is one file, its line in the table, and the simulator's answer to it.
 
 pub mod app;
-pub mod cause;
-pub mod config;
 pub mod pages;
 pub mod poll;
 pub mod status;
 pub mod store;
-pub mod telemetry;
-
-/// The version, with the revision where it is known.
-pub const VERSION: &str = env!("PDS_EXPORTER_VERSION");

@@ -1,6 +1,5 @@
 //! Configuration files.
 
-use pds_exporter::config;
 use pds_web::webconfig;
 
 /// Any file as the configuration: no panic; what is refused says why, what is followed asks for something.
@@ -8,7 +7,7 @@ pub(crate) fn configuration(data: &[u8]) {
     let dir = tempfile::tempdir().expect("a folder for the file");
     let path = dir.path().join("pds-exporter.toml");
     std::fs::write(&path, data).expect("the file can be written");
-    match config::load(&path, []) {
+    match pds_config::load(&path, []) {
         Ok(loaded) => {
             assert!(!loaded.config.projects.is_empty());
             let load = loaded.config.requests_per_minute().total;

@@ -11,11 +11,10 @@ use tokio::runtime;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
 use crate::store::Pages;
-use crate::telemetry::Telemetry;
 use pds_client::Client;
+use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_core::memory::Holder;
 use pds_http::BuildError;
@@ -23,6 +22,7 @@ use pds_ledger::{
     Committer, Key, LedgerStore, StateError, Watermark,
     restore::{Restorer, Source},
 };
+use pds_telemetry::Telemetry;
 
 /// Why the daemon cannot start, or does not apply another configuration; then the old one stays in force.
 #[derive(Debug, thiserror::Error)]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tokio::net::TcpListener;
 
-use crate::config::key::quoted;
-use crate::config::{self, LoadError, Loaded};
+use pds_config::key::quoted;
+use pds_config::{self, LoadError, Loaded};
 use pds_core::clock::Clock;
 use pds_simulator::{Settings, World};
 
@@ -50,7 +50,7 @@ pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
     let text = configuration(&world, &address);
-    let loaded = config::load_text(Path::new("the demo's configuration"), &text)?;
+    let loaded = pds_config::load_text(Path::new("the demo's configuration"), &text)?;
     Ok(Demo { world, loaded })
 }
 

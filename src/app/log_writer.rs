@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use pds_core::printable::plain;
 
-use super::flags::LogFormat;
+use pds_config::flags::LogFormat;
 
 /// A writer for one line at a time.
 #[derive(Debug)]

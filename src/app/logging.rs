@@ -9,8 +9,8 @@ use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Registry, fmt};
 
-use super::flags::{Level, LogFormat};
 use super::log_writer::LineWriter;
+use pds_config::{Level, flags::LogFormat};
 
 /// The level of the running log. Cloning shares it.
 #[derive(Clone, Debug)]

@@ -11,21 +11,21 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::config::shard::ShardError;
-use crate::config::{Config, LoadError, Origin, TokenSource};
 use crate::pages::StatusPages;
 use crate::status;
-use crate::telemetry::Telemetry;
+use pds_config::shard::ShardError;
+use pds_config::{Config, LoadError, Origin, TokenSource};
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
 use pds_core::units::counted;
+use pds_telemetry::Telemetry;
 
 use super::daemon::{Daemon, DaemonError, PollThread};
 use super::demo;
-use super::flags::{CommandLine, Flags, of_running};
 use super::logging::{self, LogLevel};
 use super::serve::{ConfigSource, Served};
+use pds_config::flags::{CommandLine, Flags, flags_of_running_exporter};
 
 /// Exit code: the daemon failed.
 const FAILED: u8 = 1;
@@ -116,7 +116,7 @@ pub fn main(
 
 /// Asks the exporter that runs here with these flags, or if there are none but `--health`, with whatever flags it has.
 fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
-    let running = has_one_flag.then(of_running).flatten();
+    let running = has_one_flag.then(flags_of_running_exporter).flatten();
     web_config(running.as_ref().unwrap_or(flags)).check_health().map_err(Error::from)
 }
 
@@ -209,7 +209,7 @@ async fn run(flags: &Flags, source: ConfigSource, log: Option<LogLevel>) -> Resu
     let handle = daemon.handle.clone();
     say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
-    let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags))
+    let pages = StatusPages::new(status.clone(), pds_telemetry::catalogue::catalogue(), &link_prefix(flags))
         .with_telemetry_path(&flags.web_telemetry_path)
         .with_replies(flags.web_show_replies)
         .routes();
@@ -298,7 +298,7 @@ fn say_start(flags: &Flags, config: &Config, server: &pds_web::Server) {
     }
     let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
     tracing::info!(
-        version = env!("PDS_EXPORTER_VERSION"),
+        version = pds_config::VERSION,
         service = %config.api.base_url,
         projects = config.projects.len(),
         apps,

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::config::shard::{Shard, ShardError};
-use crate::config::{self, Loaded};
 use crate::status::{self, Refused};
 use crate::store::Filter;
+use pds_config::shard::{Shard, ShardError};
+use pds_config::{self, Loaded};
 use pds_core::error_chain::with_sources;
 use pds_exposition::Format;
 use pds_web::{BoxFuture, Encoding, Page, PageRequest};
 
 use super::daemon::{Handle, resumed};
-use super::flags::Flags;
 use super::logging::LogLevel;
+use pds_config::flags::Flags;
 
 /// Changed files must stay the same for this long, or for the interval of the checks if that is shorter.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -74,9 +74,9 @@ impl ConfigSource {
     /// Loads the configuration.
     ///
     /// # Errors
-    /// As [`config::load`].
-    pub fn load(&self) -> Result<Loaded, config::LoadError> {
-        let loaded = config::load(&self.path, self.environment.iter().cloned())?;
+    /// As [`pds_config::load`].
+    pub fn load(&self) -> Result<Loaded, pds_config::LoadError> {
+        let loaded = pds_config::load(&self.path, self.environment.iter().cloned())?;
         let loaded = self.override_keys(loaded);
         for warning in loaded.config.warnings() {
             tracing::warn!("{warning}");
@@ -86,7 +86,7 @@ impl ConfigSource {
 
     /// Checksum of the files that [`ConfigSource::load`] reads.
     pub fn checksum(&self) -> u64 {
-        config::checksum(&self.path, self.environment.iter().cloned())
+        pds_config::checksum(&self.path, self.environment.iter().cloned())
     }
 }
 
@@ -225,16 +225,16 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
-    use super::super::flags::CommandLine;
+    use super::pds_config::flags::CommandLine;
     use super::*;
-    use crate::config::Origin;
+    use pds_config::Origin;
 
     #[test]
     fn a_flag_that_overrides_a_key_is_shown_as_its_origin() {
         let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n";
         let row = |arguments: &[&str]| {
             let line = CommandLine::parse(arguments.iter().map(OsString::from)).unwrap();
-            let loaded = config::load_text(Path::new("x.toml"), text).unwrap();
+            let loaded = pds_config::load_text(Path::new("x.toml"), text).unwrap();
             let loaded = ConfigSource::new(&line.flags, Vec::new()).unwrap().override_keys(loaded);
             let row = loaded.explained.iter().find(|row| row.key == "state.path").unwrap().clone();
             (row.value, row.origin, row.variable)

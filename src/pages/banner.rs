@@ -4,10 +4,11 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::status::model::ServiceState;
+use crate::status::Status;
 use crate::status::reasons::TOKEN_SOON;
-use crate::status::verdict::{Audited, CountedAgain, Reason};
-use crate::status::{Status, Verdict};
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::model::ServiceState;
+use pds_diagnosis::verdict::{Audited, CountedAgain, Reason};
 
 use super::format::{self, age, ago, count, count_of, missing, number, seconds, sign, until};
 use super::layout::Frame;

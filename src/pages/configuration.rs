@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use crate::config::{Explained, Origin, toml};
 use crate::status::Refused;
+use pds_config::{Explained, Origin, toml};
 
 use super::format::{ago, count};
 use super::layout::Frame;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use crate::config::Web;
+use pds_config::Web;
 use pds_exposition::{Family, Group, Kind};
 use pds_ledger::FAMILIES;
 
@@ -120,7 +120,7 @@ fn query(family: &Family) -> String {
         Kind::Counter if by.is_empty() => format!("rate({name}[5m])"),
         Kind::Counter => format!("sum by ({by}) (rate({name}[5m]))"),
         Kind::Gauge if name.ends_with("_timestamp_seconds") => format!("time() - {name}"),
-        Kind::Gauge if name.ends_with("_successful") || name == crate::store::UP.name => {
+        Kind::Gauge if name.ends_with("_successful") || name == pds_telemetry::catalogue::UP.name => {
             format!("{name} == 0")
         }
         Kind::Gauge if family.labels.contains(&"status") => format!("sum by (status) ({name})"),
@@ -158,7 +158,10 @@ mod tests {
             query(&Family::gauge("pds_x_timestamp_seconds", &[], "x")),
             "time() - pds_x_timestamp_seconds"
         );
-        assert_eq!(query(&Family::gauge(crate::store::UP.name, &["resource"], "x")), "pds_up == 0");
+        assert_eq!(
+            query(&Family::gauge(pds_telemetry::catalogue::UP.name, &["resource"], "x")),
+            "pds_up == 0"
+        );
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-pub(super) use crate::status::model::resource_title as resource;
-use crate::status::{State, Verdict};
 use pds_core::units::span;
 pub(super) use pds_core::units::{
     bytes, clock, count_of, counted as count, dollars, number, seconds, time as absolute,
 };
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::model::State;
+pub(super) use pds_diagnosis::model::resource_title as resource;
 
 /// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
 pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {

@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::status::columns::{Cell, Column};
-use crate::status::verdict::Summary;
-use crate::status::{App, LazyApp, Project, Resource, State, Verdict};
+use crate::status::LazyApp;
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::columns::{Cell, Column};
+use pds_diagnosis::model::{App, Project, Resource, State};
+use pds_diagnosis::verdict::Summary;
 
 use super::banner::{banner, facts};
 use super::format::{self, age, ago, count, missing, number, sign, value, verdict, verdict_of};

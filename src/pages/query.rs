@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use url::form_urlencoded::parse;
 
-use crate::cause::ALL;
-use crate::status::columns::Column;
-use crate::status::{Listed, Project, Verdict};
+use pds_diagnosis::cause::ALL;
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::columns::Column;
+use pds_diagnosis::columns::Listed;
+use pds_diagnosis::model::Project;
 
 use super::links::encode;
 
@@ -186,9 +188,10 @@ impl Query {
 mod tests {
     use jiff::Timestamp;
 
-    use crate::status::columns::COLUMNS;
-    use crate::status::model::{LastError, ResponseTime};
-    use crate::status::{App, Problem, Resource, State};
+    use pds_diagnosis::columns::COLUMNS;
+    use pds_diagnosis::model::{App, Resource, State};
+    use pds_diagnosis::model::{LastError, ResponseTime};
+    use pds_diagnosis::verdict::Problem;
 
     use super::*;
 

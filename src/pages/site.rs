@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use tokio::sync::Semaphore;
 
-use crate::config::Shard;
-use crate::status::model::Exporter;
 use crate::status::{Source, Status};
+use pds_config::Shard;
 use pds_core::printable::steers_terminal;
 use pds_core::template::Template;
+use pds_diagnosis::model::Exporter;
 use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 

@@ -4,10 +4,10 @@
 //! About once an hour each app is audited, with at most one request more for every twenty. A service whose replies
 //! name no readable range is believed only once such a check has passed, for all apps of its service account.
 
-use crate::telemetry::{AuditResult, Difference};
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, TimeRange};
 use pds_ledger::HOUR;
+use pds_telemetry::{AuditResult, Difference};
 
 use super::evidence::Assumption;
 use super::plan::{Plan, Poll};

@@ -157,7 +157,7 @@ impl PollError {
 mod tests {
     use std::collections::HashSet;
 
-    use crate::cause::{ALL, Cause};
+    use pds_diagnosis::cause::{ALL, Cause};
 
     use super::*;
 

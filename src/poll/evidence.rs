@@ -7,9 +7,9 @@ use std::sync::Arc;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::{Duration, Instant};
 
-use crate::config::Config;
-use crate::telemetry::Telemetry;
+use pds_config::Config;
 use pds_interface::{Ignored, TimeRange};
+use pds_telemetry::Telemetry;
 
 /// What counting assumes, and a service may not keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

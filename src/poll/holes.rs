@@ -14,8 +14,8 @@ use pds_ledger::Ledger;
 
 use super::ledger_update::LedgerUpdate;
 use super::plan::Poll;
-use super::progress::GivenUp;
 use super::ranges::{self, Purpose, RangeAsk};
+use pds_diagnosis::incident::GivenUp;
 
 /// Steps that are asked for one by one.
 const MAX_SINGLE: i64 = 8;

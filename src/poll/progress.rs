@@ -1,15 +1,14 @@
-//! State that one poll of a target passes to the next. What is public of it is part of `/api/v1/status`.
+//! State that one poll of a target passes to the next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
-use jiff::Timestamp;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
 
+use pds_diagnosis::incident::GivenUp;
+use pds_diagnosis::verdict::CountedAgain;
 use pds_interface::TimeRange;
 use pds_ledger::{Ledger, recheck::Recheck};
 
@@ -92,33 +91,6 @@ struct Container {
     equal_polls: u32,
 }
 
-/// Requests or runs counted again since the exporter started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct CountedAgain {
-    /// How many were counted again.
-    pub counted: u64,
-    /// How many of them the service knew of only after they were first counted.
-    pub late: u64,
-    /// How many fewer there were than first counted; they stay in the counters.
-    pub overcounted: u64,
-}
-
-impl CountedAgain {
-    /// The share that came late; `None` before anything was counted again.
-    pub fn late_share(self) -> Option<f64> {
-        (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
-    }
-
-    /// Adds what else was counted again.
-    pub(crate) fn add(&mut self, Self { counted, late, overcounted }: Self) {
-        self.counted += counted;
-        self.late += late;
-        self.overcounted += overcounted;
-    }
-}
-
 /// Refusals of the range at a cursor.
 #[derive(Debug)]
 struct Refusals {
@@ -126,19 +98,6 @@ struct Refusals {
     until: i64,
     count: u32,
     since: Instant,
-}
-
-/// Time that the service always refused, while it answered for later time. Its requests are in no counter.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct GivenUp {
-    /// Its start.
-    pub start: Timestamp,
-    /// Its end.
-    pub end: Timestamp,
-    /// How the service refused it.
-    pub reason: Arc<str>,
 }
 
 impl Progress {

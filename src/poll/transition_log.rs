@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::time::Duration;
 
-use crate::cause::Cause;
 use crate::store::Transition;
 use pds_core::error_chain::with_sources;
+use pds_diagnosis::cause::Cause;
 use pds_ledger::Key;
 
 use super::error::PollError;
-use super::progress::GivenUp;
+use pds_diagnosis::incident::GivenUp;
 
 /// Lines about single targets per period and class.
 pub const LINES: u32 = 10;

@@ -6,11 +6,11 @@ use crate::store::{History, PollRecord, Reply, SlotSummary};
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
-use super::incidents::Incident;
-use super::model::{App, Counting};
 use super::settings::{self, Changed, Group, builds, changed};
-use super::verdict::CountedAgain;
 use super::view::{Part, View};
+use pds_diagnosis::incident::Incident;
+use pds_diagnosis::model::{App, Counting};
+use pds_diagnosis::verdict::CountedAgain;
 
 /// Polls listed, over all resources of the app; older ones only if they failed.
 const POLLS: usize = 20;

@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::cause::Verdict;
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::columns::Listed;
+use pds_diagnosis::model::{App, Exporter, Project, Service};
+use pds_diagnosis::verdict::{Problem, Summary};
 
 use super::judge::Judged;
-use super::model::{App, Exporter, Project, Service};
-use super::verdict::{Problem, Summary};
 use super::view::{Place, View};
 
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
@@ -52,28 +53,6 @@ pub struct LazyApp {
     view: Arc<View>,
     place: Place,
     read: OnceLock<Box<App>>,
-}
-
-/// What apps are selected and sorted by.
-pub trait Listed {
-    /// Everything about it, which may have to be read first.
-    fn app(&self) -> &App;
-
-    /// The ids of its project and its own.
-    fn ids(&self) -> (&str, &str) {
-        (&self.app().project, &self.app().id)
-    }
-
-    /// The verdict on it, and why it is not `ok`.
-    fn verdict(&self) -> (Verdict, &[Problem]) {
-        (self.app().verdict, &self.app().problems)
-    }
-}
-
-impl Listed for App {
-    fn app(&self) -> &App {
-        self
-    }
 }
 
 impl LazyApp {

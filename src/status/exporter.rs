@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Duration, Instant};
 
 use crate::poll::Plan;
-use crate::telemetry::{Snapshot, UnexpectedValue};
+use pds_telemetry::{Snapshot, UnexpectedValue};
 
-use super::model::{Exporter, Restoring, Token, Unexpected};
 use super::view::View;
+use pds_diagnosis::model::{Exporter, Restoring, Token, Unexpected};
 
 /// How long a panic counts as a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);

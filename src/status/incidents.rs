@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::cause::Cause;
+use pds_diagnosis::cause::Cause;
+use pds_diagnosis::incident::{Incident, IncidentKind};
 
 /// How far back incidents are kept.
 pub const REACH: SignedDuration = SignedDuration::from_hours(6);
@@ -20,54 +19,6 @@ const GAP: i64 = 300;
 const MAX_INCIDENTS: usize = 32;
 /// Objects of which incidents are kept.
 pub(super) const MAX_OBJECTS: usize = 2_000;
-
-/// The kind of an incident.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum IncidentKind {
-    /// Polls failed.
-    #[default]
-    Outage,
-    /// Polls succeeded, but counters were behind.
-    CatchUp,
-    /// The exporter started.
-    Restart,
-    /// The configuration was loaded again.
-    Reload,
-    /// A reload was refused.
-    ReloadRefused,
-    /// A build became ready.
-    Build,
-}
-
-impl IncidentKind {
-    /// The words for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Outage => "outage",
-            Self::CatchUp => "catch-up",
-            Self::Restart => "restart",
-            Self::Reload => "reload",
-            Self::ReloadRefused => "reload refused",
-            Self::Build => "new build",
-        }
-    }
-}
-
-/// Something that happened to the service, a token or an app.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct Incident {
-    /// What it was.
-    pub kind: IncidentKind,
-    /// When it began.
-    pub start: Timestamp,
-    /// When it ended, to half a minute; null while it lasts.
-    pub end: Option<Timestamp>,
-    /// The cause of an outage, or the id of a build; null if there is neither.
-    pub detail: Option<String>,
-}
 
 /// The object of incidents: the service (two empty texts), a token (its name first), or an app (project and id).
 type Object = (Box<str>, Box<str>);
@@ -164,7 +115,7 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause;
+    use pds_diagnosis::cause;
 
     fn at(minute: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + 60 * minute).unwrap()

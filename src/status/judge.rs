@@ -2,12 +2,12 @@
 
 use pds_interface::get_app::family;
 
-use crate::cause::{self, Cause, Scope, Verdict};
-use crate::telemetry::Snapshot;
+use pds_diagnosis::cause::{self, Cause, Scope, Verdict};
+use pds_telemetry::Snapshot;
 
-use super::model::{Counting, Resource, State, resource_title};
-use super::verdict::Problem;
 use super::view::{Part, Values, View};
+use pds_diagnosis::model::{Counting, Resource, State, resource_title};
+use pds_diagnosis::verdict::Problem;
 
 use Counting::{Ahead, Behind, Current, Restoring};
 

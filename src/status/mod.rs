@@ -5,10 +5,8 @@
 //! The model holds points in time, not ages, so it changes only when something happens; the pages
 //! compute ages from the current time.
 //!
-//! - [`document`]: the content of `/api/v1/status`, its schema, and apps that are read when they are shown; [`model`]: its
-//!   parts.
-//! - [`columns`]: what is shown of each app in tables.
-//! - [`verdict`]: whether the numbers can be trusted, and why not.
+//! - [`document`]: the content of `/api/v1/status`, its schema, and apps that are read when they are shown; its parts
+//!   are [`pds_diagnosis::model`].
 //! - [`detail`]: one app in full.
 //! - [`source`]: reads the model, at most once per second.
 //! - `view`: what the model is read from: targets, and the values of their samples.
@@ -19,28 +17,21 @@
 //! - [`incidents`]: what happened in the last hours.
 //! - [`settings`]: an app's settings in groups, with their meaning, and what changed in them.
 
-pub mod columns;
 pub mod detail;
 pub mod document;
 mod exporter;
 pub mod incidents;
 mod judge;
-pub mod model;
 mod overview;
 pub(crate) mod reasons;
 mod service;
 pub mod settings;
 pub mod source;
-pub mod verdict;
 mod view;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use crate::cause::Verdict;
 pub use detail::Detail;
-pub use document::{LazyApp, Listed, Status};
-pub use incidents::{Incident, IncidentKind};
-pub use model::{App, Project, Resource, State};
+pub use document::{LazyApp, Status};
 pub use source::{Refused, Source};
-pub use verdict::Problem;

@@ -10,12 +10,11 @@ use std::{iter, thread};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
-use crate::cause::{About, Verdict};
-use crate::config;
 use crate::poll::counters::Counters;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, History, Point, PollFailure, Variant};
 use pds_core::printable::steers_terminal;
+use pds_diagnosis::cause::{About, Verdict};
 use pds_exposition::Family;
 use pds_interface::get_app::family;
 use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
@@ -26,12 +25,12 @@ use super::document::{LazyApp, Status};
 use super::exporter::{exporter, to_second};
 use super::incidents::REACH;
 use super::judge::{Judged, judge_app, judge_project};
-use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
 use super::reasons::reasons;
 use super::service::Tally;
 use super::settings::builds;
-use super::verdict::{Apps, Audited, Failing, Problem, Summary};
 use super::view::{Part, Place, Values, View};
+use pds_diagnosis::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
+use pds_diagnosis::verdict::{Apps, Audited, Failing, Problem, Summary};
 
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;
@@ -156,7 +155,7 @@ impl View {
         }
     }
 
-    fn project(&self, configured: &config::Project, parts: Vec<Part<'_>>) -> Project {
+    fn project(&self, configured: &pds_config::Project, parts: Vec<Part<'_>>) -> Project {
         let listed = self.values(&parts, list_projects::RESOURCE);
         let alerts = self.values(&parts, volume_alerts::RESOURCE);
         let alerts = alerts.by(&volume_alerts::ENABLED, "threshold");

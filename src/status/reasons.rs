@@ -6,15 +6,16 @@ use std::mem;
 
 use jiff::Timestamp;
 
-use crate::cause::{self, ALL, Cause, Scope, Verdict};
-use crate::telemetry::Difference;
 use pds_core::units;
+use pds_diagnosis::cause::{self, ALL, Cause, Scope, Verdict};
+use pds_telemetry::Difference;
 
-use super::document::{Listed as _, Status};
+use super::document::Status;
 use super::judge::{Hidden, in_brackets};
-use super::model::{Exporter, Restoring, Service, Token, Unexpected};
-use super::verdict::{Failing, Problem, Reason};
 use super::view::View;
+use pds_diagnosis::columns::Listed as _;
+use pds_diagnosis::model::{Exporter, Restoring, Service, Token, Unexpected};
+use pds_diagnosis::verdict::{Failing, Problem, Reason};
 
 /// Polls that start later than this are a reason, in seconds.
 const MAX_POLL_LAG: f64 = 10.0;

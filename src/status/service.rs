@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::cause::{self, Cause, Scope};
 use crate::poll::plan::Target;
 use pds_core::clock::differ;
+use pds_diagnosis::cause::{self, Cause, Scope};
 use pds_interface::{Cadence, Counted};
 
-use super::incidents::{GoingOn, IncidentKind, MAX_OBJECTS};
-use super::model::{Counting, Resource, Service, ServiceState, State};
-use super::verdict::{CountedAgain, Failing};
+use super::incidents::{GoingOn, MAX_OBJECTS};
 use super::view::{Part, View};
+use pds_diagnosis::incident::IncidentKind;
+use pds_diagnosis::model::{Counting, Resource, Service, ServiceState, State};
+use pds_diagnosis::verdict::CountedAgain;
+use pds_diagnosis::verdict::Failing;
 
 /// What all resources together say, added one by one.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use pds_exposition::Family;
 use pds_interface::get_app::family;
 
 use super::exporter::to_second;
-use super::incidents::{Incident, IncidentKind};
 use super::view::Values;
+use pds_diagnosis::incident::{Incident, IncidentKind};
 
 /// Settings that belong together.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,16 +8,17 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Duration, Instant};
 
-use crate::config::{Explained, Web};
 use crate::poll::{Context, Plan};
 use crate::store::Filter;
+use pds_config::{Explained, Web};
 use pds_exposition::Format;
 
 use super::detail::{self, Detail};
 use super::document::Status;
-use super::incidents::{IncidentKind, Incidents};
+use super::incidents::Incidents;
 use super::reasons::ReasonLog;
 use super::view::View;
+use pds_diagnosis::incident::IncidentKind;
 
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
@@ -65,7 +66,7 @@ struct Followed {
 
 impl Source {
     /// The model of what `plan` polls, started now; `explained` is the configuration behind it
-    /// ([`crate::config::Loaded::explained`]).
+    /// ([`pds_config::Loaded::explained`]).
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
         let followed = RwLock::new(Arc::new(Followed { plan, explained: explained.into() }));

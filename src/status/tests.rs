@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tokio::time::{Duration, advance};
 
-use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
-use crate::cause::Verdict;
-use crate::config::{Config, Project};
 use fixture::Fixture;
+use pds_config::{Config, Project};
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::model::{Counting, ServiceState, State};
 use pds_interface::{Resource, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
 

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::config::{App, Project};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use crate::store::Store;
-use crate::telemetry::Snapshot;
+use pds_config::{App, Project};
 use pds_exposition::{Family, Labels, Samples};
 use pds_interface::{Resource, Scope};
 use pds_ledger::{Settled, ledger_store::Found};
+use pds_telemetry::Snapshot;
 
 use super::incidents::Incidents;
-use super::model;
+use pds_diagnosis::model;
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;

@@ -32,6 +32,7 @@ use pds_exposition::Family;
 use pds_exposition::samples::Layouts;
 use pds_interface::{Resource, response_time};
 use pds_ledger::{Key, Owner};
+use pds_telemetry::catalogue::OBJECTIVE;
 
 pub use changes::{Change, Fact};
 pub use course::{Point, SlotSummary};
@@ -42,26 +43,6 @@ pub use pages::{Pages, RenderPanicked};
 pub use render::Snapshot;
 pub use replies::{Replies, Reply};
 pub use target_state::{TargetState, Variant};
-
-/// Whether the last poll of a target succeeded.
-pub const UP: Family = Family::gauge(
-    "pds_up",
-    &["resource"],
-    "1 if the last poll of the resource succeeded, 0 if it failed; absent before the first poll",
-);
-/// When a target was last polled with success.
-pub const LAST_SUCCESS: Family = Family::gauge(
-    "pds_last_success_timestamp_seconds",
-    &["resource"],
-    "Unix time of the last successful poll of the resource",
-);
-
-/// The objective configured for an app.
-pub const OBJECTIVE: Family = Family::gauge(
-    "pds_app_objective_ratio",
-    &["threshold"],
-    "The configured objective: share of requests within the threshold, written as le is; absent where none is configured",
-);
 
 /// The section of a cell: that of its endpoint, or one that never goes stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

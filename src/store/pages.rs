@@ -14,8 +14,8 @@ use flate2::Crc;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Duration, Instant};
 
-use crate::telemetry::Telemetry;
 use pds_exposition::Format;
+use pds_telemetry::Telemetry;
 use pds_web::{Encoding, ResponseBody};
 
 use super::Store;

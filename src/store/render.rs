@@ -12,7 +12,8 @@ use pds_ledger::Owner;
 use super::filter::Filter;
 use super::target_state::{UnixNanos, timestamp};
 
-use super::{LAST_SUCCESS, Section, TargetState, UP};
+use super::{Section, TargetState};
+use pds_telemetry::catalogue::{LAST_SUCCESS, UP};
 
 /// The samples to expose at one moment, or a part of them, as shared pointers.
 #[derive(Debug)]

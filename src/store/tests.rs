@@ -6,10 +6,10 @@ use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant, advance};
 
-use crate::telemetry::Telemetry;
 use pds_exposition::{Family, Format, Sink};
 use pds_interface::{Resource, list_domains, response_time};
 use pds_ledger::Owner;
+use pds_telemetry::Telemetry;
 use pds_web::{Encoding, ResponseBody};
 
 use super::*;

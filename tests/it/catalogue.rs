@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
-use pds_exporter::app;
 use pds_exposition::Family;
 use pds_interface::{get_app, list_domains, response_time};
 use pds_simulator::faults::{Fault, Kind};
@@ -65,7 +64,8 @@ async fn every_documented_family_is_on_the_page_and_no_other() {
         "pds_exporter_state_last_restore_successful",
     ];
     let documented = |name: fn(&Family) -> &'static str| -> [BTreeSet<String>; 2] {
-        let all: Vec<Family> = app::catalogue().into_iter().flat_map(|group| group.families).collect();
+        let all: Vec<Family> =
+            pds_telemetry::catalogue::catalogue().into_iter().flat_map(|group| group.families).collect();
         let shown = all.iter().filter(|family| !absent.contains(&family.name));
         [
             all.iter().map(|family| name(family).to_owned()).collect(),

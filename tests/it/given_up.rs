@@ -11,11 +11,11 @@ use pds_client::Client;
 use pds_core::clock::Clock;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::store::Filter;
-use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
 use pds_interface::{Arguments, QueryNames, get_app};
 use pds_ledger::{Key, Ledger, LedgerStore, Owner, StateError};
 use pds_simulator::{Settings, World};
+use pds_telemetry::Telemetry;
 use pds_web::{Config, Encoding};
 
 use crate::process::DEADLINE;

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::Command;
 
+use pds_config::{Level, flags::LogFormat};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
-use pds_exporter::app::flags::{Level, LogFormat};
 use pds_exporter::app::logging;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};

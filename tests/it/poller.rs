@@ -7,12 +7,12 @@ use std::time::Duration;
 use pds_core::clock::Clock;
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
-use pds_exporter::telemetry::Telemetry;
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
 use pds_ledger::{LedgerStore, restore::Restorer};
 use pds_simulator::{Fault, Settings, World};
+use pds_telemetry::Telemetry;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_config::shard::Shard;
+use pds_config::{App, Config, Project};
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::Handle;
-use pds_exporter::config::shard::Shard;
-use pds_exporter::config::{self, App, Config, Project};
 use pds_exposition::Format;
 use pds_simulator::journal::{Entry, Journal};
 use pds_simulator::{Settings, World};
@@ -31,7 +31,7 @@ const GZIP: f64 = 11.0;
 /// The configuration's defaults with 100,000 apps in 1,000 projects of one service account.
 fn large() -> Config {
     let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\napps = [\"a\"]";
-    let mut config = config::load_text(Path::new("pds-exporter.toml"), text).unwrap().config;
+    let mut config = pds_config::load_text(Path::new("pds-exporter.toml"), text).unwrap().config;
     let app = |project: u32, app: u32| App {
         id: format!("p-{project:08x}-app-{app}").into(),
         interval: None,

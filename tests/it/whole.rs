@@ -6,9 +6,9 @@ use std::time::Duration;
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::Daemon;
 use pds_exporter::app::demo;
-use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
 use pds_simulator::{Settings, World};
+use pds_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
 use crate::golden::assert_golden;

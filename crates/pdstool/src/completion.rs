@@ -14,9 +14,9 @@ use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
+use pds_config::Config;
+use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::printable::plain;
-use pds_exporter::app::flags::DEFAULT_CONFIG;
-use pds_exporter::config::Config;
 
 use super::Cli;
 use super::console::Console;

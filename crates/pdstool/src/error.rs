@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use pds_client::{FetchError, Reason};
+use pds_config::LoadError;
 use pds_core::error_chain::with_sources;
-use pds_exporter::config::LoadError;
 use pds_http::BuildError;
 use pds_interface::{DecodeError, RuleError};
 use pds_web::webconfig::WebConfigError;

@@ -11,8 +11,9 @@ use url::Url;
 
 use crate::error::{Result, ToolError};
 use pds_core::error_chain::with_sources;
-use pds_exporter::status::verdict::Summary;
-use pds_exporter::status::{App, model};
+use pds_diagnosis::model;
+use pds_diagnosis::model::App;
+use pds_diagnosis::verdict::Summary;
 use pds_http::read_body;
 
 /// The address of an exporter on this machine.

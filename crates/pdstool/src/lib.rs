@@ -59,7 +59,7 @@ use service::Environment;
 #[derive(Debug, Parser)]
 #[command(
     name = "pdstool",
-    version = pds_exporter::VERSION,
+    version = pds_config::VERSION,
     about = "The operator's tool of pds-exporter: diagnose, watch, check, call the service",
     after_help = EXIT_CODES,
     max_term_width = 110,

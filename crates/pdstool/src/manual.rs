@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use pds_exporter::app::{self, flags::Flags};
+use pds_config::flags::Flags;
 use pds_exposition::{Family, family::markdown};
 use pds_interface::openapi;
+use pds_telemetry::catalogue::catalogue;
 
 use super::Cli;
 use super::completion;
@@ -34,7 +35,7 @@ impl MetricsArgs {
     /// # Errors
     /// If it cannot be written.
     pub fn run(self, console: &mut Console) -> Result<()> {
-        let groups = app::catalogue();
+        let groups = catalogue();
         let Some(format) = self.output else {
             return Ok(console.out.write_all(markdown(&groups).as_bytes())?);
         };

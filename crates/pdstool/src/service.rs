@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use url::Url;
 
 use pds_client::{Account, Client, Fetched, Unobserved};
+use pds_config::flags::DEFAULT_CONFIG;
+use pds_config::{Config, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_core::units;
-use pds_exporter::app::flags::DEFAULT_CONFIG;
-use pds_exporter::cause::CLOCKS_DIFFER;
-use pds_exporter::config::{self, Config, parse_url};
+use pds_diagnosis::cause::CLOCKS_DIFFER;
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
@@ -67,7 +67,7 @@ impl ServiceArgs {
             environment.retain(|(name, _)| name != "PDS_EXPORTER__API__TOKEN");
             environment.push(("PDS_EXPORTER__API__TOKEN_FILE".to_owned(), file.display().to_string()));
         }
-        Ok(config::load_without_file(environment)?)
+        Ok(pds_config::load_without_file(environment)?)
     }
 
     /// Opens the service that the flags name.
@@ -84,7 +84,7 @@ impl ServiceArgs {
 /// # Errors
 /// If it is not valid.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
-    Ok(config::load(path, environment.iter().cloned())?.config)
+    Ok(pds_config::load(path, environment.iter().cloned())?.config)
 }
 
 impl Service {

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
+use pds_config::{LoadError, load_text};
 use pds_core::plain_file;
 use pds_core::units::counted;
-use pds_exporter::config::{LoadError, load_text};
 use toml_edit::{DocumentMut, Item, TomlError};
 
 use crate::console::Console;

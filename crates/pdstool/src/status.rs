@@ -8,9 +8,10 @@ use super::exporter::{ExporterArgs, ExporterStatus};
 use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use pds_core::units;
-use pds_exporter::status::columns::{COLUMNS, Column, NARROW};
-use pds_exporter::status::verdict::Reason;
-use pds_exporter::status::{App, Verdict};
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
+use pds_diagnosis::model::App;
+use pds_diagnosis::verdict::Reason;
 
 /// `pdstool status`.
 #[derive(Clone, Debug, Args)]

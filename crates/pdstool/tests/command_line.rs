@@ -6,7 +6,7 @@ use std::process::Command;
 #[test]
 fn the_version_is_that_of_the_daemon() {
     let output = Command::new(env!("CARGO_BIN_EXE_pdstool")).arg("--version").output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("pdstool {}\n", pds_exporter::VERSION));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("pdstool {}\n", pds_config::VERSION));
 }
 
 #[test]

@@ -13,9 +13,9 @@ mod settings;
 
 use maud::{Markup, html};
 
-use crate::config::Web;
-use crate::status::Problem;
 use crate::status::detail::Detail;
+use pds_config::Web;
+use pds_diagnosis::verdict::Problem;
 
 use super::format::{number, seconds, sign, value, verdict};
 use super::layout::Frame;

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::status::Verdict;
 use crate::status::detail::Detail;
 use crate::store::PollRecord;
+use pds_diagnosis::cause::Verdict;
 
 use super::super::banner::counted_again;
 use super::super::format::{self, ago, count_of, graded, missing, seconds, until, verdict_of};

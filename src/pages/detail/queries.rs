@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use crate::config::Web;
-use crate::status::App;
+use pds_config::Web;
+use pds_diagnosis::model::App;
 
 use super::super::links::{encode, url};
 
@@ -119,7 +119,7 @@ mod tests {
         let text = format!(
             "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[web]\n{keys}\n[[projects]]\nid = \"p\"\n"
         );
-        crate::config::load_text(std::path::Path::new("a.toml"), &text).unwrap().config.web
+        pds_config::load_text(std::path::Path::new("a.toml"), &text).unwrap().config.web
     }
 
     #[tokio::test(start_paused = true)]

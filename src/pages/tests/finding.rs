@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use crate::config::{Explained, Origin, Shard};
 use crate::status::tests::fixture;
+use pds_config::{Explained, Origin, Shard};
 
 use super::{Rendered, StatusPages, answered, catalogue, get, site, texts};
 

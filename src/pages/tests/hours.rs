@@ -2,10 +2,11 @@
 
 use tokio::time::{Duration, advance};
 
+use crate::status::Refused;
 use crate::status::tests::fixture::{self, Fixture};
-use crate::status::{Incident, IncidentKind, Refused};
 use pds_client::TokenSource;
 use pds_core::secret::Secret;
+use pds_diagnosis::incident::{Incident, IncidentKind};
 
 use super::{get, site, texts};
 

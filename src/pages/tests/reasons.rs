@@ -7,11 +7,11 @@ use pds_ledger::restore::{Obstacle, Restoring};
 use pds_ledger::{Hold, Key, Observer as _};
 use tokio::time::{Duration, advance};
 
-use crate::cause::{About, Verdict};
-use crate::status::model::ServiceState;
 use crate::status::tests::fixture::{self, Fixture};
-use crate::status::verdict::Reason;
-use crate::telemetry::Difference;
+use pds_diagnosis::cause::{About, Verdict};
+use pds_diagnosis::model::ServiceState;
+use pds_diagnosis::verdict::Reason;
+use pds_telemetry::Difference;
 
 use super::super::query::Query;
 

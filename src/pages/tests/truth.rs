@@ -4,9 +4,9 @@ use tokio::time::{Duration, advance};
 
 use crate::status::source::Refused;
 use crate::status::tests::fixture;
-use crate::telemetry::{AuditResult, Difference};
 use pds_client::Observer as _;
 use pds_interface::response_time;
+use pds_telemetry::{AuditResult, Difference};
 
 use super::super::Rendered;
 use super::{answered, get, site, texts};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::config::{App, Config, Objective};
 use crate::store::{Section, Store, Variant};
+use pds_config::{App, Config, Objective};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
 use pds_interface::{Counted, Resource, Scope};

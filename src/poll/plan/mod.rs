@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Duration;
 
-use crate::config::{App, Config};
 use crate::store::{Section, Store, TargetState, Variant};
-use crate::telemetry::Telemetry;
 use pds_client::{Account, Client};
+use pds_config::{App, Config};
 use pds_core::clock::Clock;
 use pds_interface::polled::Polled;
 use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
+use pds_telemetry::Telemetry;
 
 use super::evidence::Audit;
 use super::progress::Progress;
@@ -108,7 +108,7 @@ pub(super) struct Poll<'a> {
 pub struct TargetSubject {
     /// Index into [`Config::projects`].
     pub project: usize,
-    /// Index into [`Project::apps`](crate::config::Project::apps).
+    /// Index into [`Project::apps`](pds_config::Project::apps).
     pub app: Option<usize>,
     /// Where its series go.
     pub cell: Arc<TargetState>,

@@ -9,16 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
-use crate::config::{self, Config, Project};
 use crate::poll::{Context, Plan};
 use crate::store::{PollFailure, PollRecord, Variant};
-use crate::telemetry::Telemetry;
 use pds_client::Observer as _;
 use pds_client::{Client, TokenSource};
+use pds_config::{self, Config, Project};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
 use pds_interface::{Cadence, TimeRange, Window, response_time, run_execution_time};
 use pds_ledger::{Key, Ledger, LedgerStore, Watermark};
+use pds_telemetry::Telemetry;
 
 use super::super::Source;
 
@@ -96,10 +96,10 @@ fn config(apps: &[(&str, &str)]) -> Config {
             .to_owned();
     toml.push_str("[[projects]]\nid = \"p-none\"\n");
     file.write_all(toml.as_bytes()).unwrap();
-    let mut config = config::load(file.path(), []).unwrap().config;
+    let mut config = pds_config::load(file.path(), []).unwrap().config;
     let mut projects: BTreeMap<&str, Project> = BTreeMap::new();
     for (project, app) in apps {
-        let app = config::App {
+        let app = pds_config::App {
             id: (*app).into(),
             interval: None,
             containers: Vec::new(),

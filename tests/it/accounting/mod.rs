@@ -5,7 +5,7 @@ mod rig;
 
 use std::sync::Arc;
 
-use pds_exporter::config::Shard;
+use pds_config::Shard;
 use pds_interface::{Resource, TimeRange, response_time, run_execution_time};
 use pds_ledger::{Key, Owner};
 use pds_simulator::Kind;

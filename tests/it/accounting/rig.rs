@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use pds_config::{Config, Shard};
 use pds_core::clock::Clock;
-use pds_exporter::config::{Config, Shard};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_interface::{TimeRange, response_time};

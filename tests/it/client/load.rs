@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use pds_client::Reason;
+use pds_config::TokenSource;
 use pds_core::secret::Secret;
-use pds_exporter::config::TokenSource;
 use pds_interface::call::Method;
 use pds_interface::get_app;
 

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_client::{Client, FetchError};
+use pds_config::{Api, TokenSource};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
-use pds_exporter::config::{Api, TokenSource};
-use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
 use pds_interface::{Arguments, QueryNames, Request, get_app};
+use pds_telemetry::Telemetry;
 
 const TOKEN: &str = "s3rvice-acc0unt-t0ken";
 

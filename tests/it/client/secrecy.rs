@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use pds_config::TokenSource;
 use pds_core::secret::Secret;
-use pds_exporter::config::TokenSource;
 use pds_interface::response_time;
 use tracing::Level;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_client::Client;
+use pds_config::TokenSource;
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
-use pds_exporter::config::TokenSource;
 
 use super::server::{Seen, Server, ok, status};
 use super::{Asking, TOKEN, api, chain, file, project};

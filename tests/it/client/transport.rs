@@ -9,10 +9,10 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 
 use pds_client::Client;
+use pds_config::Api;
 use pds_core::clock::Clock;
-use pds_exporter::config::Api;
-use pds_exporter::telemetry::Telemetry;
 use pds_http::BuildError;
+use pds_telemetry::Telemetry;
 
 use super::server::{Server, ok, status};
 use super::{Asking, TOKEN, api, chain};

@@ -1,6 +1,5 @@
 //! Files and variables that nobody would write: refused, never followed into a panic.
 
-use pds_exporter::config;
 use proptest::prelude::*;
 
 #[test]
@@ -17,7 +16,7 @@ fn a_file_nested_without_end_is_refused_rather_than_followed() {
         format!("[[projects{}]]", ".a".repeat(times)),
     ] {
         std::fs::write(&path, &text).unwrap();
-        assert!(config::load(&path, []).is_err(), "{}", &text[..30]);
+        assert!(pds_config::load(&path, []).is_err(), "{}", &text[..30]);
     }
 }
 
@@ -65,7 +64,7 @@ proptest! {
         for stray in ["", stray.as_str()] {
             text.push_str(stray);
             std::fs::write(&path, &text).unwrap();
-            if let Err(error) = config::load(&path, [(variable.clone(), value.clone())]) {
+            if let Err(error) = pds_config::load(&path, [(variable.clone(), value.clone())]) {
                 prop_assert!(!error.to_string().is_empty());
             }
         }
@@ -73,13 +72,13 @@ proptest! {
 }
 
 fn known_paths() -> Vec<&'static str> {
-    let mut paths: Vec<_> = config::keys::all().iter().map(|key| &*key.path).collect();
+    let mut paths: Vec<_> = pds_config::keys::all().iter().map(|key| &*key.path).collect();
     paths.retain(|path| !path.contains("[]"));
     paths.extend(["projects", "\"a[9]\"", "api.unknown", "poll"]);
     paths
 }
 
 fn known_variables() -> Vec<String> {
-    let known = config::keys::all().iter().filter_map(config::key::Key::environment_name);
+    let known = pds_config::keys::all().iter().filter_map(pds_config::key::Key::environment_name);
     known.chain(["PDS_EXPORTER__".to_owned(), "PDS_EXPORTER__A[9]".to_owned()]).collect()
 }

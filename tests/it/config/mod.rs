@@ -5,7 +5,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use pds_exporter::config::{self, LoadError, Loaded, Origin, TokenSource};
+use pds_config::{LoadError, Loaded, Origin, TokenSource};
 
 use crate::golden::assert_golden;
 
@@ -16,7 +16,7 @@ fn load(path: &Path) -> Result<Loaded, LoadError> {
         let (name, value) = line.strip_prefix("# env: ")?.split_once('=')?;
         Some((name.to_owned(), value.to_owned()))
     });
-    config::load(path, environment)
+    pds_config::load(path, environment)
 }
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -66,8 +66,8 @@ fn the_checksum_changes_with_any_file_that_is_read_and_with_nothing_else() {
     std::fs::create_dir(path("projects.d")).unwrap();
     let mut seen = Vec::new();
     let mut changes = |what: &str| {
-        let now = config::checksum(&path("main.toml"), []);
-        assert_eq!(now, config::checksum(&path("main.toml"), []), "{what}: not stable");
+        let now = pds_config::checksum(&path("main.toml"), []);
+        assert_eq!(now, pds_config::checksum(&path("main.toml"), []), "{what}: not stable");
         assert!(!seen.contains(&now), "{what}: not seen");
         seen.push(now);
     };
@@ -84,9 +84,9 @@ fn the_checksum_changes_with_any_file_that_is_read_and_with_nothing_else() {
     changes("a bad main file");
     std::fs::remove_file(path("main.toml")).unwrap();
     changes("no main file");
-    let before = config::checksum(&path("main.toml"), []);
+    let before = pds_config::checksum(&path("main.toml"), []);
     std::fs::write(path("projects.d/notes.txt"), "").unwrap();
-    assert_eq!(config::checksum(&path("main.toml"), []), before);
+    assert_eq!(pds_config::checksum(&path("main.toml"), []), before);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_valid_but_unlikely_configuration_gets_warnings() {
         let text = format!(
             "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n[state]\n{text}"
         );
-        config::load_text(Path::new("x.toml"), &text).unwrap().config.warnings()
+        pds_config::load_text(Path::new("x.toml"), &text).unwrap().config.warnings()
     };
     let url = |url: &str| format!("prometheus_url = \"{url}\"\n");
     let login = "prometheus_token_file = \"t\"\n";
@@ -125,13 +125,13 @@ fn a_valid_but_unlikely_configuration_gets_warnings() {
 #[test]
 fn the_example_file_is_up_to_date_and_sets_nothing_but_defaults() {
     let path = Path::new("config.example.toml");
-    assert_golden(path, &config::example());
+    assert_golden(path, &pds_config::example());
     let example = load(path).unwrap().config;
     let minimal = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
     assert_eq!(
-        config::Config { projects: Vec::new(), ..example.clone() },
-        config::Config {
-            api: config::Api { token: example.api.token, ..minimal.api },
+        pds_config::Config { projects: Vec::new(), ..example.clone() },
+        pds_config::Config {
+            api: pds_config::Api { token: example.api.token, ..minimal.api },
             projects: Vec::new(),
             ..minimal
         }
@@ -163,12 +163,12 @@ fn the_view_of_what_is_in_force_shows_each_origin_and_no_secret() {
 
 #[test]
 fn a_missing_or_unreadable_file_is_named() {
-    let missing = config::load(Path::new("nowhere.toml"), []).unwrap_err();
+    let missing = pds_config::load(Path::new("nowhere.toml"), []).unwrap_err();
     assert!(matches!(missing, LoadError::Missing { .. }));
     assert!(
         missing.to_string().contains("nowhere.toml") && missing.to_string().contains("config.example.toml")
     );
-    let folder = config::load(Path::new("tests"), []).unwrap_err();
+    let folder = pds_config::load(Path::new("tests"), []).unwrap_err();
     assert!(matches!(folder, LoadError::Unreadable { .. }));
     assert_eq!(folder.to_string(), "cannot read the configuration file tests");
 }

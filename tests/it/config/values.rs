@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pds_config::{Objective, TokenSource};
 use pds_core::secret::Secret;
-use pds_exporter::config::{self, Objective, TokenSource};
 use pds_interface::{QueryNames, Resolution};
 use pds_ledger::restore::Login;
 
@@ -69,7 +69,7 @@ fn an_empty_variable_is_the_empty_list() {
         ("PDS_EXPORTER__ACCOUNTING__RECHECK_AFTER", ""),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = pds_exporter::config::load_without_file(environment).unwrap();
+    let config = pds_config::load_without_file(environment).unwrap();
     assert!(config.accounting.recheck_after.is_empty());
 }
 
@@ -84,8 +84,9 @@ fn the_environment_sets_headers_as_pairs() {
             (name("PROMETHEUS_HEADERS"), headers.to_owned()),
         ]
     };
-    let load =
-        |headers: &str| config::load(Path::new("tests/it/config/good/minimal.toml"), environment(headers));
+    let load = |headers: &str| {
+        pds_config::load(Path::new("tests/it/config/good/minimal.toml"), environment(headers))
+    };
     let loaded = load("X-Scope-OrgID=hunter=2, b=c").unwrap();
     let prometheus = loaded.config.state.prometheus.unwrap();
     let headers = prometheus.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
@@ -113,7 +114,7 @@ fn a_variable_replaces_the_whole_value_of_the_file() {
     std::fs::write(&path, text).unwrap();
     let headers = |variable: &str| {
         let environment = [("PDS_EXPORTER__STATE__PROMETHEUS_HEADERS".to_owned(), variable.to_owned())];
-        let prometheus = config::load(&path, environment).unwrap().config.state.prometheus.unwrap();
+        let prometheus = pds_config::load(&path, environment).unwrap().config.state.prometheus.unwrap();
         let headers = prometheus.headers.iter();
         headers.map(|(name, value)| format!("{name}={}", value.expose())).collect::<Vec<_>>()
     };
@@ -125,7 +126,11 @@ fn a_variable_replaces_the_whole_value_of_the_file() {
 fn no_proxy_of_the_environment_is_read_in_upper_and_lower_case() {
     let no_proxy = |name: &str, value: &str| {
         let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
-        config::load(Path::new("tests/it/config/good/minimal.toml"), environment).unwrap().config.api.no_proxy
+        pds_config::load(Path::new("tests/it/config/good/minimal.toml"), environment)
+            .unwrap()
+            .config
+            .api
+            .no_proxy
     };
     for name in ["NO_PROXY", "no_proxy"] {
         assert_eq!(no_proxy(name, "10.0.0.0/8,.example.com").as_deref(), Some("10.0.0.0/8,.example.com"));

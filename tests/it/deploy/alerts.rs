@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use pds_exporter::cause::ALL;
+use pds_diagnosis::cause::ALL;
 
 use super::dashboards::{dashboards, expressions};
 use super::{command, deploy, files, list, rules, string, succeed, text, unknown_series, yaml};
@@ -194,7 +194,7 @@ fn clocks_differ_from_the_same_threshold_on_everywhere() {
 
 #[test]
 fn every_gauge_of_success_has_its_alert_panel_and_runbook() {
-    let families = pds_exporter::app::catalogue().into_iter().flat_map(|group| group.families);
+    let families = pds_telemetry::catalogue::catalogue().into_iter().flat_map(|group| group.families);
     let gauges: Vec<&str> =
         families.map(|family| family.name).filter(|name| name.ends_with("_successful")).collect();
     assert!(gauges.len() >= 4, "{gauges:?}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::Parser as _;
-use pds_exporter::app::flags::Flags;
+use pds_config::flags::Flags;
 
 use super::{command, deploy, files, host, list, output, string, succeed, text, yaml};
 

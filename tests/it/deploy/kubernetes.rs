@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::Parser as _;
-use pds_exporter::app::flags::Flags;
+use pds_config::flags::Flags;
 use serde_json::Value;
 
 use crate::golden::assert_golden;
@@ -208,7 +208,7 @@ fn the_shipped_configuration_is_accepted() {
     let config = config.replace("/run/secrets/pds/token", token.to_str().unwrap());
     let file = folder.path().join("pds-exporter.toml");
     fs::write(&file, config).unwrap();
-    let loaded = pds_exporter::config::load(&file, []).unwrap();
+    let loaded = pds_config::load(&file, []).unwrap();
     assert_eq!(loaded.config.projects.len(), 1);
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use pds_config::Config;
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_exporter::config::Config;
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn all_at_once(limit: u64) -> u64 {
 fn load(config: &str) -> Config {
     // The token is nobody's here.
     let config = config.replace("token_file = \"/run/secrets/pds/token\"", "token = \"none\"");
-    pds_exporter::config::load_text(Path::new("pds-exporter.toml"), &config).unwrap().config
+    pds_config::load_text(Path::new("pds-exporter.toml"), &config).unwrap().config
 }
 
 /// A configuration that leaves everything at its default.

@@ -102,7 +102,7 @@ pub(crate) fn rules() -> Vec<Value> {
 /// Names in `text` that look like series of ours but are neither on the exporter's page nor recorded by a rule.
 pub(crate) fn unknown_series(text: &str) -> BTreeSet<String> {
     let families: Vec<_> =
-        pds_exporter::app::catalogue().into_iter().flat_map(|group| group.families).collect();
+        pds_telemetry::catalogue::catalogue().into_iter().flat_map(|group| group.families).collect();
     let rules = rules();
     let recorded: BTreeSet<&str> = rules.iter().filter_map(|rule| rule["record"].as_str()).collect();
     let is_known = |name: &str| {

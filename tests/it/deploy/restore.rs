@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pds_exporter::config;
 use pds_ledger::restore::{Login, Prometheus};
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ fn prometheus(workload: &Value, secret: &str) -> Prometheus {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pds-exporter.toml");
     std::fs::write(&file, shipped).unwrap();
-    config::load(&file, environment).unwrap().config.state.prometheus.unwrap()
+    pds_config::load(&file, environment).unwrap().config.state.prometheus.unwrap()
 }
 
 /// The ports that the NetworkPolicy lets the exporter reach.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use clap::Parser as _;
-use pds_exporter::app::flags::Flags;
+use pds_config::flags::Flags;
 
 use super::{command, deploy, output, text};
 

@@ -11,10 +11,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
-use pds_exporter::app::flags::Flags;
-use pds_exporter::config;
-use pds_exporter::config::key::Key;
-use pds_exporter::config::keys;
+use pds_config::flags::Flags;
+use pds_config::key::Key;
+use pds_config::keys;
 use pds_web::webconfig;
 use pdstool::Cli;
 
@@ -91,7 +90,7 @@ fn examples_of_configurations_are_valid() {
                 true => example,
                 false => format!("{example}\n[[projects]]\nid = \"p-1\"\n"),
             };
-            config::load_text(Path::new("pds-exporter.toml"), &example)
+            pds_config::load_text(Path::new("pds-exporter.toml"), &example)
                 .unwrap_or_else(|error| panic!("{path}: {error}\n{example}"));
             checked += 1;
         }

@@ -6,13 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
+use pds_config::Config;
+use pds_config::flags::Flags;
+use pds_config::key::Preset;
+use pds_config::keys;
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_exporter::app;
-use pds_exporter::app::flags::Flags;
-use pds_exporter::cause;
-use pds_exporter::config::key::Preset;
-use pds_exporter::config::keys;
-use pds_exporter::config::{self, Config};
+use pds_diagnosis::cause;
 use pds_simulator::faults;
 use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
@@ -24,13 +23,17 @@ use crate::golden::assert_current;
 fn example() -> Config {
     let readme = std::fs::read_to_string("README.md").unwrap();
     let [example] = &blocks(&readme, "toml")[..] else { panic!("one TOML example") };
-    config::load_text(Path::new("pds-exporter.toml"), example).unwrap().config
+    pds_config::load_text(Path::new("pds-exporter.toml"), example).unwrap().config
 }
 
 #[test]
 fn generated_tables_are_current() {
     for (file, name, generated) in [
-        ("docs/metrics.md", "metrics", pds_exposition::family::markdown(&app::catalogue())),
+        (
+            "docs/metrics.md",
+            "metrics",
+            pds_exposition::family::markdown(&pds_telemetry::catalogue::catalogue()),
+        ),
         ("docs/flags.md", "flags", flags()),
         ("docs/flags.md", "commands", commands()),
         ("docs/flags.md", "exit-codes", format!("```text\n{EXIT_CODES}\n```\n")),

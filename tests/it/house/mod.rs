@@ -11,12 +11,13 @@ pub(crate) use layers::LAYERS;
 
 /// What may read files and the environment; all else gets what it needs as an argument.
 const READERS: &[(&str, &str)] = &[
-    ("src/config/file", "the configuration file"),
-    ("src/config/include", "the files it includes"),
+    ("crates/pds-config/src/file", "the configuration file"),
+    ("crates/pds-config/src/include", "the files it includes"),
+    ("crates/pds-config/src/flags", "the flags of the exporter that runs beside a health check"),
     ("crates/pds-http/", "trust anchors"),
     ("crates/pds-client/", "token files and trust anchors, which are read again when they change"),
     ("crates/pds-ledger/", "the state file; credentials and trust anchors of a Prometheus"),
-    ("src/telemetry/process", "what the system says of this process"),
+    ("crates/pds-telemetry/src/process", "what the system says of this process"),
     ("crates/pds-core/src/plain_file", "reads for those below"),
     ("crates/pds-core/src/memory", "the memory limits of the cgroups"),
     ("crates/pds-web/src/", "the web configuration file and its certificates, read again when they change"),
@@ -35,8 +36,8 @@ const OWN_FILES: &[(&str, &str)] = &[
     ("crates/pds-ledger/", "the state file"),
     ("crates/pdstool/src/state/", "the state file"),
     ("crates/pdstool/src/backfill/", "what a backfill has written"),
-    ("src/telemetry/process", "/proc"),
-    ("src/app/flags", "/proc"),
+    ("crates/pds-telemetry/src/process", "/proc"),
+    ("crates/pds-config/src/flags", "/proc"),
 ];
 
 /// Reads of files without a bound.

@@ -83,7 +83,7 @@ fn a_call_that_is_named_is_found_in_every_form() {
 
 #[test]
 fn the_name_of_a_family_is_only_in_its_declaration() {
-    let groups = pds_exporter::app::catalogue();
+    let groups = pds_telemetry::catalogue::catalogue();
     let names: Vec<String> = groups
         .iter()
         .flat_map(|group| &group.families)

@@ -1,8 +1,8 @@
 //! Audits: services that count otherwise than assumed are found out, honest ones never.
 
-use pds_exporter::telemetry::AuditSnapshot;
 use pds_interface::{Resource, response_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings};
+use pds_telemetry::AuditSnapshot;
 
 use super::Rig;
 

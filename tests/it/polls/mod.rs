@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_config::Config;
 use pds_core::clock::Clock;
-use pds_exporter::config::Config;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::{Source, Status};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::config::Config;
-use pds_exporter::telemetry::Telemetry;
 use pds_interface::TimeRange;
 use pds_simulator::{Settings, World};
+use pds_telemetry::Telemetry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

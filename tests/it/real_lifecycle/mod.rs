@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_exporter::config::Shard;
+use pds_config::Shard;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, Settings};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
@@ -103,7 +103,7 @@ async fn settled() -> Life {
     life
 }
 
-fn with_state(life: &Life) -> pds_exporter::config::Config {
+fn with_state(life: &Life) -> pds_config::Config {
     let state = life.folder.path().join("state");
     std::fs::create_dir_all(&state).unwrap();
     life.config().tables(&format!("[state]\npath = {}", json!(state.join("ledgers")))).load()

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pds_exporter::config::Shard;
+use pds_config::Shard;
 use pds_simulator::{Fault, Quirks, Settings};
 use serde_json::json;
 

@@ -8,8 +8,6 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pds_client::Observer as _;
 use pds_core::clock::Clock;
-use pds_exporter::app;
-use pds_exporter::config;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::Source;
@@ -66,7 +64,7 @@ async fn pages() -> Value {
         .text();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
-    let loaded = config::load(file.path(), []).unwrap();
+    let loaded = pds_config::load(file.path(), []).unwrap();
     let (context, _committer) = rig::open(None, &clock).await;
     let plan = Arc::new(rig::plan(loaded.config, &context, None));
     let expiry = |hours| Some(clock.now().checked_add(SignedDuration::from_hours(hours)).unwrap());
@@ -76,7 +74,7 @@ async fn pages() -> Value {
     context.telemetry.config_loaded(Some(clock.now()));
     let source = Source::new(context.clone(), Arc::clone(&plan), loaded.explained);
     poll(&world, &context, &plan, &source).await;
-    let site = StatusPages::new(source, app::catalogue(), "");
+    let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), "");
     let (project, apps) = world.projects().remove(0);
     let app = format!("/apps/{project}/{}", apps[0]);
     let mut pages = serde_json::Map::new();

@@ -11,9 +11,8 @@ use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::app::serve::Served;
 use pds_exporter::pages::StatusPages;
 use pds_exporter::status::Source;
-use pds_exporter::telemetry::Telemetry;
-use pds_exporter::{app, config};
 use pds_simulator::{Fault, Settings, World, serve};
+use pds_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -59,7 +58,7 @@ impl Stage {
             .tables(RHYTHM);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(write(usual).text().as_bytes()).unwrap();
-        let loaded = config::load(file.path(), []).unwrap();
+        let loaded = pds_config::load(file.path(), []).unwrap();
         let service = tokio::spawn(serve(world.clone(), listener, None, pending()));
 
         let telemetry = Telemetry::new(true).unwrap();
@@ -73,7 +72,9 @@ impl Stage {
         let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
         let handle = daemon.handle.clone();
         let source = Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
-        let pages = StatusPages::new(source.clone(), app::catalogue(), PREFIX).with_replies(true).routes();
+        let pages = StatusPages::new(source.clone(), pds_telemetry::catalogue::catalogue(), PREFIX)
+            .with_replies(true)
+            .routes();
         let served = Arc::new(Served::new(handle.clone(), source, None, None));
         tokio::spawn(daemon.run(pending()));
         tokio::spawn(server.serve(served, pages, pending()));

@@ -83,17 +83,17 @@ mod recipes {
 
     #[test]
     fn what_is_new_is_everywhere() {
-        let catalogue = pds_exposition::family::markdown(&crate::app::catalogue());
+        let catalogue = pds_exposition::family::markdown(&crate::pds_telemetry::catalogue::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
             assert!(catalogue.contains(family));
         }
         assert!(CALLS.iter().any(|call| call.id == "list_regions"));
         let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[web]\nfooter = \"ours\"\n[[projects]]\nid = \"p\"\n";
-        let config = config::load_text(std::path::Path::new("a.toml"), text).unwrap().config;
+        let config = pds_config::load_text(std::path::Path::new("a.toml"), text).unwrap().config;
         assert!(config.poll.resources.contains(&Resource::find("regions").unwrap()), "polled by default");
         assert_eq!(config.web.footer.as_deref(), Some("ours"));
-        assert!(config::example().contains("footer = \"\""));
+        assert!(pds_config::example().contains("footer = \"\""));
         assert_eq!(Column::of("message").unwrap().name, "error_message");
         assert!(pdstool::Cli::try_parse_from(["pdstool", "calls"]).is_ok());
         assert!(openapi::document()["paths"]["/v2/projects/{project_id}/regions"]["get"].is_object());

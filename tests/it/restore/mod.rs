@@ -233,7 +233,7 @@ impl Rig {
     }
 
     /// A new process on the state file of one that has ended, polled once.
-    async fn reopened(&self, config: &pds_exporter::config::Config) -> Exporter {
+    async fn reopened(&self, config: &pds_config::Config) -> Exporter {
         let path = config.state.path.clone().unwrap();
         crate::process::until("the state file is free", async || {
             std::fs::File::open(&path).unwrap().try_lock().is_ok()

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use pds_config::{Config, Shard};
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::config::{Config, Shard};
 use pds_exporter::poll::execute;
 use pds_exporter::status;
-use pds_exporter::telemetry::Telemetry;
 use pds_interface::{Resource, TimeRange, response_time};
 use pds_simulator::{Settings, World};
+use pds_telemetry::Telemetry;
 use tempfile::TempDir;
 
 use crate::process::{series, value};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use pds_exporter::config::{self, Config};
+use pds_config::Config;
 use pds_simulator::World;
 
 /// A configuration that polls the apps of a simulated service.
@@ -103,7 +103,7 @@ impl<'a> Configuration<'a> {
 
     /// What the program makes of it.
     pub(crate) fn load(&self) -> Config {
-        config::load_text(Path::new("test.toml"), &self.text()).unwrap().config
+        pds_config::load_text(Path::new("test.toml"), &self.text()).unwrap().config
     }
 
     /// Writes it to a file in `folder`. Returns the file's path.

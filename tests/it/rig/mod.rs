@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_client::Client;
+use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::config::Config;
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::store::Filter;
-use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
 use pds_ledger::{Committer, LedgerStore, Watermark};
 use pds_simulator::World;
+use pds_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
-use pds_exporter::cause::{self, Cause};
+use pds_diagnosis::cause::{self, Cause};
 use pds_interface::{get_app, response_time};
 use pds_simulator::{Fault, Kind, Quirks, RetryAfter, Settings, World};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use pds_exporter::telemetry::Telemetry;
+use pds_telemetry::Telemetry;
 use pds_web::{Config, Error, systemd};
 use tokio::process::Command;
 

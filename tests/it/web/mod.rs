@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use pds_exporter::store::Filter;
-use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
+use pds_telemetry::Telemetry;
 use pds_web::{Backend, BoxFuture, Config, Encoding, Page, PageRequest, Response, Route, Server};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, ToolError};
 use crate::service;
 use crate::time_arg::TimeArg;
+use pds_config::Config;
 use pds_core::plain_file;
-use pds_exporter::config::Config;
 use pds_interface::range::rfc3339;
 use pds_interface::{Cadence, Resolution, Resource, TimeRange};
 

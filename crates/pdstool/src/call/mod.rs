@@ -22,9 +22,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use pds_client::request_url;
+use pds_config::Config;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
-use pds_exporter::config::Config;
 use pds_interface::Request;
 
 use super::console::Console;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+use pds_config::Config;
+use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::units::number;
-use pds_exporter::app::flags::DEFAULT_CONFIG;
-use pds_exporter::config::Config;
 use pds_web::webconfig::{self, ClientAuth, Rate};
 
 use super::console::Console;

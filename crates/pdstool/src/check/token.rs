@@ -10,8 +10,8 @@ use crate::page::{self, Block, Table};
 use crate::report::grouped;
 use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::Account;
+use pds_config::Project;
 use pds_core::units;
-use pds_exporter::config::Project;
 use pds_interface::{Resource, Scope};
 
 /// `pdstool check token`.
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_configured_project_that_is_named_keeps_its_app() {
         let text = "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
-        let config = pds_exporter::config::load_text(Path::new("x.toml"), text).unwrap().config;
+        let config = pds_config::load_text(Path::new("x.toml"), text).unwrap().config;
         let service = Service::new(config).unwrap();
         let checked = |project: Option<&str>, app: Option<&str>| {
             let args = TokenArgs {

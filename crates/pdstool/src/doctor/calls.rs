@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::ToolError;
 use crate::service::{self, Service};
 use pds_core::units;
-use pds_exporter::cause::{self, Cause};
+use pds_diagnosis::cause::{self, Cause};
 use pds_interface::{Resource, Scope};
 
 use crate::report::{Finding, Report, first_few, grouped};

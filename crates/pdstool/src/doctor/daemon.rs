@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::exporter::Exporter;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_exporter::cause;
-use pds_exporter::status::Verdict;
-use pds_exporter::status::verdict::Reason;
+use pds_diagnosis::cause;
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::verdict::Reason;
 use pds_ledger::restore::{Prometheus, Source};
 use pds_ledger::state::{self, Examined};
 

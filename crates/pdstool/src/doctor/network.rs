@@ -16,9 +16,9 @@ use tokio_rustls::client::TlsStream;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
+use pds_config::Api;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
-use pds_exporter::config::Api;
 use pds_http::{Config, tls_config};
 
 use super::wire::{self, Stream, explain};
@@ -294,7 +294,7 @@ mod tests {
              [[projects]]\nid = \"p-1\"\n",
             proxy.local_addr().unwrap()
         );
-        let config = pds_exporter::config::load_text(Path::new("x.toml"), &text).unwrap().config;
+        let config = pds_config::load_text(Path::new("x.toml"), &text).unwrap().config;
         let asked = async {
             let (mut stream, _) = proxy.accept().await.unwrap();
             let mut line = [0; "CONNECT [2001:db8::1]:443".len()];

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use crate::error::ToolError;
 use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::{Account, MAX_TOKEN_BYTES, plain_http_warning};
+use pds_config::{Config, LoadError};
 use pds_core::error_chain::with_sources;
 use pds_core::{plain_file, units};
-use pds_exporter::cause;
-use pds_exporter::config::{Config, LoadError};
+use pds_diagnosis::cause;
 
 use crate::report::{Finding, first_few, grouped};
 

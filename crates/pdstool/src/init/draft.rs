@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use pds_exporter::config::key::quoted;
-use pds_exporter::config::keys;
+use pds_config::key::quoted;
+use pds_config::keys;
 
 /// What the configuration says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,7 +95,7 @@ mod tests {
             token_file: Some("/run/token".to_owned()),
             projects: vec![project],
         };
-        let loaded = pds_exporter::config::load_text(std::path::Path::new("x.toml"), &draft.text()).unwrap();
+        let loaded = pds_config::load_text(std::path::Path::new("x.toml"), &draft.text()).unwrap();
         assert_eq!(loaded.config.projects[0].apps.len(), 2);
         assert!(draft.text().contains("# The address of the service."), "{}", draft.text());
     }

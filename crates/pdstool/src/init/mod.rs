@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use clap::Args;
 use url::Url;
 
+use pds_config::flags::DEFAULT_CONFIG;
+use pds_config::parse_url;
 use pds_core::error_chain::with_sources;
-use pds_exporter::app::flags::DEFAULT_CONFIG;
-use pds_exporter::config::{self, parse_url};
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
@@ -99,7 +99,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         projects,
     };
     let text = examined(console, service, draft).await?;
-    config::load_text(&args.file, &text)?;
+    pds_config::load_text(&args.file, &text)?;
     write_private(&args.file, &text, args.force)?;
     let file = args.file.display();
     console.say(&format!("Wrote {file}. Next: pdstool doctor --config.file {file}"));

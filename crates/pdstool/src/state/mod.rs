@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::units;
-use pds_exporter::app::flags::DEFAULT_CONFIG;
 use pds_ledger::Key;
 
 use super::console::Console;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Result, ToolError};
+use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_exporter::config::Config;
 use pds_ledger::{
     Key, Ledger, Owner,
     restore::{Answer, Source, is_later},

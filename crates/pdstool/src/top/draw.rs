@@ -11,9 +11,10 @@ use super::view::{Over, View};
 use crate::page::{length, shortened};
 use pds_core::printable::plain;
 use pds_core::units;
-use pds_exporter::status::columns::{COLUMNS, Column};
-use pds_exporter::status::model::resource_title;
-use pds_exporter::status::{App, Verdict};
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::columns::{COLUMNS, Column};
+use pds_diagnosis::model::App;
+use pds_diagnosis::model::resource_title;
 
 /// Most lines for reasons.
 const MAX_REASONS: usize = 3;
@@ -281,9 +282,9 @@ mod tests {
 
     use super::*;
     use crate::exporter::ExporterStatus;
-    use pds_exporter::status::Problem;
-    use pds_exporter::status::model::{ResponseTime, TrendPoint};
-    use pds_exporter::status::verdict::{Reason, Summary};
+    use pds_diagnosis::model::{ResponseTime, TrendPoint};
+    use pds_diagnosis::verdict::Problem;
+    use pds_diagnosis::verdict::{Reason, Summary};
 
     fn screen(view: &mut View, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -5,10 +5,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
 
 use crate::exporter::ExporterStatus;
-use pds_exporter::pages::encode;
-use pds_exporter::status::App;
-use pds_exporter::status::columns::{COLUMNS, Column};
-use pds_exporter::status::verdict::Summary;
+use pds_core::template::percent_encode;
+use pds_diagnosis::columns::{COLUMNS, Column};
+use pds_diagnosis::model::App;
+use pds_diagnosis::verdict::Summary;
 
 /// What an exporter answered, or the error as one sentence.
 pub type Answer = Result<ExporterStatus, String>;
@@ -120,7 +120,11 @@ impl View {
 
     /// The address of an app's page.
     fn page(&self, app: &App) -> String {
-        format!("{}/apps/{}/{}", self.source, encode(&app.project), encode(&app.id))
+        let mut url = format!("{}/apps/", self.source);
+        percent_encode(&app.project, &mut url);
+        url.push('/');
+        percent_encode(&app.id, &mut url);
+        url
     }
 
     fn copy(&mut self, title: &'static str, text: String) -> Next {
@@ -182,7 +186,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pds_exporter::status::Verdict;
+    use pds_diagnosis::cause::Verdict;
 
     fn row(id: &str, verdict: Verdict, requests_per_minute: Option<f64>) -> App {
         App { id: id.into(), verdict, requests_per_minute, ..App::default() }

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pds_exporter::config::{self, Shard};
+use pds_config::Shard;
 use serde_json::{Value, json};
 
 use super::{example, template};
@@ -53,7 +53,7 @@ fn the_files_of_a_configuration_lie_in_one_folder_and_load_together() {
             text.lines().map(|line| line.split_once("token_file").map_or(line, |_| "token = \"none\""));
         fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
     }
-    let loaded = config::load(&folder.path().join("pds-exporter.toml"), []).unwrap();
+    let loaded = pds_config::load(&folder.path().join("pds-exporter.toml"), []).unwrap();
     let projects: Vec<&str> = loaded.config.projects.iter().map(|project| &*project.id).collect();
     assert_eq!(projects, ["p-maps0001", "p-search01"]);
 
@@ -190,7 +190,7 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
     for (objects, set) in [(&chart, set), (&kustomized, object(&kustomized, "StatefulSet"))] {
         let mounted = tempfile::tempdir().unwrap();
         mount(objects, &set, mounted.path());
-        let whole = config::load(&mounted.path().join("pds-exporter.toml"), []).unwrap().config;
+        let whole = pds_config::load(&mounted.path().join("pds-exporter.toml"), []).unwrap().config;
         let replicas =
             NonZeroU32::new(u32::try_from(set["spec"]["replicas"].as_u64().unwrap()).unwrap()).unwrap();
         let mut apps = BTreeSet::new();

@@ -3,7 +3,7 @@
 use super::super::{Service, TOKEN};
 use super::{PROJECT, Patient, answering};
 use crate::client::server::status;
-use pds_exporter::cause;
+use pds_diagnosis::cause;
 
 #[test]
 fn the_same_refusal_is_reported_once_with_its_subjects() {

@@ -14,7 +14,7 @@ use super::simulated::Simulated;
 use super::{Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::{Reply, Seen, ok, status};
 use crate::golden::assert_golden;
-use pds_exporter::cause;
+use pds_diagnosis::cause;
 
 const WELL: &str = r#"{"summary":{"verdict":"ok","apps":{"all":1,"ok":1},"ok":1,"reasons":[]}}"#;
 

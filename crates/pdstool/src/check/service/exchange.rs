@@ -3,9 +3,9 @@
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 
 use pds_client::{MAX_TOKEN_BYTES, request_url};
+use pds_config::TokenSource;
 use pds_core::plain_file;
 use pds_core::secret::Secret;
-use pds_exporter::config::TokenSource;
 use pds_interface::{Arguments, get_app};
 
 use super::asking::Asking;

@@ -21,8 +21,8 @@ use crate::output::{OutputArg, OutputFormat};
 use crate::page;
 use crate::report::{Finding, Line, Report, grouped};
 use crate::service::{self, Environment, Service, ServiceArgs};
+use pds_config::Config;
 use pds_core::units;
-use pds_exporter::config::Config;
 
 use asking::Asking;
 

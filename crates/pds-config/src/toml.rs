@@ -99,7 +99,7 @@ fn comment(key: &Key) -> &'static str {
 mod tests {
     use std::path::Path;
 
-    use crate::config::load_text;
+    use crate::load_text;
 
     use super::*;
 

@@ -10,9 +10,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use url::Url;
 
-use crate::config::Explained;
-
-pub use crate::config::Level;
+use crate::{Explained, Level};
 
 /// Path of the configuration without `--config.file`.
 pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
@@ -21,7 +19,7 @@ pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "pds-exporter",
-    version = env!("PDS_EXPORTER_VERSION"),
+    version = crate::VERSION,
     about = "Prometheus exporter for the Project Deployment Service",
     after_help = "Try it without any setup:  pds-exporter --demo\nThen open http://127.0.0.1:10090/ and http://127.0.0.1:10090/metrics",
     max_term_width = 110
@@ -163,7 +161,7 @@ pub enum LogFormat {
 ///
 /// The health check is part of an image, and whoever runs the image decides on the flags: so `--health` alone takes
 /// those of the exporter beside it.
-pub(super) fn of_running() -> Option<Flags> {
+pub fn flags_of_running_exporter() -> Option<Flags> {
     let proc = Path::new("/proc");
     let program = std::fs::read_link(proc.join("self/exe")).ok()?;
     let processes = std::fs::read_dir(proc).ok()?.flatten();
@@ -189,7 +187,7 @@ fn of_process(line: &[u8]) -> Option<Flags> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Origin;
+    use crate::Origin;
 
     #[test]
     fn the_flags_are_consistent() {

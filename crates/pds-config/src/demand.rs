@@ -93,7 +93,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::{Project, TokenSource};
+    use crate::{Project, TokenSource};
     use pds_core::secret::Secret;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -112,7 +112,7 @@ mod tests {
     fn config(projects: Vec<Project>) -> Config {
         let text = "[api]\nbase_url = \"http://127.0.0.1\"\ntoken = \"default\"\nmax_requests_per_second = 1\n\
             [poll]\nsettings_interval = \"60s\"\n[accounting]\nrecheck_after = []\n[[projects]]\nid = \"p\"\n";
-        let config = crate::config::load_text(Path::new("test.toml"), text).unwrap().config;
+        let config = crate::load_text(Path::new("test.toml"), text).unwrap().config;
         Config { projects, ..config }
     }
 

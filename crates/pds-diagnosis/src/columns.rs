@@ -1,4 +1,4 @@
-//! The columns of an app: one table for the page, its order, CSV, and `pdstool apps` and `top`.
+//! The columns of an app: one table for the page, its order, CSV, and `pdstool apps`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,10 +7,9 @@ use std::sync::Arc;
 use pds_core::units;
 use pds_ledger::Owner;
 
-use super::document::Listed;
+use super::cause::Verdict;
 use super::model::{App, LastError, Resource, State, TrendPoint};
 use super::verdict::Problem;
-use crate::cause::Verdict;
 
 /// A column.
 #[derive(Debug)]
@@ -29,6 +28,28 @@ pub struct Column {
     pub value: for<'a> fn(&'a dyn Listed) -> Cell<'a>,
     /// Its recent values.
     pub trend: Option<fn(&TrendPoint) -> Option<f64>>,
+}
+
+/// What apps are selected and sorted by.
+pub trait Listed {
+    /// Everything about it, which may have to be read first.
+    fn app(&self) -> &App;
+
+    /// The ids of its project and its own.
+    fn ids(&self) -> (&str, &str) {
+        (&self.app().project, &self.app().id)
+    }
+
+    /// The verdict on it, and why it is not `ok`.
+    fn verdict(&self) -> (Verdict, &[Problem]) {
+        (self.app().verdict, &self.app().problems)
+    }
+}
+
+impl Listed for App {
+    fn app(&self) -> &App {
+        self
+    }
 }
 
 /// What an app has in a column.

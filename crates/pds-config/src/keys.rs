@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_answered_with_the_nearest_one() {
         let answer = |key: &str, text: &str| {
-            let error = crate::config::load_text(Path::new("x.toml"), text).unwrap_err();
+            let error = crate::load_text(Path::new("x.toml"), text).unwrap_err();
             let problem = error.problems().iter().find(|problem| problem.key == key);
             problem.map(|problem| problem.message.clone()).unwrap()
         };

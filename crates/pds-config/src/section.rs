@@ -37,8 +37,8 @@ macro_rules! section {
         }
         $(check($table:ident) $check:block)?
     ) => {
-        impl $crate::config::section::Section for $name {
-            fn read(table: &$crate::config::raw::Table<'_>) -> Option<Self> {
+        impl $crate::section::Section for $name {
+            fn read(table: &$crate::raw::Table<'_>) -> Option<Self> {
                 let ($($field,)*): ($(Option<$type>,)*) = ($($row(table, stringify!($field)),)*);
                 $({
                     let $table = table;

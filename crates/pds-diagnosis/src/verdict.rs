@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{About, Cause, Verdict};
-pub use crate::poll::progress::{CountedAgain, GivenUp};
+use super::cause::{About, Cause, Verdict};
 
 /// The verdict on the whole, and the number of apps in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,7 +80,7 @@ pub struct Problem {
     /// The problem in words.
     pub text: String,
     /// The failure that has lasted longest.
-    pub(super) failing: Option<Failing>,
+    pub failing: Option<Failing>,
 }
 
 /// A problem of which only the text is known.
@@ -113,7 +112,8 @@ impl Problem {
         self.cause.is_some_and(|cause| cause.code == code)
     }
 
-    pub(super) fn of(cause: &'static Cause, text: String) -> Self {
+    /// The problem of this cause, in words.
+    pub fn of(cause: &'static Cause, text: String) -> Self {
         Self { cause: Some(cause), text, failing: None }
     }
 }
@@ -165,4 +165,31 @@ pub struct Audited {
     pub equal: u64,
     /// Those that are not.
     pub different: u64,
+}
+
+/// Requests or runs counted again since the exporter started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct CountedAgain {
+    /// How many were counted again.
+    pub counted: u64,
+    /// How many of them the service knew of only after they were first counted.
+    pub late: u64,
+    /// How many fewer there were than first counted; they stay in the counters.
+    pub overcounted: u64,
+}
+
+impl CountedAgain {
+    /// The share that came late; `None` before anything was counted again.
+    pub fn late_share(self) -> Option<f64> {
+        (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
+    }
+
+    /// Adds what else was counted again.
+    pub fn add(&mut self, Self { counted, late, overcounted }: Self) {
+        self.counted += counted;
+        self.late += late;
+        self.overcounted += overcounted;
+    }
 }

@@ -19,11 +19,13 @@
 //! - `demand`: how many requests a configuration asks for.
 //! - `warnings`: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
+//! - [`flags`]: the command line of the daemon.
 
 mod demand;
 mod error;
 mod explain;
 mod file;
+pub mod flags;
 mod include;
 pub mod key;
 pub mod keys;
@@ -58,6 +60,11 @@ use pds_interface::taken_labels;
 use key::Key;
 use raw::{Found, Shared, Table};
 use section::{Section as _, read_strictly};
+
+/// The version of the programs, with the revision of the sources if it is known.
+pub const VERSION: &str = env!("PDS_EXPORTER_VERSION");
+/// The commit the programs are built from; empty if it is not known.
+pub const REVISION: &str = env!("PDS_EXPORTER_BUILT_FROM");
 
 /// What [`load`] found.
 #[derive(Clone, Debug, PartialEq)]

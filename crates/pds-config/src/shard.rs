@@ -16,9 +16,9 @@ use super::Config;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Its index, counted from 0.
-    pub(crate) index: u32,
+    pub index: u32,
     /// How many there are.
-    pub(crate) count: NonZeroU32,
+    pub count: NonZeroU32,
 }
 
 /// The shard does not exist.
@@ -159,7 +159,7 @@ mod tests {
     fn config() -> Config {
         let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n\
             [[projects]]\nid = \"p-abc12345\"\napps = [\"p-abc12345-ranker\", \"p-abc12345-embed\"]\n";
-        crate::config::load_text(Path::new("test.toml"), text).unwrap().config
+        crate::load_text(Path::new("test.toml"), text).unwrap().config
     }
 
     proptest! {

@@ -77,7 +77,7 @@ mod tests {
                 "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n{settings}\n[[projects]]\nid = \"p\"\n\
                  apps = [\"a\", {{ id = \"b\", interval = \"2m\" }}]\n"
             );
-            crate::config::load_text(Path::new("test.toml"), &text).unwrap().config.warnings()
+            crate::load_text(Path::new("test.toml"), &text).unwrap().config.warnings()
         };
         assert_eq!(warnings(""), [""; 0], "two minutes are enough");
         for (settings, said) in [

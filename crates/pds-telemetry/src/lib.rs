@@ -4,6 +4,7 @@
 //! the same encoder. To count something, call a method of [`Telemetry`]; the log line that belongs to a counter is
 //! written by that method, so the two cannot drift apart.
 //!
+//! - [`catalogue`]: every family of the page, and those about targets.
 //! - `metrics`: the table of metrics; a row declares, registers and gives the handle.
 //! - `registry`: the types of handles, and from the registry to the page.
 //! - [`Snapshot`]: the figures for the status page.
@@ -13,6 +14,7 @@
 //! - `observers`: what client, ledgers and web server report, counted and logged.
 
 mod audit;
+pub mod catalogue;
 mod metrics;
 mod observers;
 mod process;
@@ -89,6 +91,11 @@ struct Known {
 }
 
 impl Telemetry {
+    /// The registry, for collectors of other parts.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
     /// The metrics in a registry of their own; with those of the process if `process` is set
     /// (`--web.disable-exporter-metrics` unsets it).
     ///
@@ -117,7 +124,7 @@ impl Telemetry {
         metrics.panics.with_label_values::<&str>(&[]);
         metrics.poll_lag.set(&[], 0.0);
         metrics.memory_budget.set(&[], memory.bytes() as f64);
-        let build = [env!("CARGO_PKG_VERSION"), env!("PDS_EXPORTER_BUILT_FROM")];
+        let build = [env!("CARGO_PKG_VERSION"), pds_config::REVISION];
         metrics.build_info.set(&build, 1.0);
         let telemetry = Self(Arc::new(Inner {
             registry,
@@ -224,12 +231,6 @@ mod tests {
 
     use super::*;
     use pds_interface::get_app;
-
-    impl Telemetry {
-        pub(crate) fn registry(&self) -> &Registry {
-            &self.0.registry
-        }
-    }
 
     #[test]
     fn a_fact_not_known_yet_is_a_missing_series() {

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::incidents::Incident;
-use super::verdict::{CountedAgain, Failing, GivenUp, Problem};
-use crate::cause::Verdict;
+use super::cause::Verdict;
+use super::incident::{GivenUp, Incident};
+use super::verdict::{CountedAgain, Failing, Problem};
 
 /// The exporter itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,68 @@
+//! What happened in the last hours, as `/api/v1/status` reports it. The comments here are the descriptions in its schema.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The kind of an incident.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IncidentKind {
+    /// Polls failed.
+    #[default]
+    Outage,
+    /// Polls succeeded, but counters were behind.
+    CatchUp,
+    /// The exporter started.
+    Restart,
+    /// The configuration was loaded again.
+    Reload,
+    /// A reload was refused.
+    ReloadRefused,
+    /// A build became ready.
+    Build,
+}
+
+impl IncidentKind {
+    /// The words for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Outage => "outage",
+            Self::CatchUp => "catch-up",
+            Self::Restart => "restart",
+            Self::Reload => "reload",
+            Self::ReloadRefused => "reload refused",
+            Self::Build => "new build",
+        }
+    }
+}
+
+/// Something that happened to the service, a token or an app.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct Incident {
+    /// What it was.
+    pub kind: IncidentKind,
+    /// When it began.
+    pub start: Timestamp,
+    /// When it ended, to half a minute; null while it lasts.
+    pub end: Option<Timestamp>,
+    /// The cause of an outage, or the id of a build; null if there is neither.
+    pub detail: Option<String>,
+}
+
+/// Time that the service always refused, while it answered for later time. Its requests are in no counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct GivenUp {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its end.
+    pub end: Timestamp,
+    /// How the service refused it.
+    pub reason: Arc<str>,
+}

@@ -1,0 +1,15 @@
+//! The diagnosis that daemon and tool share: what can be wrong, and how it is reported.
+//!
+//! - [`cause`]: every cause with its remedy: the one table that page, log, `pdstool` and documentation read.
+//! - [`verdict`]: verdicts with their problems and reasons.
+//! - [`model`]: the parts of `/api/v1/status`.
+//! - [`incident`]: what happened in the last hours.
+//! - [`columns`]: an app as a row of a table.
+//!
+//! No I/O: the daemon fills the model, and `pdstool` reads it back.
+
+pub mod cause;
+pub mod columns;
+pub mod incident;
+pub mod model;
+pub mod verdict;
