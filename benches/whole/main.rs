@@ -62,8 +62,7 @@ fn main() {
             };
             runtime.block_on(bare::ask(&arguments[1], load));
         }
-        Some("prometheus") => runtime.block_on(prometheus::serve(number(1))),
-        Some("reader") => runtime.block_on(restore::read(&arguments[1], arguments[2] == "decode")),
+        Some("prometheus") => runtime.block_on(prometheus::serve()),
         _ => measure(&arguments),
     }
 }

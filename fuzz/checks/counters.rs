@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use pds_interface::{TimeRange, response_time};
+use pds_ledger::restore::source;
 use pds_ledger::{Key, Ledger, LedgerStore, Owner, Unobserved, recheck::Ages, state};
 
 use super::RANGE;
@@ -43,6 +44,33 @@ pub(crate) fn ledger(data: &[u8]) {
         let counts: Vec<u64> = next.buckets().map(|(_, count)| count).collect();
         assert!(counts.is_sorted() && counts.last().is_none_or(|last| *last <= next.total), "{counts:?}");
         ledger = next;
+    }
+}
+
+/// Any bytes as a reply of Prometheus: each cursor is one that the reply holds, and on its side of now.
+pub(crate) fn cursors(data: &[u8]) {
+    const NOW: i64 = RANGE.end;
+    let Ok(answers) = source::parse(data, NOW) else { return };
+    let reply: serde_json::Value = serde_json::from_slice(data).expect("an answer is JSON");
+    assert_eq!(reply["status"], "success");
+    let series = reply["data"]["result"].as_array().expect("a list of series");
+    for answer in answers {
+        let of_counter = series.iter().filter(|series| {
+            let labels = &series["metric"];
+            labels["project"] == *answer.key.owner.project
+                && labels["app"] == *answer.key.owner.app
+                && labels["resource"] == answer.key.resource.as_str()
+        });
+        let values: Vec<f64> = of_counter
+            .flat_map(|series| series["values"].as_array().into_iter().flatten().chain([&series["value"]]))
+            .filter_map(|point| point[1].as_str()?.parse().ok())
+            .filter(|value: &f64| value.fract() == 0.0 && *value >= 1.0 && *value < 9_007_199_254_740_992.0)
+            .collect();
+        let greatest = |within: fn(f64) -> bool| {
+            values.iter().copied().filter(|value| within(*value)).reduce(f64::max).map(|value| value as i64)
+        };
+        assert_eq!(answer.cursor.map(|cursor| cursor.until), greatest(|value| value <= NOW as f64));
+        assert_eq!(answer.later, greatest(|value| value > NOW as f64));
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use pds_interface::TimeRange;
 
-pub(crate) use counters::{ledger, state_file};
+pub(crate) use counters::{cursors, ledger, state_file};
 pub(crate) use exposition::{exposition, labels, replies};
 pub(crate) use files::{configuration, web_configuration};
 pub(crate) use requests::{authorization, negotiation, query};

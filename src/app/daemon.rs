@@ -20,7 +20,7 @@ use pds_core::memory::Holder;
 use pds_http::BuildError;
 use pds_ledger::{
     Committer, Key, LedgerStore, StateError, Watermark,
-    restore::{Restorer, Source},
+    restore::{Followed, Restorer, Source},
 };
 use pds_telemetry::Telemetry;
 
@@ -59,7 +59,7 @@ pub struct Handle {
     pub context: Context,
     /// The pages to serve.
     pub pages: Pages,
-    /// What reads counters back from Prometheus.
+    /// What reads cursors from Prometheus.
     pub restorer: Restorer,
     /// The plan in force. A reload holds the lock, so reloads happen one after the other.
     plan: Arc<Mutex<Arc<Plan>>>,
@@ -161,14 +161,14 @@ fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
     Ok(client.asking_again_after(config.poll.settings_interval))
 }
 
-/// The Prometheus that counters are read back from, if any.
+/// The Prometheus that cursors are read from, if any.
 fn source(config: &Config, context: &Context) -> Result<Option<Source>, BuildError> {
     let memory = context.telemetry.memory().share(Holder::Restoring);
     config.state.prometheus.as_ref().map(|prometheus| Source::new(prometheus, memory)).transpose()
 }
 
-/// Reads back the counters of `plan` that the plan `before` did not have, or all without a ledger if nothing
-/// was read back so far.
+/// Reads the cursors of counters of `plan` that the plan `before` did not have, or of all without a ledger if none was read
+/// so far.
 fn follow(
     restorer: &Restorer,
     source: Option<Source>,
@@ -186,7 +186,9 @@ fn follow(
     let has_ledger = |key: &Key| context.ledgers.ledger(key).is_some();
     let added = wanted.iter().filter(|(key, _)| !known.contains_key(*key) || (is_new && !has_ledger(key)));
     let added: Vec<_> = added.map(|(key, interval)| (key.clone(), *interval)).collect();
-    restorer.follow(source, &plan.watermark, |key| wanted.contains_key(key), added);
+    let (watermark, is_shard) = (plan.watermark.clone(), plan.config.shard.count.get() > 1);
+    let followed = source.map(|source| Followed { source, watermark, is_shard });
+    restorer.follow(followed, |key| wanted.contains_key(key), added);
 }
 
 /// The thread on which the daemon polls, so that nothing the service sends delays a scrape. It ends when this is dropped.

@@ -175,7 +175,7 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
         html! { a href=(frame.links.to("/config")) { @if good { "active" } @else { "last reload refused" } } },
         html! {
             @if !stored { "the state file cannot be written" }
-            @else if let Some(restoring) = missing { (restoring.missing) " counters to be read back" }
+            @else if let Some(restoring) = missing { (restoring.missing) " counters wait for Prometheus" }
             @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
         },
     )

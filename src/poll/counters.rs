@@ -2,9 +2,8 @@
 
 use tokio::time::{Duration, Instant};
 
-use pds_ledger::{HOUR, Hold, Ledger, Settled};
+use pds_ledger::{Hold, Ledger, Settled};
 
-use super::ledger_update::phase;
 use super::plan::{Context, Plan, Target};
 use super::progress::Start;
 
@@ -13,12 +12,14 @@ use super::progress::Start;
 pub enum Counters {
     /// They are, for this long without progress.
     Shown(Duration),
-    /// They are not: they are this far behind, or an earlier process may have shown more.
+    /// They are not: they are this far behind, or it is not known where they continue.
     Hidden(Duration),
 }
 
 /// The most polls for which a new counter is served at its starting value.
 const MAX_WAITS: u8 = 2;
+/// For how long a counter that began at a cursor of Prometheus is served there at least, about two scrapes, and at most.
+const BEGUN: std::ops::Range<Duration> = Duration::from_secs(60)..Duration::from_secs(120);
 
 impl Plan {
     /// Shows the counters of `target` while they keep up, and hides them otherwise. `former` is the ledger before it
@@ -39,11 +40,23 @@ impl Plan {
             start = is_new.then(|| Start::Waiting(Box::new(former.clone())));
         }
         let settled = self.watermark.at_present();
-        match self.counters(target, ledger, context.ledgers.held_back(&target.key), settled) {
+        let hold = context.ledgers.held_back(&target.key);
+        match self.counters(target, ledger, hold, settled) {
             Counters::Shown(shown_for) => {
-                context.ledgers.release(&target.key);
                 let rechecked = !self.watermark.ages().is_empty();
                 let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
+                if let Some(Hold::Begun(cursor)) = hold {
+                    start = start.filter(|start| matches!(start, Start::Begun(..)));
+                    if !start.as_ref().is_some_and(|start| self.has_stood(context, target, start)) {
+                        cell.put_counters(
+                            series(&Ledger::open(cursor).with_thresholds_of(ledger)),
+                            Some(shown_for),
+                        );
+                        let begun = || Start::Begun(context.store.version(), Instant::now());
+                        return target.progress.put_start(Some(start.unwrap_or_else(begun)));
+                    }
+                    context.ledgers.release(&target.key);
+                }
                 match start.take() {
                     Some(Start::Waiting(first)) => {
                         cell.put_counters(series(&first.with_thresholds_of(ledger)), Some(shown_for));
@@ -75,6 +88,15 @@ impl Plan {
         target.progress.put_start(start);
     }
 
+    /// Whether a counter has stood at a cursor of Prometheus for long enough.
+    fn has_stood(&self, context: &Context, target: &Target, start: &Start) -> bool {
+        let Start::Begun(version, since) = start else { return false };
+        let stood = since.elapsed();
+        // The poll that is the nearest.
+        let most = BEGUN.end.saturating_sub(self.interval(target) / 2);
+        stood >= most || (stood >= BEGUN.start && context.store.was_read(*version))
+    }
+
     /// Whether the counters of `target` are exposed while its `ledger`, what holds them back, and what has `settled` are
     /// as given.
     pub fn counters(
@@ -84,18 +106,9 @@ impl Plan {
         hold: Option<Hold>,
         settled: Settled,
     ) -> Counters {
-        let held_back = match hold {
-            Some(Hold::Unknown) => true,
-            // An earlier process may have shown late data of the hours that are due, but an hour of the service's refusals
-            // is long enough.
-            Some(Hold::Until(step)) => {
-                let due = ledger.recheck_due(self.watermark.ages(), phase(target), ledger.until);
-                ledger.until < step || due.is_some() && ledger.until < step + HOUR
-            }
-            None => false,
-        };
+        let held_back = hold == Some(Hold::Unknown) || ledger.set_aside;
         match settled.shown_for(ledger.until, self.interval(target)) {
-            Some(shown_for) if !held_back && !ledger.set_aside => Counters::Shown(shown_for),
+            Some(shown_for) if !held_back => Counters::Shown(shown_for),
             _ => {
                 let behind = settled.step_end().saturating_sub(ledger.until);
                 Counters::Hidden(Duration::from_secs(u64::try_from(behind).unwrap_or_default()))

@@ -43,7 +43,7 @@ impl<'a> LedgerUpdate<'a> {
     pub(super) fn begin(poll: Poll<'a>) -> Self {
         let Poll { context, target, .. } = poll;
         let counts = target.counter.is_some();
-        // While the ledger is being restored nothing is added: the restored one replaces it.
+        // It is not known yet where counting continues.
         let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
         let before = ledger.clone();
@@ -149,7 +149,6 @@ impl<'a> LedgerUpdate<'a> {
     pub async fn end(self) {
         let Poll { context, plan, target } = self.poll;
         let Some(ledger) = self.ledger else {
-            // It is being restored.
             if let Some(ledger) = context.ledgers.ledger(&target.key) {
                 plan.show_counters(context, target, &ledger, None);
             }

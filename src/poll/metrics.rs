@@ -15,9 +15,6 @@ use super::plan::Poll;
 use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
 use super::shown::Replies;
 
-/// The most hours that one poll counts again.
-const MAX_RECHECKS_AT_ONCE: usize = 8;
-
 /// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted range
 /// never block each other, and the outcome for a container does not affect its app. Returns the poll's result, and
 /// whether the service says that the app does not exist.
@@ -70,7 +67,7 @@ struct MetricsPoll<'a, 'u> {
 
 impl<'a> MetricsPoll<'a, '_> {
     async fn ranges(&mut self) {
-        let Poll { context, plan, target, .. } = self.poll;
+        let Poll { plan, target, .. } = self.poll;
         let progress = &target.progress;
         let mut windows = ranges::windows(plan, target);
         let places = windows.len().max(1);
@@ -104,11 +101,7 @@ impl<'a> MetricsPoll<'a, '_> {
         if !counted && self.counted().await != Reach::Itself {
             return;
         }
-        // Restored counters wait for the hours that were due, so those are asked for one after the other.
-        let held = context.ledgers.held_back(&target.key).is_some();
-        for _ in 0..if held { MAX_RECHECKS_AT_ONCE } else { 1 } {
-            let due = self.update.recheck_due().filter(|_| self.result.is_ok());
-            let Some(range) = due else { break };
+        if let Some(range) = self.update.recheck_due().filter(|_| self.result.is_ok()) {
             self.range(&RangeAsk::of(range, Purpose::Recheck)).await;
         }
     }

@@ -40,7 +40,7 @@ pub struct Poller {
     origin: Instant,
     /// See [`MAX_SLACK`].
     slack: Duration,
-    /// Targets to poll as soon as their counters are restored.
+    /// Targets to poll as soon as it is known where they continue.
     restorer: Restorer,
 }
 
@@ -57,7 +57,7 @@ struct Started {
 }
 
 impl Poller {
-    /// A poller of `plan`; every target is due at once, and again when `restorer` has restored its counters.
+    /// A poller of `plan`; every target is due at once, and again when `restorer` knows where its counters continue.
     pub fn new(context: Context, plan: Arc<Plan>, restorer: Restorer) -> Self {
         let mut poller = Self {
             context: Arc::new(context),

@@ -33,6 +33,8 @@ pub enum Start {
     Waiting(Box<Ledger>),
     /// On the page since the store had this version, for so many polls.
     Shown(u64, u8),
+    /// Its counters begin at a cursor of Prometheus, where they have stood on the page since then.
+    Begun(u64, Instant),
 }
 
 /// State that one poll passes to the next one of the same target. Three per app, so what most targets lack is boxed.
@@ -225,6 +227,6 @@ mod tests {
     fn what_is_kept_of_every_target_is_small() {
         assert!(size_of::<Progress>() <= 48, "{}", size_of::<Progress>());
         assert!(size_of::<More>() <= 112, "{}", size_of::<More>());
-        assert!(size_of::<Start>() <= 16, "{}", size_of::<Start>());
+        assert!(size_of::<Start>() <= 32, "{}", size_of::<Start>());
     }
 }

@@ -57,7 +57,6 @@ fn restoring(known: &pds_ledger::restore::Restoring) -> Restoring {
     Restoring {
         missing: known.missing,
         restored: known.restored,
-        kept: known.kept,
         opened: known.opened,
         obstacle: obstacle.map(|obstacle| Arc::clone(&obstacle.text)),
         expected: obstacle.is_some_and(|obstacle| obstacle.expected),

@@ -144,10 +144,16 @@ impl Found {
             of.objects.push(format!("{resource}.{field}"));
             of.more = format!(": {}, last from {target}", of.objects.join(", "));
         }
-        if let Some(Restoring { missing: missing @ 1.., obstacle, .. }) = &exporter.restoring {
-            let of = self.of(hidden.restoring);
-            let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-            of.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
+        match &exporter.restoring {
+            Some(Restoring { missing: missing @ 1.., obstacle, .. }) => {
+                let of = self.of(hidden.restoring);
+                let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+                of.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
+            }
+            Some(Restoring { obstacle: Some(why), .. }) => {
+                self.of(&cause::NO_CURSORS).more = format!(": {why}");
+            }
+            _ => {}
         }
         if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
             self.of(&cause::POLLS_LATE).more = format!(": {lag:.0} s");

@@ -32,6 +32,11 @@ fn replies_of_the_corpus_are_read_without_nonsense() {
 }
 
 #[test]
+fn cursors_of_the_corpus_are_those_that_the_reply_holds() {
+    replay("cursors", checks::cursors);
+}
+
+#[test]
 fn labels_of_the_corpus_are_times_or_nothing() {
     replay("labels", checks::labels);
 }

@@ -1,4 +1,4 @@
-//! `[state]`: the state file, and the Prometheus that counters are restored from.
+//! `[state]`: the state file, and the Prometheus that says where counters continue.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ section! {
         /// The state file; `None` keeps the counters in memory.
         path: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "The file that keeps the counters across restarts; empty keeps them in memory only."),
-        /// Where counters are restored from; `None` if they are not.
+        /// Where counters continue without a state file; `None` if they do not.
         prometheus: Option<Prometheus> = prometheus,
     }
 }
@@ -33,7 +33,7 @@ section! {
     struct Keys {
         prometheus_url: Option<Url> = default(
             empty_is_none(http_url(Some("prometheus_username and prometheus_password_file"))), "\"\"",
-            "The Prometheus (or Thanos, Mimir, VictoriaMetrics) from which the counters are read back at the start. May have a path; empty reads nothing back."),
+            "The Prometheus (or Thanos, Mimir, VictoriaMetrics) that says where counters continue after a restart without a state file. May have a path."),
         prometheus_token_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "A file that holds a bearer token for it. It is read again whenever it changes. Excludes prometheus_username."),
         prometheus_username: Option<String> = default(empty_is_none(text()), "\"\"",
@@ -47,7 +47,7 @@ section! {
         prometheus_selector: String = default(selector(), "\"\"",
             "Label matchers added to every query, for example 'job=\"pds-exporter\"', if other exporters' series are in the same Prometheus."),
         lookback: Duration = default(seconds(), "\"24h\"",
-            "How far back the counters are looked for. More than accounting.max_catch_up is of little use: the time between is unaccounted."),
+            "How far back cursors are looked for. More than accounting.max_catch_up is of little use: the time between is unaccounted."),
     }
     check(table) {
         let refuse = |name: &'static str, message: &str| {

@@ -49,7 +49,7 @@ impl Config {
             warnings.push("state.prometheus_url has no effect while accounting.enabled = false".to_owned());
         } else if lookback > reach {
             warnings.push(format!(
-                "state.lookback is {}, but accounting.max_catch_up is {}: counters older than that are read back, \
+                "state.lookback is {}, but accounting.max_catch_up is {}: cursors older than that are used, \
                  and the time between is unaccounted; set both to the same",
                 span(lookback),
                 span(reach)

@@ -169,8 +169,11 @@ causes! {
         "the state file cannot be written"
         "Free disk space for the state file, or fix its permissions; nothing is counted until it can be written."
     NOT_RESTORED "not_restored" Numbers Problem Exporter []
-        "counters cannot be read back from Prometheus"
+        "Prometheus does not say where counters continue"
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
+    NO_CURSORS "no_cursors" Numbers Warning Exporter []
+        "all counters began anew"
+        "At the first start, wait for two scrapes. Otherwise every restart loses the time until it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels where Prometheus scrapes the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
         "Check time synchronisation on this machine; the exporter goes by the clock that is behind."
@@ -208,8 +211,8 @@ causes! {
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
     RESTORING "restoring" Numbers Waiting Exporter []
-        "counters are still to be read back from Prometheus"
-        "Wait until Prometheus has answered and has scraped this process; if this persists, check state.prometheus_url, headers and selector."
+        "Prometheus is still to say where counters continue"
+        "Wait until Prometheus has answered and has scraped this process, or until another shard has ended; if this persists, check state.prometheus_url, headers and selector."
     WAITING "waiting" Numbers Waiting Consequence []
         "not polled yet"
         "Wait for the first polls."

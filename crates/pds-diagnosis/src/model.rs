@@ -37,7 +37,7 @@ pub struct Exporter {
     pub unexpected: Vec<Unexpected>,
     /// Whether the last write to the state file succeeded; null if counters are kept in memory.
     pub state_file_good: Option<bool>,
-    /// Counters read back from Prometheus; null without `state.prometheus_url`.
+    /// Where counters continue, as Prometheus knows it; null without `state.prometheus_url`.
     pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
     pub next_poll: Option<Timestamp>,
@@ -47,22 +47,20 @@ pub struct Exporter {
     pub tokens: Vec<Token>,
 }
 
-/// Progress of reading counters back from Prometheus.
+/// Progress of reading from Prometheus where counters continue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
 pub struct Restoring {
-    /// Counters hidden until their previous values are known.
+    /// Counters hidden until it is known where they continue.
     pub missing: usize,
-    /// Counters that continue from values in Prometheus.
+    /// Counters that continue at a cursor of Prometheus.
     pub restored: usize,
-    /// Counters that continue from the state file, because Prometheus has no later values.
-    pub kept: usize,
-    /// Counters that started at 0, because Prometheus has scraped this process and has no values of them.
+    /// Counters that began when they were configured, because Prometheus holds no cursor of them.
     pub opened: usize,
-    /// Why some are still missing; null before the first answer.
+    /// Why some are still missing, or why all began anew; null before the first answer.
     pub obstacle: Option<Arc<str>>,
-    /// Whether that is expected: Prometheus has not scraped this process yet.
+    /// Whether that is expected to pass soon: Prometheus has not scraped this process yet, or another shard still counts.
     pub expected: bool,
 }
 

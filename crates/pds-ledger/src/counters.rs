@@ -1,5 +1,4 @@
-//! The counter families, one row each: its name, the part of a ledger that it shows, and how that part is written to the
-//! file and read back. Page, state file and restore loop over these rows.
+//! The counter families, one row each: its name, and the part of a ledger that it shows.
 
 use pds_exposition::encode::LabelNumber;
 use pds_exposition::{Family, Sink};
@@ -7,11 +6,11 @@ use pds_interface::{Counted, Resource};
 
 use super::ledger::{Ledger, exact};
 
-/// Declares [`Number`]: for each the field of a ledger with its type, and its name in messages.
+/// Declares [`Number`]: for each the field of a ledger with its type.
 macro_rules! numbers {
-    ($($number:ident: $field:ident $type:ident, $name:literal;)*) => {
-        /// A number of a ledger. A page shows it, and Prometheus gives it back.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    ($($number:ident: $field:ident $type:ident;)*) => {
+        /// A number of a ledger.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "each is the field of a ledger with that name")]
         pub enum Number { $($number),* }
 
@@ -28,25 +27,20 @@ macro_rules! numbers {
             pub fn put(self, ledger: &mut Ledger, value: u64) {
                 match self { $(Self::$number => ledger.$field = $type::from_le_bytes(value.to_le_bytes())),* }
             }
-
-            /// Its name in messages.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$number => $name),* }
-            }
         }
     };
 }
 
 // New ones are appended: the state file has this order.
 numbers! {
-    Until: until i64, "cursor";
-    Total: total u64, "total";
-    Unaccounted: unaccounted u64, "unaccounted time";
-    Late: late u64, "late data";
-    Overcounted: overcounted u64, "overcounted data";
-    RecheckedUntil: rechecked_until i64, "end of the last hour counted again";
-    Accounted: accounted u64, "accounted time";
-    Debt: debt u64, "debt";
+    Until: until i64;
+    Total: total u64;
+    Unaccounted: unaccounted u64;
+    Late: late u64;
+    Overcounted: overcounted u64;
+    RecheckedUntil: rechecked_until i64;
+    Accounted: accounted u64;
+    Debt: debt u64;
 }
 
 /// What a family shows of a ledger.
@@ -56,9 +50,7 @@ pub enum Shows {
     Number(Number),
     /// The buckets.
     Buckets,
-    /// What its total holds of each hour that is not done with.
-    OpenHours,
-    /// How far it is behind, instead of everything else. No part of a restore.
+    /// How far it is behind, instead of everything else.
     Behind,
 }
 
@@ -113,10 +105,6 @@ rows! {
         "Runs no longer there when their hour was counted again; still in pds_app_runs_total";
     BOTH Shows::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
         "End of the last hour counted again, Unix time";
-    BOTH Shows::Number(Number::Debt) => gauge "pds_app_ledger_debt" ["resource"]
-        "For restoring: overcounted requests or runs that late data has not paid off yet";
-    BOTH Shows::OpenHours => gauge "pds_app_ledger_hour_added" ["resource", "hours_ago"]
-        "For restoring: what the counter holds of each hour that may still change, by hours before the one counted now";
     BOTH Shows::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
         "How far hidden counters were behind settled time at the last poll; absent while they are shown";
 }
@@ -129,7 +117,6 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
             let is_shown = match number {
                 Number::Late | Number::Overcounted => rechecked || value > 0,
                 Number::RecheckedUntil => rechecked && value > 0,
-                Number::Debt => value > 0,
                 _ => true,
             };
             if is_shown {
@@ -141,12 +128,6 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
                 sink.put_with(&[("le", LabelNumber::default().text(threshold))], exact(count));
             }
             sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], exact(ledger.total));
-        }
-        Shows::OpenHours => {
-            for (ago, added) in ledger.open_hours() {
-                let ago = ago.to_string();
-                sink.put_labelled(labels.iter().copied().chain([("hours_ago", &*ago)]), exact(added));
-            }
         }
         Shows::Behind => {}
     })
@@ -218,7 +199,6 @@ pds_app_accounted_until_timestamp_seconds{resource="response_time"} 7200
 pds_app_unaccounted_seconds_total{resource="response_time"} 0
 pds_app_late_requests_total 0
 pds_app_overcounted_requests_total 0
-pds_app_ledger_hour_added{resource="response_time",hours_ago="1"} 8
 "#
         );
     }
@@ -228,20 +208,19 @@ pds_app_ledger_hour_added{resource="response_time",hours_ago="1"} 8
         let lines = |ledger: &Ledger, rechecked| {
             let shown = page(series(run_execution_time::RESOURCE, ledger, rechecked));
             let of_rechecks = |line: &&str| {
-                ["_late_", "_overcounted_", "_rechecked_", "_debt"].iter().any(|part| line.contains(part))
+                ["_late_", "_overcounted_", "_rechecked_"].iter().any(|part| line.contains(part))
             };
             shown.lines().filter(of_rechecks).map(str::to_owned).collect::<Vec<_>>()
         };
         let none = ledger(false);
         let mut some = none.clone();
-        (some.late, some.overcounted, some.rechecked_until, some.debt) = (2, 1, 7200, 1);
+        (some.late, some.overcounted, some.rechecked_until) = (2, 1, 7200);
         let late = ["pds_app_late_runs_total 2", "pds_app_overcounted_runs_total 1"];
         let until = r#"pds_app_rechecked_until_timestamp_seconds{resource="run_execution_time"} 7200"#;
-        let debt = r#"pds_app_ledger_debt{resource="run_execution_time"} 1"#;
         assert_eq!(lines(&none, false), [""; 0]);
         assert_eq!(lines(&none, true), ["pds_app_late_runs_total 0", "pds_app_overcounted_runs_total 0"]);
-        assert_eq!(lines(&some, false), [late[0], late[1], debt]);
-        assert_eq!(lines(&some, true), [late[0], late[1], until, debt]);
+        assert_eq!(lines(&some, false), late);
+        assert_eq!(lines(&some, true), [late[0], late[1], until]);
     }
 
     #[test]

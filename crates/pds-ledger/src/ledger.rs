@@ -51,14 +51,6 @@ impl Ledger {
         self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, exact(*count))))
     }
 
-    /// As [`Ledger::with_buckets`], where the counts were rounded: each may have been almost half a request more, so that
-    /// none is ever lower than it was.
-    #[must_use]
-    pub fn with_rounded_buckets(self, buckets: &[(f64, u64)]) -> Self {
-        const ALMOST_HALF: f64 = 0.499_999;
-        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, exact(*count) + ALMOST_HALF)))
-    }
-
     /// This ledger with these thresholds in seconds, rising, and how many within each, fractions included.
     pub(super) fn with_shares(self, buckets: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (thresholds, within): (Vec<f64>, Vec<f64>) = buckets.into_iter().take(MAX_THRESHOLDS).unzip();

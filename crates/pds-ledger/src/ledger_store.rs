@@ -223,13 +223,14 @@ struct Ledgers {
     thresholds: Arc<[f64]>,
 }
 
-/// Why a ledger is not shown yet, beyond being behind.
+/// Why a ledger is not shown as it is, beyond being behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// It is not known yet what was counted before. No ledger is opened until then.
     Unknown,
-    /// Until its cursor has reached this second (Unix time). It may hold less than was shown elsewhere.
-    Until(i64),
+    /// It began at this cursor of Prometheus (Unix seconds), and is shown as it was then for a while, so that every
+    /// Prometheus that scrapes sees its counters at 0.
+    Begun(i64),
 }
 
 impl Ledgers {
@@ -443,7 +444,7 @@ mod tests {
         for (app, until) in [("a", 60), ("b", 120)] {
             store.commit(&requests(app), ledger(until)).await.unwrap();
         }
-        store.hold_back(&requests("a"), Hold::Until(180));
+        store.hold_back(&requests("a"), Hold::Begun(30));
         store.hold_back(&requests("b"), Hold::Unknown);
         assert_eq!(store.held_back(&requests("b")), Some(Hold::Unknown));
         store.release(&requests("b"));
@@ -451,7 +452,7 @@ mod tests {
         let found = store.find(keys.iter().map(Option::as_ref));
         let found: Vec<_> =
             found.into_iter().map(|found| found.map(|found| (found.ledger.until, found.hold))).collect();
-        assert_eq!(found, [Some((120, None)), None, None, Some((60, Some(Hold::Until(180))))]);
+        assert_eq!(found, [Some((120, None)), None, None, Some((60, Some(Hold::Begun(30))))]);
     }
 
     #[tokio::test]

@@ -11,8 +11,6 @@
 //! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
 //! ```
 
-use std::collections::BTreeMap;
-
 use pds_interface::{Tally, TimeRange};
 
 use super::error::Refusal;
@@ -153,39 +151,6 @@ impl Ledger {
         Ok(Some((next, Recheck { counted, late, overcounted, doubtful })))
     }
 
-    /// What `total` holds of each hour that is not done with: still to be counted again, or with late data on its way.
-    /// By hours before the one that the cursor is in.
-    pub fn open_hours(&self) -> impl Iterator<Item = (u32, u64)> {
-        let now = Hour::of(self.until).index;
-        let on_its_way = |index: u32| {
-            let late = self.late_data.iter().filter(move |late| late.hour == index);
-            late.fold(0u64, |sum, late| sum.saturating_add(late.total - late.added))
-        };
-        // The last figure of an hour counts. With a debt, late data is spent before it arrives, and an answer that was lower
-        // only adds to it.
-        let mut figures = BTreeMap::new();
-        if self.debt == 0 {
-            let noted = self.late_data.iter().filter(|late| late.hour > 0);
-            figures.extend(noted.map(|late| (late.hour, late.figure)));
-        }
-        let again = self.hours.iter().filter(|hour| self.debt == 0 || !self.is_lower(hour));
-        figures.extend(again.map(|hour| (hour.index, hour.added)));
-        figures.into_iter().filter_map(move |(index, figure)| {
-            Some((now.checked_sub(index)?, figure.saturating_sub(on_its_way(index))))
-        })
-    }
-
-    /// The ledger with what a page has of [`Ledger::open_hours`]: hours before that of the cursor, and what `total`
-    /// holds of each. They are counted again.
-    #[must_use]
-    pub fn with_open_hours(mut self, hours: impl IntoIterator<Item = (u32, u64)>) -> Self {
-        let now = Hour::of(self.until).index;
-        let hour = |(ago, added): (u32, u64)| Some(Hour { index: now.checked_sub(ago)?, rechecks: 0, added });
-        self.hours = hours.into_iter().filter_map(hour).collect();
-        self.hours.sort_unstable_by_key(|hour| hour.index);
-        self
-    }
-
     /// The ledger without the hours that ended before `oldest`, and without any where none is counted again. `None`
     /// if there is none of them.
     #[must_use]
@@ -256,43 +221,6 @@ mod tests {
         };
         assert_eq!([0, 3600].map(left), [None, None]);
         assert_eq!([3601, 7201].map(left), [Some(vec![3600]), Some(vec![])]);
-    }
-
-    #[test]
-    fn an_hour_of_which_a_debt_would_take_is_not_on_the_page() {
-        let open = |debt, answer: Option<u64>| {
-            let mut ledger = two_hours();
-            let first = ledger.hours[0];
-            ledger.debt = debt;
-            ledger.doubts = answer.map(|added| Hour { added, ..first }).into_iter().collect();
-            ledger.open_hours().collect::<Vec<_>>()
-        };
-        let both = [(2, 40), (1, 40)];
-        assert_eq!(
-            (open(1, None), open(0, Some(39)), open(1, Some(41))),
-            (both.into(), both.into(), both.into())
-        );
-        assert_eq!(open(1, Some(39)), [(1, 40)], "a second lower answer adds to the debt");
-    }
-
-    #[test]
-    fn an_hour_with_late_data_on_its_way_is_on_the_page_once() {
-        let hour = |ago: u32| Hour::of(START).index - ago;
-        let late =
-            |hour, figure, total| Late { hour, from: START, figure, total, added: 2, shares: [].into() };
-        let mut ledger = Ledger::open(START);
-        // The last is of a version that did not note the hour.
-        ledger.late_data =
-            vec![late(hour(5), 45, 5), late(hour(5), 49, 4), late(hour(4), 30, 3), late(0, 20, 3)];
-        assert_eq!(ledger.open_hours().collect::<Vec<_>>(), [(5, 44), (4, 29)]);
-        ledger.hours = vec![Hour { added: 49, ..Hour::of(START - 5 * HOUR) }];
-        assert_eq!(
-            ledger.open_hours().collect::<Vec<_>>(),
-            [(5, 44), (4, 29)],
-            "of an hour counted again, too"
-        );
-        ledger.debt = 1;
-        assert_eq!(ledger.open_hours().collect::<Vec<_>>(), [(5, 44)], "a debt takes it before it arrives");
     }
 
     #[test]
@@ -432,60 +360,6 @@ mod tests {
                     assert!(error.abs() <= most, "{error} of {most} after {hour} hours, seed {seed}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn an_app_has_at_most_eight_series_for_restoring() {
-        let ages = ages(&[3600]);
-        // Every hour holds more than was added for it, or fewer, wherever in the hour it is due.
-        for (phase, of_hour) in [(0, 66), (1800, 66), (3599, 66), (0, 54), (1800, 54), (3599, 54)] {
-            let (mut ledger, mut most) = (Ledger::open(START), 0);
-            for _ in 0..10 * 60 {
-                let next = TimeRange { start: ledger.until, end: ledger.until + 60 };
-                ledger = ledger.add(next, &tally(1, &[(1.0, 1.0)]), true, START).unwrap();
-                if let Some(hour) = ledger.recheck_due(&ages, phase, ledger.until) {
-                    let due = (&ages, phase, ledger.until);
-                    let answer = tally(of_hour, &[(1.0, 1.0)]);
-                    ledger = ledger.recheck(hour, &answer, true, due).unwrap().unwrap().0;
-                }
-                most = most.max(ledger.open_hours().count() + usize::from(ledger.debt > 0));
-            }
-            assert!((3..=4).contains(&most), "{most} of one counter, phase {phase}, {of_hour}");
-        }
-    }
-
-    #[test]
-    fn a_process_that_goes_on_from_an_older_page_shows_no_less() {
-        let ages = ages(&[3600]);
-        let shares = [(0.1, 0.5), (1.0, 1.0)];
-        let step = |ledger: &Ledger, to: i64| {
-            let count = u64::try_from((START + to - ledger.until) / 90).unwrap();
-            let next = TimeRange { start: ledger.until, end: START + to };
-            ledger.add(next, &tally(count, &shares), true, START).unwrap()
-        };
-        // A page of 12:30 in the second hour, on which the late data of the first is on its way.
-        let due = (&ages, 0, START + 7200);
-        let (first, _) = recheck(&two_hours(), range(0, 3600), &tally(51, &shares), due);
-        for behind in [7290, 8100, 9900, 10_710] {
-            let page = step(&first, behind);
-            let buckets: Vec<(f64, u64)> = page.buckets().collect();
-            let mut other = Ledger::open(page.until);
-            (other.total, other.late) = (page.total, page.late);
-            let mut other = other.with_rounded_buckets(&buckets).with_open_hours(page.open_hours());
-            // The one goes on in small steps, the other counts all again at once and is held until it has asked.
-            let one = (behind / 90 + 1..=10_800 / 90).fold(page.clone(), |ledger, at| step(&ledger, at * 90));
-            other = step(&other, 10_800 - 90);
-            while let Some(hour) = other.recheck_due(&ages, 0, other.until) {
-                let truth = if hour.start == START { 51 } else { 40 };
-                (other, _) = recheck(&other, hour, &tally(truth, &shares), (&ages, 0, other.until));
-            }
-            let other = step(&other, 10_800);
-            assert!(other.total >= one.total, "{behind}: {} after {}", other.total, one.total);
-            for ((_, now), (_, before)) in other.buckets().zip(one.buckets()) {
-                assert!((before..=before + 1).contains(&now), "{behind}: {now} after {before}");
-            }
-            assert_eq!(step(&other, 14_400).total, step(&one, 14_400).total, "in the end all is there once");
         }
     }
 

@@ -84,5 +84,5 @@ metrics! {
     state_committed: Gauges = Family::gauge("pds_exporter_state_last_commit_successful", &[],
         "1 if the last write to the state file succeeded; counters stand still while writes fail");
     state_restored: Gauges = Family::gauge("pds_exporter_state_last_restore_successful", &[],
-        "1 once state.prometheus_url has told all counters asked for, 0 while some are hidden; absent where none is asked for");
+        "1 once Prometheus (state.prometheus_url) has said where counters continue, 0 while some wait or it has no cursor of any");
 }

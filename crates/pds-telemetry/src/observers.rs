@@ -115,7 +115,9 @@ impl pds_ledger::Observer for Telemetry {
             None => self.0.metrics.state_restored.clear(),
             // Absent before the first answer.
             Some(now) if now.missing > 0 && now.obstacle.is_none() => {}
-            Some(now) => self.0.metrics.state_restored.set(&[], flag(now.missing == 0)),
+            Some(now) => {
+                self.0.metrics.state_restored.set(&[], flag(now.missing == 0 && now.obstacle.is_none()));
+            }
         }
         self.0.figures.lock().restoring = now;
     }
@@ -156,15 +158,17 @@ mod tests {
     use pds_ledger::Observer as _;
 
     #[test]
-    fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing() {
+    fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing_or_in_doubt() {
         let telemetry = Telemetry::new(false).unwrap();
         let gauge = || telemetry.0.metrics.state_restored.get();
         let missing = Restoring { missing: 2, ..Restoring::default() };
         telemetry.restoring(Some(missing.clone()));
         assert_eq!(gauge(), None);
         let obstacle = Some(Obstacle { text: "gone".into(), expected: false });
-        telemetry.restoring(Some(Restoring { obstacle, ..missing }));
+        telemetry.restoring(Some(Restoring { obstacle: obstacle.clone(), ..missing }));
         assert_eq!(gauge(), Some(0.0));
+        telemetry.restoring(Some(Restoring { obstacle, opened: 2, ..Restoring::default() }));
+        assert_eq!(gauge(), Some(0.0), "no cursor is found for any app");
         telemetry.restoring(Some(Restoring { restored: 2, ..Restoring::default() }));
         assert_eq!((gauge(), telemetry.snapshot().restoring.unwrap().restored), (Some(1.0), 2));
         telemetry.restoring(None);

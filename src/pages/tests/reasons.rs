@@ -194,13 +194,13 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
             None,
             Verdict::Waiting,
             "restoring",
-            "Counters are still to be read back from Prometheus: 2 counters hidden; 1 app",
+            "Prometheus is still to say where counters continue: 2 counters hidden; 1 app",
         ),
         (
             Some(Obstacle { text: "connection refused".into(), expected: false }),
             Verdict::Problem,
             "not_restored",
-            "Counters cannot be read back from Prometheus: 2 counters hidden, connection refused; 1 app",
+            "Prometheus does not say where counters continue: 2 counters hidden, connection refused; 1 app",
         ),
     ] {
         fixture.context.telemetry.restoring(Some(Restoring { missing: 2, obstacle, ..Restoring::default() }));

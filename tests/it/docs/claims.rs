@@ -145,8 +145,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "a restart with `state.prometheus_url`",
         &[
-            "restore::a_new_process_continues_exactly_from_the_last_scrape",
-            "restore::model::nothing_goes_back_and_all_hold_what_there_was",
+            "restore::counters_begin_at_the_cursor_and_stand_at_0_until_they_were_read_for_a_minute",
             "real_restore::no_count_is_lost_with_prometheus_2",
             "real_restore::no_count_is_lost_with_prometheus_3",
             "real_restore::no_count_is_lost_with_victoria_metrics",
@@ -154,29 +153,34 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "with `state.prometheus_url` they continue",
-        &["restore::counters_continue_when_an_app_moves_between_shards"],
+        "with `state.prometheus_url`, where the other shard stopped",
+        &["restore::an_app_is_counted_once_while_it_moves_between_shards_also_if_their_lives_overlap"],
     ),
     (
         "docs/counters.md",
-        "one that is later and yet holds less is another count of the same app",
-        &["restore::of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_less"],
+        "later ones are ignored and logged",
+        &["restore::of_the_cursors_up_to_now_the_greatest_counts_and_one_that_has_not_settled_is_waited_for"],
     ),
     (
         "docs/counters.md",
-        "The last values within 5 minutes; for apps not found, within an hour, then in the last hour of `state.lookback` that has their totals and in the six before it.",
+        "after two minutes without one, its cursors count anyway",
+        &["restore::without_a_sample_of_this_process_cursors_count_after_two_minutes"],
+    ),
+    (
+        "docs/counters.md",
+        "until the page was read and for a minute at least, two at most",
         &[
-            "restore::look_back::what_every_question_has_in_common_and_how_the_look_back_widens",
-            "restore::look_back::a_refused_page_is_not_replaced_by_one_of_days_ago",
-            "restore::bad_series::counters_that_left_the_page_unscraped_are_taken_as_they_were_scraped_however_long_ago",
+            "restore::counters_begin_at_the_cursor_and_stand_at_0_until_they_were_read_for_a_minute",
+            "restore::counters_that_no_one_reads_stand_at_0_for_two_minutes",
         ],
     ),
     (
         "docs/counters.md",
-        "Never from zero in silence.",
+        "**No cursor.** The counter begins when it was configured.",
         &[
-            "restore::nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_with_it",
-            "restore::bad_answers::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
+            "restore::counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found",
+            "restore::target_labels_that_rename_ours_are_reported_for_as_long_as_they_do",
+            "restore::bad_answers::a_wrong_tenant_that_answers_empty_lets_counters_begin_after_two_minutes_and_is_reported",
         ],
     ),
     (

@@ -1,5 +1,5 @@
 //! Exact without a disk: exporters that are killed at any moment, each time with nothing left, and shards that come and
-//! go. What the engine has seen of all of them together is the truth.
+//! go. What `increase` says of all of them together is the truth.
 
 mod engine;
 
@@ -21,12 +21,16 @@ use engine::{Engine, Kind, SELECTOR};
 
 /// How often an exporter is killed.
 const KILLS: u64 = 40;
-/// The longest life of one that is killed.
-const MAX_LIFE: Duration = Duration::from_millis(3000);
+/// The longest life of one that is killed: it may know its cursor by then, and stand at 0.
+const MAX_LIFE: Duration = Duration::from_secs(12);
+/// After that, one that is let live may have left 0.
+const LONG_LIFE: Duration = Duration::from_secs(66);
+/// The longest wait until all counters have left 0 and caught up.
+const MAX_CATCH_UP: Duration = Duration::from_secs(300);
 /// Addresses that exporters run at, one after the other: an exporter is a new instance, or one of long ago.
 const ADDRESSES: u8 = 12;
 /// All that is scraped in a test, as a range.
-const RUN: &str = "[15m]";
+const RUN: &str = "[40m]";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_count_is_lost_with_prometheus_2() {
@@ -45,7 +49,7 @@ async fn no_count_is_lost_with_victoria_metrics() {
 
 /// Some requests are known late, but before they are counted; some apps have few or none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn no_count_is_lost_and_none_goes_back_in_either_of_two_replicas_behind_one_store() {
+async fn no_count_is_lost_but_a_scrape_gap_in_either_of_two_replicas_behind_one_store() {
     let quirks = Quirks { late_share: 0.03, late_within: 4, ..Quirks::default() };
     let cast =
         Cast::gather_with(Kind::Pair, Settings { projects: 2, apps: 8, quirks, ..Settings::default() });
@@ -63,6 +67,8 @@ struct Cast {
     engine: Engine,
     config: PathBuf,
     addresses: Vec<String>,
+    /// The most seconds between the last cursor that a server has scraped and the one that the next process begins at.
+    max_gap: i64,
     started: usize,
     _folder: tempfile::TempDir,
 }
@@ -84,7 +90,9 @@ impl Cast {
         let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;
         let config = PathBuf::from(configuration(&world, &service, folder.path()));
         restoring_from(&engine, &config);
-        Self { world, engine, config, addresses, started: 0, _folder: folder }
+        // Of a pair, one server scrapes every two seconds, and may not have seen the last step.
+        let max_gap = if matches!(kind, Kind::Pair) { 4 } else { 0 };
+        Self { world, engine, config, addresses, max_gap, started: 0, _folder: folder }
     }
 
     /// An exporter without a disk at the next address.
@@ -117,14 +125,15 @@ impl Cast {
             Fault::from(pds_simulator::Kind::Reset).with_probability(0.05),
         ]);
         let mut random = Random::new();
-        for _ in 0..KILLS {
+        for kill in 0..KILLS {
             let exporter = self.start(&[]);
             // The moment is what is tested.
-            tokio::time::sleep(random.up_to(MAX_LIFE)).await;
+            let least = if kill % 10 == 9 { LONG_LIFE } else { Duration::ZERO };
+            tokio::time::sleep(least + random.up_to(MAX_LIFE)).await;
             exporter.kill();
         }
         self.world.faults().clear();
-        for count in [3, 5, 2] {
+        for count in [2, 3, 2] {
             let shards = self.shards(count);
             self.counted_up_to_now(&shards).await;
             for shard in shards {
@@ -169,7 +178,7 @@ impl Cast {
                 return;
             }
             assert!(
-                began.elapsed() < crate::process::DEADLINE,
+                began.elapsed() < MAX_CATCH_UP,
                 "{seen} of {all} counters are known\n{}\n{}",
                 logs(),
                 self.engine.log()
@@ -178,80 +187,65 @@ impl Cast {
         }
     }
 
-    /// No series ever went back, and what was added is the truth.
+    /// What each server has seen increase is the truth, less what lies between its last scrape of one process and the
+    /// cursor that the next one began at.
     async fn assert_exact(&self) {
-        self.assert_never_back().await;
-        let mut counted = 0;
+        let mut counted = 0.0;
         for (resource, name) in [("response_time", "requests_total"), ("run_execution_time", "runs_total")] {
-            let scraped = self.scraped(resource, &format!("pds_app_{name}")).await;
-            for (app, samples) in &scraped {
-                counted += self.assert_truth(name, app, samples[0], *samples.last().unwrap());
+            for ((app, server), samples) in &self.scraped(resource, &format!("pds_app_{name}")).await {
+                let truth = |start: i64, end: i64| {
+                    let range = TimeRange { start: start.min(end), end: start.max(end) };
+                    let truth = self.world.truth(&app.0, &app.1, range).unwrap();
+                    let truth = if name == "requests_total" { truth.requests } else { truth.runs };
+                    truth as f64 * if start <= end { 1.0 } else { -1.0 }
+                };
+                let (mut increase, mut missed) = (0.0, 0.0);
+                for pair in samples.windows(2) {
+                    let (before, after) = (&pair[0], &pair[1]);
+                    if before.instance == after.instance && before.total <= after.total {
+                        increase += after.total - before.total;
+                        continue;
+                    }
+                    assert_eq!(after.total, 0.0, "{name} of {app:?} begins at 0: {before:?} {after:?}");
+                    let gap = after.until - before.until;
+                    assert!(gap.abs() <= self.max_gap, "{name} of {app:?} in {server}: {before:?} {after:?}");
+                    missed += truth(before.until, after.until);
+                }
+                let all = truth(samples[0].until, samples.last().unwrap().until);
+                assert_eq!(increase + missed, all, "{name} of {app:?} in {server}, {missed} missed");
+                counted += all;
             }
         }
-        assert!(counted > 0, "nothing happened at all");
+        assert!(counted > 0.0, "nothing happened at all");
     }
 
-    /// All samples of a counter by app, whichever exporters they are of, in the order of time.
-    async fn scraped(&self, resource: &str, counter: &str) -> BTreeMap<App, Vec<Counted>> {
+    /// All samples of a counter by app and server, whichever exporters they are of, in the order of time.
+    async fn scraped(&self, resource: &str, counter: &str) -> BTreeMap<(App, String), Vec<Counted>> {
         let cursor =
             format!("pds_app_accounted_until_timestamp_seconds{{{SELECTOR},resource=\"{resource}\"}}");
-        let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
+        let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
         // Scrapes go on. The cursors are asked for last, so that each total has its own.
         let totals = self.engine.query(&format!("{counter}{{{SELECTOR}}}{RUN}")).await;
-        let mut untils: HashMap<(String, String, u64), i64> = HashMap::new();
-        // A scrape of one of two replicas.
-        let place = |row: &Value| format!("{} {}", row["metric"]["instance"], row["metric"]["replica"]);
+        let place = |row: &Value| ["instance", "replica", "app"].map(|name| label(row, name));
+        let mut untils: HashMap<([String; 3], u64), i64> = HashMap::new();
         for row in self.engine.query(&format!("{cursor}{RUN}")).await {
             for (time, until) in points_of(&row) {
-                untils.insert((place(&row), label(&row, "app"), time.to_bits()), until as i64);
+                untils.insert((place(&row), time.to_bits()), until as i64);
             }
         }
-        let mut samples: BTreeMap<App, Vec<Counted>> = BTreeMap::new();
+        let mut samples: BTreeMap<(App, String), Vec<Counted>> = BTreeMap::new();
         for row in totals {
-            let of_app = samples.entry((label(&row, "project"), label(&row, "app"))).or_default();
+            let app = (label(&row, "project"), label(&row, "app"));
+            let of_app = samples.entry((app, label(&row, "replica"))).or_default();
             // A cursor may arrive after its total.
             of_app.extend(points_of(&row).filter_map(|(time, total)| {
-                let until = *untils.get(&(place(&row), label(&row, "app"), time.to_bits()))?;
-                Some(Counted { time, total, until })
+                let until = *untils.get(&(place(&row), time.to_bits()))?;
+                Some(Counted { time, total, until, instance: label(&row, "instance") })
             }));
         }
-        assert_eq!(samples.len(), self.counters().len() / 2, "{counter}");
+        assert_eq!(samples.len() % (self.counters().len() / 2), 0, "{counter}");
         samples.values_mut().for_each(|samples| samples.sort_by(|a, b| a.partial_cmp(b).unwrap()));
         samples
-    }
-
-    /// Between two samples of a counter there is what happened between their cursors; how much that was.
-    fn assert_truth(&self, counter: &str, app: &App, first: Counted, last: Counted) -> u64 {
-        let range = TimeRange { start: first.until, end: last.until };
-        let truth = self.world.truth(&app.0, &app.1, range).unwrap();
-        let truth = if counter.contains("requests") { truth.requests } else { truth.runs };
-        assert_eq!(last.total - first.total, truth as f64, "{counter} of {app:?} in {range:?}");
-        truth
-    }
-
-    /// The scraped series themselves, whichever exporter they are of, never go back in any bucket.
-    async fn assert_never_back(&self) {
-        for name in [
-            "pds_app_requests_total",
-            "pds_app_runs_total",
-            "pds_app_request_duration_seconds_bucket",
-            "pds_app_accounted_until_timestamp_seconds",
-            "pds_app_unaccounted_seconds_total",
-        ] {
-            let mut counters: BTreeMap<String, Vec<Point>> = BTreeMap::new();
-            for row in self.engine.query(&format!("{name}{{{SELECTOR}}}{RUN}")).await {
-                let mut labels = row["metric"].as_object().unwrap().clone();
-                labels.remove("instance");
-                counters.entry(Value::from(labels).to_string()).or_default().extend(points_of(&row));
-            }
-            assert!(counters.len() >= 6, "{name}: {}", counters.len());
-            for (labels, mut points) in counters {
-                points.sort_by(|a, b| a.partial_cmp(b).unwrap());
-                for pair in points.windows(2) {
-                    assert!(pair[0].1 <= pair[1].1, "{labels} went back: {pair:?}\n{points:?}");
-                }
-            }
-        }
     }
 }
 
@@ -262,11 +256,12 @@ type App = (String, String);
 type Point = (f64, f64);
 
 /// A sample of a counter, with the time up to which it has counted.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
 struct Counted {
     time: f64,
     total: f64,
     until: i64,
+    instance: String,
 }
 
 fn points_of(row: &Value) -> impl Iterator<Item = Point> {

@@ -78,11 +78,11 @@ impl Prometheus {
         }
     }
 
-    /// Changes what it keeps.
-    pub(crate) fn change(&self, mut change: impl FnMut(&Labels, &mut Vec<(i64, f64)>)) {
-        for (labels, samples) in &mut self.state.lock().unwrap().series {
-            change(labels, samples);
-        }
+    /// Keeps this sample of now.
+    pub(crate) fn put(&self, labels: Labels, value: f64) {
+        let mut state = self.state.lock().unwrap();
+        let now = state.clock.unix_seconds();
+        state.series.entry(labels).or_default().push((now, value));
     }
 
     /// Writes other labels, or none, in the place of those that it keeps.
@@ -98,6 +98,19 @@ impl Prometheus {
         let state = self.state.lock().unwrap();
         let of = state.series.iter().filter(|(labels, _)| labels["__name__"] == name);
         of.map(|(labels, samples)| (labels.clone(), samples.clone())).collect()
+    }
+
+    /// What `increase` says of a counter of an app over all time, whichever targets it was scraped from: where a series
+    /// decreases, it began at 0 again.
+    pub(crate) fn increase(&self, name: &str, app: &str) -> f64 {
+        let of_app = self.of(name).into_iter().filter(|(labels, _)| labels["app"] == app);
+        let increase = |(before, after): ((i64, f64), (i64, f64))| {
+            if after.1 < before.1 { after.1 } else { after.1 - before.1 }
+        };
+        let of_series = |samples: Vec<(i64, f64)>| -> f64 {
+            samples.windows(2).map(|pair| increase((pair[0], pair[1]))).sum()
+        };
+        of_app.map(|(_, samples)| of_series(samples)).sum()
     }
 
     /// Has it answer so from now on.
@@ -129,37 +142,35 @@ impl Prometheus {
 }
 
 impl State {
-    /// The answer to `time()`, to `last_over_time({...}[Ns])`, with a range and a step behind it or not, and to `{...}[Ns]`.
+    /// The answer to `last_over_time({...}[Ns] offset 5s)`, to `max_over_time({...}[Ns])`, and to `{...}[Ns]`.
     fn result(&self, asked: &Asked) -> String {
+        let query = asked.form["query"].trim_end_matches(')');
+        let (function, rest) = query.split_once('{').unwrap();
+        let (query, offset) = rest.split_once("s] offset ").unwrap_or((rest.trim_end_matches("s]"), "0s"));
+        let (matchers, window) = query.rsplit_once("}[").unwrap();
+        let (matchers, window) = (parse_matchers(matchers), window.parse::<i64>().unwrap());
         let now = self.clock.unix_seconds();
-        let query = &asked.form["query"];
-        if query == "time()" {
-            let result = json!([now, now.to_string()]);
-            return json!({"status": "success", "data": {"resultType": "scalar", "result": result}})
-                .to_string();
-        }
-        let at: f64 = asked.form.get("time").map_or(now as f64, |time| time.parse().unwrap());
-        if let Some((inner, range)) = query.rsplit_once("])[") {
-            return self.steps(inner, range, at);
-        }
-        let last = query.strip_prefix("last_over_time({").and_then(|rest| rest.strip_suffix("s])"));
-        let raw = query.strip_prefix('{').and_then(|rest| rest.strip_suffix("s]"));
-        let (matchers, window) = last.or(raw).unwrap().rsplit_once("}[").unwrap();
-        let (matchers, window) = (parse_matchers(matchers), window.parse::<f64>().unwrap());
+        let at = now - offset.trim_end_matches('s').parse::<i64>().unwrap();
         let found = self.matching(&matchers).filter_map(|(labels, samples)| {
-            let in_window = |(time, _): &&(i64, f64)| {
-                let time = *time as f64;
-                time <= at && time > at - window
+            let mut labels = labels.clone();
+            let within = samples.iter().filter(|(time, _)| *time <= at && *time > at - window);
+            let values: Vec<_> = within.collect();
+            let value = match function {
+                "last_over_time(" => values.last()?.1,
+                "max_over_time(" => {
+                    labels.remove("__name__");
+                    values.iter().map(|(_, value)| *value).reduce(f64::max)?
+                }
+                _ => {
+                    let values: Vec<_> =
+                        values.iter().map(|(time, value)| json!([time, value.to_string()])).collect();
+                    return (!values.is_empty()).then(|| json!({"metric": labels, "values": values}));
+                }
             };
-            let (_, value) = samples.iter().rev().find(in_window)?;
-            if last.is_some() {
-                return Some(json!({"metric": labels, "value": [at, value.to_string()]}));
-            }
-            let all = samples.iter().filter(in_window).map(|(time, value)| json!([time, value.to_string()]));
-            Some(json!({"metric": labels, "values": all.collect::<Vec<_>>()}))
+            Some(json!({"metric": labels, "value": [now, value.to_string()]}))
         });
         let found: Vec<_> = found.collect();
-        let kind = if last.is_some() { "vector" } else { "matrix" };
+        let kind = if function.is_empty() { "matrix" } else { "vector" };
         json!({"status": "success", "data": {"resultType": kind, "result": found}}).to_string()
     }
 
@@ -173,27 +184,6 @@ impl State {
                 values.iter().any(|wanted| wanted == value)
             })
         })
-    }
-
-    /// The answer to a subquery: `last_over_time({...}[Ns` at each multiple of the step.
-    fn steps(&self, last: &str, range: &str, at: f64) -> String {
-        let (matchers, window) = last.strip_prefix("last_over_time({").unwrap().rsplit_once("}[").unwrap();
-        let seconds = |text: &str| text.trim_end_matches(']').trim_end_matches('s').parse::<i64>().unwrap();
-        let (range, step) = range.split_once(':').unwrap();
-        let (window, range, step) = (seconds(window), seconds(range), seconds(step));
-        let (matchers, at) = (parse_matchers(matchers), at as i64);
-        let found = self.matching(&matchers).filter_map(|(labels, samples)| {
-            let ends = ((at - range).div_euclid(step) + 1..=at.div_euclid(step)).map(|n| n * step);
-            let values = ends.filter_map(|end| {
-                let (_, value) =
-                    samples.iter().rev().find(|(time, _)| *time <= end && *time > end - window)?;
-                Some(json!([end, value.to_string()]))
-            });
-            let values: Vec<_> = values.collect();
-            (!values.is_empty()).then(|| json!({"metric": labels, "values": values}))
-        });
-        let found: Vec<_> = found.collect();
-        json!({"status": "success", "data": {"resultType": "matrix", "result": found}}).to_string()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Exporters polled by hand, beside the service that they ask and the Prometheus that scrapes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use pds_config::{Config, Shard};
@@ -8,7 +9,7 @@ use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::poll::execute;
 use pds_exporter::status;
-use pds_interface::{Resource, TimeRange, response_time};
+use pds_interface::{Resource, TimeRange, response_time, run_execution_time};
 use pds_simulator::{Settings, World};
 use pds_telemetry::Telemetry;
 use tempfile::TempDir;
@@ -20,6 +21,15 @@ use super::prometheus::Prometheus;
 
 /// Whether the last attempt has left nothing hidden.
 pub(super) const RESTORED: &str = "pds_exporter_state_last_restore_successful";
+
+/// After so many seconds a sample is believed to be there with all earlier ones.
+pub(super) const ARRIVES: i64 = 5;
+
+/// The counters of an app, with their resources.
+const COUNTERS: [(Resource, &str); 2] = [
+    (response_time::RESOURCE, "pds_app_requests_total"),
+    (run_execution_time::RESOURCE, "pds_app_runs_total"),
+];
 
 pub(super) struct Rig {
     pub(super) world: World,
@@ -74,13 +84,13 @@ impl Rig {
     /// A new process.
     pub(super) async fn exporter(&self, config: Config, instance: &str) -> Exporter {
         // No two processes load their configuration at the same time.
-        self.pass(1);
+        self.pass(1).await;
         let telemetry = Telemetry::new(false).unwrap();
         let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
         Exporter { handle: daemon.handle.clone(), instance: instance.to_owned(), daemon }
     }
 
-    /// An exporter of all apps, polled and asked for what it misses once.
+    /// An exporter of all apps, polled, scraped and asked for what it misses once.
     pub(super) async fn started(&self, instance: &str) -> Exporter {
         self.started_with(self.config(self.apps().len(), ""), instance).await
     }
@@ -88,25 +98,40 @@ impl Rig {
     pub(super) async fn started_with(&self, config: Config, instance: &str) -> Exporter {
         let exporter = self.exporter(config, instance).await;
         exporter.poll().await;
+        self.scrape(&exporter);
+        self.pass(ARRIVES).await;
         exporter.handle.restorer.restore().await;
         exporter
     }
 
-    pub(super) fn pass(&self, seconds: i64) {
+    /// Time passes, by all clocks.
+    pub(super) async fn pass(&self, seconds: i64) {
+        self.suspend(seconds);
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds.unsigned_abs())).await;
+        tokio::time::resume();
+    }
+
+    /// Time passes while the machine is suspended: the monotonic clock stands still.
+    pub(super) fn suspend(&self, seconds: i64) {
         self.clock.jump(SignedDuration::from_secs(seconds));
     }
 
     pub(super) fn scrape(&self, exporter: &Exporter) {
-        self.prometheus.scrape(&exporter.page(), &[("job", "pds"), ("instance", &exporter.instance)]);
+        self.scrape_as(exporter, &exporter.instance);
+    }
+
+    pub(super) fn scrape_as(&self, exporter: &Exporter, instance: &str) {
+        self.prometheus.scrape(&exporter.page(), &[("job", "pds"), ("instance", instance)]);
     }
 
     /// Some minutes of polls and scrapes.
     pub(super) async fn run(&self, exporter: &Exporter, minutes: usize) {
         for _ in 0..minutes {
-            self.pass(60);
+            self.pass(60).await;
             exporter.poll().await;
-            exporter.handle.restorer.restore().await;
             self.scrape(exporter);
+            exporter.handle.restorer.restore().await;
         }
     }
 
@@ -116,13 +141,30 @@ impl Rig {
         if resource == response_time::RESOURCE { truth.requests } else { truth.runs }
     }
 
-    /// An exporter that has counted for a while and was scraped last just now; what its page showed.
-    pub(super) async fn predecessor(&self) -> String {
-        let exporter = self.started("old").await;
-        self.scrape(&exporter);
-        exporter.handle.restorer.restore().await;
+    /// An exporter at `instance` has counted for a while and was scraped last just now.
+    pub(super) async fn predecessor(&self, instance: &str) {
+        let exporter = self.started(instance).await;
         self.run(&exporter, 6).await;
-        exporter.page()
+        assert_eq!(exporter.shown(), self.apps().len());
+    }
+
+    /// What was scraped is all there was, from the first cursor that was scraped to the last.
+    pub(super) fn assert_exact(&self) {
+        for app in self.apps() {
+            for (resource, name) in COUNTERS {
+                let cursors = self.prometheus.of("pds_app_accounted_until_timestamp_seconds").into_iter();
+                let of = cursors.filter(|(of, _)| of["app"] == *app && of["resource"] == resource.as_str());
+                let cursors: Vec<i64> =
+                    of.flat_map(|(_, samples)| samples).map(|(_, until)| until as i64).collect();
+                let (first, last) = (*cursors.iter().min().unwrap(), *cursors.iter().max().unwrap());
+                let truth = self.truth(&app, resource, first, last) as f64;
+                assert_eq!(
+                    self.prometheus.increase(name, &app),
+                    truth,
+                    "{name} of {app} from {first} to {last}"
+                );
+            }
+        }
     }
 }
 

@@ -180,12 +180,12 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The Prometheus that counters are read back from does not answer: no connection, a timeout, an error, no credentials",
+        "The Prometheus that cursors are read from does not answer: no connection, a timeout, an error, no credentials",
         &[
             "restore::bad_answers::an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret",
             "restore::engines::mimir_answers_for_the_right_tenant_only",
             "restore::bad_answers::an_answer_that_is_an_error_hides_the_counters_until_there_is_one",
-            "restore::a_daemon_retries_a_restore_and_polls_restored_targets_at_once",
+            "restore::a_daemon_retries_and_polls_a_counter_at_once_when_its_cursor_is_known",
         ],
     ),
     (
@@ -198,31 +198,35 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "That Prometheus knows nothing of an app",
+        "That Prometheus has not scraped this process",
+        &["restore::without_a_sample_of_this_process_cursors_count_after_two_minutes"],
+    ),
+    (
+        "That Prometheus knows nothing of any app",
         &[
-            "restore::nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_with_it",
-            "restore::bad_answers::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
+            "restore::counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found",
+            "restore::target_labels_that_rename_ours_are_reported_for_as_long_as_they_do",
+            "restore::bad_answers::a_wrong_tenant_that_answers_empty_lets_counters_begin_after_two_minutes_and_is_reported",
         ],
     ),
     (
-        "What that Prometheus knows of an app does not belong together: a cursor in the future, `+Inf` unlike the total, buckets that decrease, fractions, a missing `+Inf` bucket",
+        "That Prometheus holds a cursor in the future, or values that no exporter writes",
         &[
-            "restore::bad_series::inconsistent_series_are_refused_with_their_target",
-            "restore::bad_series::if_the_latest_target_is_refused_the_one_before_is_used",
+            "restore::of_the_cursors_up_to_now_the_greatest_counts_and_one_that_has_not_settled_is_waited_for",
+            "ledger::restore::source::tests::the_greatest_cursor_up_to_now_counts",
         ],
     ),
     (
-        "What that Prometheus knows is of another version, or there twice",
+        "Several exporters count the same app, or two jobs scrape one",
         &[
-            "restore::bad_series::series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_go",
-            "restore::bad_series::two_jobs_that_scrape_one_exporter_are_one_ledger",
-            "restore::engines::thanos_returns_each_replica_and_the_furthest_one_is_used",
+            "restore::an_app_is_counted_once_while_it_moves_between_shards_also_if_their_lives_overlap",
+            "restore::engines::thanos_returns_each_replica_and_the_furthest_cursor_is_used",
         ],
     ),
     (
-        "That Prometheus has very much to tell: 10,000 apps with 25 series each, or a question is beyond a limit of its own (422)",
+        "A query is beyond a limit of that Prometheus (422)",
         &[
-            "restore::many::ten_thousand_apps_take_fifty_queries",
+            "restore::many::a_hundred_thousand_apps_take_500_queries_and_at_most_40_mb",
             "restore::bad_answers::an_answer_that_is_too_large_is_requested_in_parts",
         ],
     ),
@@ -230,7 +234,7 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
         "The exporter is killed",
         &[
             "real_kill::no_kill_takes_a_count_back_or_loses_one",
-            "restore::model::nothing_goes_back_and_all_hold_what_there_was",
+            "real_restore::no_count_is_lost_with_prometheus_3",
         ],
     ),
     ("The exporter has a bug", &["logging::a_panic_is_logged_with_its_place_and_never_with_a_token"]),

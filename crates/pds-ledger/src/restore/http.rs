@@ -6,7 +6,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use jiff::Timestamp;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
@@ -29,8 +28,8 @@ const MAX_ERROR: usize = 64 << 10;
 /// No token or password is larger.
 const MAX_LOGIN: u64 = 64 << 10;
 
-/// Parameters beside query and time. Thanos is asked not to deduplicate, which would mix scrapes. Thanos, Mimir and
-/// VictoriaMetrics are asked to fail rather than answer in part, and VictoriaMetrics for the newest samples. Others
+/// Parameters beside the query. Thanos is asked not to deduplicate, which hides the samples of one replica. Thanos, Mimir
+/// and VictoriaMetrics are asked to fail rather than answer in part, and VictoriaMetrics for the newest samples. Others
 /// ignore parameters they do not know.
 const PARAMETERS: &[(&str, &str)] =
     &[("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1"), ("nocache", "1")];
@@ -48,7 +47,7 @@ pub struct Prometheus {
     pub headers: Vec<(http::HeaderName, Secret)>,
     /// Label matchers for every query, without braces; may be empty.
     pub selector: String,
-    /// How far back the counters are looked for.
+    /// How far back the cursors are looked for.
     pub lookback: Duration,
 }
 
@@ -101,7 +100,7 @@ pub enum Error {
     #[error("the answer of {0} may be incomplete: {1}")]
     Incomplete(String, String),
     /// The ledgers could not be written to the state file.
-    #[error("what was read back from Prometheus cannot be kept")]
+    #[error("the cursors of Prometheus cannot be kept")]
     NotKept(#[from] crate::NotCommitted),
 }
 
@@ -117,7 +116,7 @@ impl Error {
 pub(super) struct Http {
     client: reqwest::Client,
     /// URL of the query, as shown and as sent.
-    pub(super) url: String,
+    url: String,
     login: Option<Login>,
     headers: Vec<(http::HeaderName, Secret)>,
     /// For replies until they are decoded.
@@ -139,20 +138,15 @@ impl Http {
         Ok(Self { client, url, login, headers, memory })
     }
 
-    /// Passes on the series of `query` at `time`, or at the present time of that Prometheus, and returns their number.
-    /// What was passed on before an error is to be dropped.
-    pub(super) async fn query(
-        &self,
-        query: &str,
-        time: Option<Timestamp>,
-        mut each: impl FnMut(Sample) + Send,
-    ) -> Result<usize, Error> {
-        let answered = tokio::time::timeout(TIMEOUT, self.exchange(form(query, time), &mut each));
+    /// Passes on the series of `query` at the present time of that Prometheus. What was passed on before an error is to be
+    /// dropped.
+    pub(super) async fn query(&self, query: &str, mut each: impl FnMut(Sample) + Send) -> Result<(), Error> {
+        let answered = tokio::time::timeout(TIMEOUT, self.exchange(form(query), &mut each));
         answered.await.unwrap_or_else(|_| Err(Error::Timeout(self.url.clone())))
     }
 
     /// Sends the request and reads the reply.
-    async fn exchange(&self, form: String, each: &mut (dyn FnMut(Sample) + Send)) -> Result<usize, Error> {
+    async fn exchange(&self, form: String, each: &mut (dyn FnMut(Sample) + Send)) -> Result<(), Error> {
         let (headers, secrets) = self.headers()?;
         let url = self.url.clone();
         let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
@@ -215,14 +209,8 @@ impl Http {
 }
 
 /// The query as a form.
-fn form(query: &str, time: Option<Timestamp>) -> String {
-    let mut form = Serializer::new(String::new());
-    form.append_pair("query", query).extend_pairs(PARAMETERS);
-    if let Some(time) = time {
-        let millis = time.as_millisecond();
-        form.append_pair("time", &format!("{}.{:03}", millis.div_euclid(1000), millis.rem_euclid(1000)));
-    }
-    form.finish()
+fn form(query: &str) -> String {
+    Serializer::new(String::new()).append_pair("query", query).extend_pairs(PARAMETERS).finish()
 }
 
 fn sensitive(value: &str, what: impl FnOnce() -> String) -> Result<HeaderValue, Error> {
@@ -245,14 +233,6 @@ fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_query_says_its_time_to_the_millisecond() {
-        let all = "query=up&dedup=false&partial_response=false&deny_partial_response=1&nocache=1";
-        assert_eq!(form("up", None), all);
-        let at = |millis| form("up", Some(Timestamp::from_millisecond(millis).unwrap()));
-        assert_eq!([at(1500), at(-1)], [format!("{all}&time=1.500"), format!("{all}&time=-1.999")]);
-    }
 
     #[test]
     fn a_query_is_divided_where_its_answer_was_too_large_for_one_of_the_two() {

@@ -4,65 +4,31 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use jiff::SignedDuration;
-
 use crate::Key;
-use crate::counters::{Number, Shows};
-
-use super::series;
-
-/// The widest window in which whole pages are searched, and the step of [`hours`].
-pub(super) const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 /// A metric that every page of an exporter has, and whose value no two processes share: the time when the process
 /// loaded its configuration, to the microsecond. `--web.disable-exporter-metrics` leaves it.
-pub(super) const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
+const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
 
-/// A metric that every page has for each target that was polled.
-pub(super) const POLLED: &str = "pds_up";
+/// The gauge that is read.
+const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
 
-/// The time by the clock of that Prometheus.
-pub(super) const TIME: &str = "time()";
-
-/// The buckets of the apps of `keys`, as of the last scrape within `window` that had them.
-pub(super) fn buckets(keys: &[Key], selector: &str, window: Duration) -> String {
-    let buckets = series::names(|shows| shows == Shows::Buckets);
-    last(&[one_of("__name__", buckets), apps(keys)].concat(), selector, window)
+/// The processes scraped within the last five minutes, as of five seconds ago: samples of one moment become visible within
+/// seconds of each other, in any order.
+pub(super) fn processes(selector: &str) -> String {
+    format!("last_over_time({{__name__=\"{PROCESS}\",{selector}}}[300s] offset 5s)")
 }
 
-/// All samples within `window` of what is needed as of one scrape of the apps of `keys`, each with its own time; without
-/// `buckets`, only of the bucket `+Inf`, which stands in for a total that relabelling has dropped.
-pub(super) fn moments(keys: &[Key], selector: &str, window: Duration, buckets: bool) -> String {
-    let buckets = if buckets { String::new() } else { one_of("le", ["", "+Inf"].into_iter()) };
-    let matchers = [one_of("__name__", series::names(|_| true)), buckets, apps(keys)].concat();
-    format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
+/// The greatest cursor within `window` of each counter and target.
+pub(super) fn greatest(keys: &[Key], selector: &str, window: Duration) -> String {
+    format!("max_over_time({})", all(keys, selector, window))
 }
 
-/// The last totals within `window` of the counters of the apps of `keys`.
-pub(super) fn totals(keys: &[Key], selector: &str, window: Duration) -> String {
-    let totals = series::names(|shows| shows == Shows::Number(Number::Total));
-    last(&[one_of("__name__", totals), apps(keys)].concat(), selector, window)
-}
-
-/// The hours within `window` in which totals of the apps of `keys` were scraped: a sample at the end of each.
-pub(super) fn hours(keys: &[Key], selector: &str, window: Duration) -> String {
-    let (window, hour) = (window.as_secs().max(1), HOUR.unsigned_abs());
-    format!("{}[{window}s:{}s]", totals(keys, selector, hour), hour.as_secs())
-}
-
-/// The processes scraped within `window`.
-pub(super) fn processes(selector: &str, window: Duration) -> String {
-    last(&format!("__name__=\"{PROCESS}\","), selector, window)
-}
-
-/// Which resources of the apps of `keys` were on a page scraped within `window`.
-pub(super) fn polled(keys: &[Key], selector: &str, window: Duration) -> String {
+/// All cursors within `window`.
+pub(super) fn all(keys: &[Key], selector: &str, window: Duration) -> String {
     let resources = one_of("resource", keys.iter().map(|key| key.resource.as_str()));
-    last(&[format!("__name__=\"{}\",", POLLED), resources, apps(keys)].concat(), selector, window)
-}
-
-fn last(matchers: &str, selector: &str, window: Duration) -> String {
-    format!("last_over_time({{{matchers}{selector}}}[{}s])", window.as_secs().max(1))
+    let window = window.as_secs().max(1);
+    format!("{{__name__=\"{CURSOR}\",{resources}{}{selector}}}[{window}s]", apps(keys))
 }
 
 /// Matchers for the apps of `keys`. For several projects they match a little more than that.
@@ -146,28 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_metrics_apps_and_selector() {
+    fn a_query_names_metric_apps_and_selector() {
+        assert!(crate::FAMILIES.iter().any(|family| family.name == CURSOR));
         let keys = [key("p-1", "p-1-b"), key("p-1", "p-1-a.b"), key("p-1", "p-1-b")];
         assert_eq!(
-            polled(&keys, "job=\"pds\"", Duration::from_secs(300)),
-            "last_over_time({__name__=\"pds_up\",resource=~\"response_time\",project=~\"p-1\",\
-             app=~\"p-1-a\\\\.b|p-1-b\",job=\"pds\"}[300s])"
+            greatest(&keys, "job=\"pds\"", Duration::from_secs(300)),
+            "max_over_time({__name__=\"pds_app_accounted_until_timestamp_seconds\",resource=~\"response_time\",\
+             project=~\"p-1\",app=~\"p-1-a\\\\.b|p-1-b\",job=\"pds\"}[300s])"
         );
-        assert!(buckets(&keys, "", Duration::from_secs(300)).starts_with(
-            "last_over_time({__name__=~\"pds_app_request_duration_seconds_bucket\",project=~\"p-1\",app="
-        ));
-        let range = "project=~\"p-1\",app=~\"p-1-b\",job=\"pds\"}[300s]";
-        let moments = |buckets| moments(&keys[..1], "job=\"pds\"", Duration::from_secs(300), buckets);
-        assert!(moments(true).ends_with(&format!("_total\",{range}")), "{}", moments(true));
-        assert!(moments(false).ends_with(&format!(",le=~\"|\\\\+Inf\",{range}")), "{}", moments(false));
+        assert!(all(&keys[..1], "", Duration::ZERO).ends_with(",app=~\"p-1-b\",}[1s]"));
         assert_eq!(
-            hours(&keys[..1], "", Duration::from_secs(86_400)),
-            "last_over_time({__name__=~\"pds_app_requests_total|pds_app_runs_total\",project=~\"p-1\",\
-             app=~\"p-1-b\",}[3600s])[86400s:3600s]"
-        );
-        assert_eq!(
-            processes("", Duration::ZERO),
-            "last_over_time({__name__=\"pds_exporter_config_last_reload_success_timestamp_seconds\",}[1s])"
+            processes("job=\"pds\""),
+            "last_over_time({__name__=\"pds_exporter_config_last_reload_success_timestamp_seconds\",job=\"pds\"}\
+             [300s] offset 5s)"
         );
     }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use pds_core::error_chain::shortened;
 
 /// The labels of a series, its name included.
-pub(super) type Labels = BTreeMap<String, String>;
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// The most samples of one reply, a series without any counting as one. A query with more is divided.
 pub(super) const MAX_SAMPLES: usize = 200_000;
@@ -40,20 +40,10 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The value; `None` if it is not a number.
-    pub(super) fn value(&self) -> Option<f64> {
-        self.value?.1.0
-    }
-
-    /// Whether it has the samples of a range.
-    pub(super) fn is_range(&self) -> bool {
-        self.value.is_none()
-    }
-
-    /// The samples of a range by time, as far as they are numbers. VictoriaMetrics has NaN where a series ended.
-    pub(super) fn values(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
-        let values = self.values.iter().filter_map(|(time, value)| Some((*time, value.0?)));
-        values.filter(|(_, value)| !value.is_nan())
+    /// The values, as far as they are numbers. VictoriaMetrics has NaN where a series ended.
+    pub(super) fn values(&self) -> impl Iterator<Item = f64> {
+        let values = self.value.iter().chain(&self.values);
+        values.filter_map(|(_, value)| value.0.filter(|value| !value.is_nan()))
     }
 }
 
@@ -81,30 +71,28 @@ struct Data<'a> {
     result: &'a RawValue,
 }
 
-/// Passes samples on, one by one. The value of the visit is their number; `None` if there are more than
-/// [`MAX_SAMPLES`].
+/// Passes samples on, one by one. The value of the visit is whether there are no more than [`MAX_SAMPLES`].
 struct Each<'a>(&'a mut dyn FnMut(Sample));
 
 impl<'de> Visitor<'de> for Each<'_> {
-    type Value = Option<usize>;
+    type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("series")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<usize>, A::Error> {
-        let (mut series, mut samples) = (0, 0);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        let mut samples = 0;
         while let Some(sample) = seq.next_element::<Sample>()? {
             samples += sample.values.len().max(1);
             if samples > MAX_SAMPLES {
                 // Reads the rest without keeping it: an error would not tell this one from others.
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(None);
+                return Ok(false);
             }
-            series += 1;
             (self.0)(sample);
         }
-        Ok(Some(series))
+        Ok(true)
     }
 }
 
@@ -121,9 +109,8 @@ pub(super) enum Bad {
     TooMany,
 }
 
-/// Passes the series of a body on and returns their number. They are decoded one by one, as their labels take many times
-/// the memory of the text.
-pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<usize, Bad> {
+/// Passes the series of a body on. They are decoded one by one, as their labels take many times the memory of the text.
+pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<(), Bad> {
     let not_ours = |error: serde_json::Error| Bad::NotPrometheus(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(not_ours)?;
     if envelope.status != "success" {
@@ -138,18 +125,11 @@ pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<usize, B
         return Err(Bad::Incomplete("it says that it is partial".to_owned()));
     }
     let Some(data) = envelope.data else { return Err(Bad::NotPrometheus("it has no data".to_owned())) };
-    match &*data.kind {
-        "vector" | "matrix" => {
-            let mut json = serde_json::Deserializer::from_str(data.result.get());
-            json.deserialize_seq(Each(each)).map_err(not_ours)?.ok_or(Bad::TooMany)
-        }
-        "scalar" => {
-            let value = serde_json::from_str(data.result.get()).map_err(not_ours)?;
-            each(Sample { labels: Labels::new(), value: Some(value), values: Vec::new() });
-            Ok(1)
-        }
-        _ => Err(Bad::NotPrometheus("its result holds no numbers".to_owned())),
+    if !matches!(&*data.kind, "vector" | "matrix") {
+        return Err(Bad::NotPrometheus("its result holds no series".to_owned()));
     }
+    let mut json = serde_json::Deserializer::from_str(data.result.get());
+    if json.deserialize_seq(Each(each)).map_err(not_ours)? { Ok(()) } else { Err(Bad::TooMany) }
 }
 
 #[cfg(test)]
@@ -158,10 +138,7 @@ mod tests {
 
     fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
         let mut samples = Vec::new();
-        super::read(body, &mut |sample| samples.push(sample)).map(|count| {
-            assert_eq!(count, samples.len());
-            samples
-        })
+        super::read(body, &mut |sample| samples.push(sample)).map(|()| samples)
     }
 
     #[test]
@@ -178,19 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_a_matrix_or_a_scalar_is_an_answer() {
+    fn a_vector_or_a_matrix_is_an_answer() {
         let vector = r#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{"__name__":"a","x":"1"},"value":[1.5,"7"]},{"metric":{},"value":[1.5,"NaN"]}]},"infos":["x"]}"#;
         let samples = read(vector.as_bytes()).unwrap();
-        assert_eq!((samples.len(), samples[0].labels["x"].as_str(), samples[0].value()), (2, "1", Some(7.0)));
-        assert!(!samples[0].is_range());
+        let values = |sample: &Sample| sample.values().collect::<Vec<_>>();
+        assert_eq!((samples[0].labels["x"].as_str(), values(&samples[0])), ("1", vec![7.0]));
+        assert_eq!(values(&samples[1]), [0.0; 0]);
         let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[
             {"metric":{},"values":[[1,"7"],[2.5,"NaNa"],[2.7,"NaN"],[3,"8"]]}]}}"#;
-        let samples = read(matrix.as_bytes()).unwrap();
-        assert_eq!(samples[0].values().collect::<Vec<_>>(), [(1.0, 7.0), (3.0, 8.0)]);
-        assert!(samples[0].is_range());
-        let scalar = r#"{"status":"success","data":{"result":[9,"9.5"],"resultType":"scalar"}}"#;
-        assert_eq!(read(scalar.as_bytes()).unwrap()[0].value(), Some(9.5));
+        assert_eq!(values(&read(matrix.as_bytes()).unwrap()[0]), [7.0, 8.0]);
     }
 
     #[test]
@@ -203,8 +177,8 @@ mod tests {
         assert_eq!(of(&warned), Bad::Incomplete("store a is gone".to_owned()));
         let partial = format!(r#"{{"status":"success","isPartial":true,{empty}}}"#);
         assert_eq!(of(&partial), Bad::Incomplete("it says that it is partial".to_owned()));
-        let text = r#"{"status":"success","data":{"resultType":"string","result":[1,"a"]}}"#;
-        for body in ["<html>", "", "[]", text, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
+        let scalar = r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#;
+        for body in ["<html>", "", "[]", scalar, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
             assert!(matches!(of(body), Bad::NotPrometheus(_)), "{body}");
         }
     }

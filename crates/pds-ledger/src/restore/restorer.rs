@@ -1,65 +1,61 @@
-//! Which ledgers are read back, and what happens to the answers.
+//! When cursors are read, and what becomes of the answers.
 //!
-//! A counter whose ledger is missing or behind is held back from the start: it is neither shown nor opened, and
-//! nothing is added to it, until one of these is certain:
+//! A counter without a ledger is held back from the start, neither shown nor opened, until Prometheus has answered:
 //!
-//! - Prometheus knows a later ledger. It is taken, and shown once its cursor has reached the last whole step that had
-//!   settled. By then it holds everything that an earlier process can have shown.
-//! - Prometheus knows none later than that of the state file, which continues.
-//! - Prometheus knows nothing of it, and has returned a page of this very process with this app on it, so URL, tenant
-//!   and selector are right. The counter begins at the step that had settled when it was configured.
+//! - It holds a cursor. The counter begins there, at 0.
+//! - It holds none. The counter begins at the step that had settled when it was configured.
 //!
-//! Until then Prometheus is asked again and again.
+//! Counters from 0 would count a stretch twice that a stale cursor does not hold. So the answer counts only once
+//! Prometheus holds a sample of this very process, for which the restorer waits two minutes at most, and a shard takes
+//! an app over from another target only once its cursor has stood still for two polls.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep};
 
-use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
+use crate::{Hold, Key, LedgerStore, Observer, Watermark};
 use pds_core::error_chain::with_sources;
 
-use super::attempt::{Decided, Followed, Job, Learned, Missing, is_later};
 use super::http::Error;
-use super::ledger::Answer;
-use super::source::Source;
+use super::source::{Answer, Cursor, Source};
 
 /// Two clocks have to agree before the first query. This is how often that is checked.
 const CLOCKS: Duration = Duration::from_millis(200);
-/// The first wait after an incomplete attempt. Each further one is twice as long.
+/// The first wait after an incomplete attempt, and the wait for a sample of this process.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait, about a scrape interval.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The most refused counters that the log names.
-const MAX_NAMED: usize = 10;
+/// The longest wait for a sample of this process, if Prometheus answers.
+const MAX_UNSEEN: Duration = Duration::from_secs(120);
+/// The most counters without a cursor that are asked for again until one of them has one.
+const MAX_UNFOUND: usize = 100;
 
-/// The progress of restoring counters from Prometheus.
+/// The progress of reading cursors from Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restoring {
-    /// Counters that are hidden because their former value is not known yet.
+    /// Counters that are hidden because their cursor is not known yet.
     pub missing: usize,
-    /// Counters that continue from Prometheus.
+    /// Counters that continue at a cursor of Prometheus.
     pub restored: usize,
-    /// Counters that continue from the state file: Prometheus has nothing later.
-    pub kept: usize,
-    /// Counters that begin at 0: Prometheus has scraped this process, but has no such counter.
+    /// Counters that begin now, because Prometheus has no cursor of them.
     pub opened: usize,
-    /// Why some are still missing; `None` before the first answer.
+    /// Why some are still missing, or why the cursors are in doubt.
     pub obstacle: Option<Obstacle>,
 }
 
-/// Why counters are missing.
+/// What keeps counters from continuing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// The reason as text.
     pub text: Arc<str>,
-    /// Whether this is expected: Prometheus has not scraped this process yet.
+    /// Whether it is expected to pass soon.
     pub expected: bool,
 }
 
-/// Reads ledgers back from a [`Source`]. Cloning shares it.
+/// Reads cursors from a [`Source`]. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Restorer(Arc<Inner>);
 
@@ -73,20 +69,65 @@ struct Inner {
     known: Notify,
 }
 
+/// The source, the clocks, and the exporter's part.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// Where cursors are read from.
+    pub source: Source,
+    /// Which time has settled.
+    pub watermark: Watermark,
+    /// Whether another exporter counts the other apps, and may have counted these.
+    pub is_shard: bool,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    /// The source. `None` if nothing is read back.
+    /// `None` if nothing is read.
     followed: Option<Followed>,
-    /// The counters whose ledgers are missing.
+    /// The counters whose cursors are missing.
     missing: BTreeMap<Key, Missing>,
     /// Incremented by [`Restorer::follow`]: answers to earlier queries are stale.
     generation: u64,
+    /// Since when Prometheus has answered without a sample of this process.
+    unseen: Option<Instant>,
+    /// Whether Prometheus has returned a cursor, so that tenant, selector and labels are right.
+    is_proven: bool,
+    /// Some of the counters that had no cursor, to be asked for until one is returned.
+    unfound: Vec<Key>,
     /// Counters that have become known, until [`Restorer::known`] returns them.
     known: HashSet<Key>,
-    /// The progress of the others, and why these are missing.
+    /// The progress so far.
     outcome: Restoring,
-    /// Refused counters that were named in the log.
-    named: HashSet<Key>,
+}
+
+/// A counter whose cursor is missing.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// The step that had settled when it was configured; `None` if that was before two clocks agreed.
+    since: Option<i64>,
+    /// The time between two changes of a cursor.
+    interval: Duration,
+    /// The cursor of another target, and since when it has stood there.
+    seen: Option<(i64, Instant)>,
+}
+
+/// What one attempt asks for.
+#[derive(Debug)]
+struct Job {
+    followed: Followed,
+    keys: Vec<Key>,
+    generation: u64,
+}
+
+/// What to do after an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing, until the configuration changes.
+    Rest,
+    /// Ask for a sample of this process again.
+    AskForSample,
+    /// Try again, later each time.
+    TryAgain,
 }
 
 impl Restorer {
@@ -96,43 +137,40 @@ impl Restorer {
         Self(Arc::new(Inner { ledgers, observer, state, changed, known }))
     }
 
-    /// Reads back from `source` from now on. Of the counters in `added`, each with its poll interval, those without a
-    /// ledger that keeps up are held back, so call this before any of them is polled. Counters that are no longer
+    /// Reads cursors as `followed` from now on. Of the counters in `added`, each with its poll interval, those without a
+    /// ledger of their own are held back, so call this before any of them is polled. Counters that are no longer
     /// `wanted` are dropped. Without a source nothing is held back.
     pub fn follow(
         &self,
-        source: Option<Source>,
-        watermark: &Watermark,
+        followed: Option<Followed>,
         wanted: impl Fn(&Key) -> bool,
         added: impl IntoIterator<Item = (Key, Duration)>,
     ) {
         let mut state = self.0.state.lock();
         state.generation += 1;
-        state.missing.retain(|key, missing| {
-            // Another source may know what the previous one did not.
-            missing.unknown = false;
-            let stays = source.is_some() && wanted(key);
+        state.unseen = None;
+        state.missing.retain(|key, _| {
+            let stays = followed.is_some() && wanted(key);
             if !stays {
                 self.0.ledgers.release(key);
             }
             stays
         });
-        let Some(source) = source else {
+        let Some(followed) = followed else {
             *state = State { generation: state.generation, ..State::default() };
             return self.0.observer.restoring(None);
         };
-        state.followed = Some(Followed { source, watermark: watermark.clone() });
+        let (since, step) = (followed.watermark.first_cursor(), followed.watermark.step().unsigned_abs());
         for (key, interval) in added {
-            let keeps_up = |ledger: &Ledger| {
-                !ledger.set_aside && watermark.at_present().keeps_up_for(ledger.until, interval).is_some()
-            };
-            if !self.0.ledgers.ledger(&key).is_some_and(|ledger| keeps_up(&ledger)) {
+            if self.0.ledgers.ledger(&key).is_none_or(|ledger| ledger.set_aside) {
                 self.0.ledgers.hold_back(&key, Hold::Unknown);
-                state.missing.insert(key, Missing { since: watermark.first_cursor(), unknown: false });
+                let interval = interval.max(Duration::from_secs(step));
+                state.missing.insert(key, Missing { since, interval, seen: None });
             }
         }
+        state.followed = Some(followed);
         if !state.missing.is_empty() {
-            tracing::info!(counters = state.missing.len(), "counters are to be read back from Prometheus");
+            tracing::info!(counters = state.missing.len(), "reading where counters continue from Prometheus");
         }
         self.tell(&mut state, None);
         drop(state);
@@ -150,61 +188,72 @@ impl Restorer {
         }
     }
 
-    /// Reads back what is missing, for ever.
+    /// Reads what is missing, for ever.
     pub async fn run(self) {
-        let mut wait = FIRST_WAIT;
+        let mut wait = Duration::ZERO;
         loop {
             let followed = self.0.state.lock().followed.clone();
             if followed.is_some_and(|followed| followed.watermark.now().is_none()) {
                 sleep(CLOCKS).await;
                 continue;
             }
-            if self.restore().await {
-                self.0.changed.notified().await;
-                wait = FIRST_WAIT;
-                continue;
-            }
+            wait = match self.attempt().await {
+                Next::Rest => {
+                    self.0.changed.notified().await;
+                    wait = Duration::ZERO;
+                    continue;
+                }
+                Next::AskForSample => FIRST_WAIT,
+                Next::TryAgain => (2 * wait).clamp(FIRST_WAIT, MAX_WAIT),
+            };
             tokio::select! {
-                () = sleep(wait.mul_f64(0.75 + fastrand::f64() / 2.0)) => wait = (2 * wait).min(MAX_WAIT),
-                () = self.0.changed.notified() => wait = FIRST_WAIT,
+                () = sleep(wait.mul_f64(0.75 + fastrand::f64() / 2.0)) => {}
+                () = self.0.changed.notified() => wait = Duration::ZERO,
             }
         }
     }
 
     /// Asks once for everything that is missing, if two clocks agree. Returns whether nothing is missing any more.
     pub async fn restore(&self) -> bool {
-        let job = {
-            let state = self.0.state.lock();
-            match &state.followed {
-                Some(followed) if !state.missing.is_empty() => Job {
-                    followed: followed.clone(),
-                    missing: state.missing.clone(),
-                    generation: state.generation,
-                },
-                _ => return true,
-            }
-        };
-        let Some(now) = job.followed.watermark.now() else { return false };
-        self.attempt(&job, now).await;
+        self.attempt().await;
         self.0.state.lock().missing.is_empty()
     }
 
-    /// Asks once, and logs and records the outcome. `now` is the time by the service's clock.
-    async fn attempt(&self, job: &Job, now: i64) {
-        let mut learned = Learned::default();
-        let asked = tokio::select! {
-            asked = job.ask(now, self.0.observer.config_loaded(), &mut learned) => asked,
-            // The counters, and perhaps the source, are others now.
-            () = self.replaced(job) => return self.0.changed.notify_one(),
+    /// Asks once, and logs and records the outcome.
+    async fn attempt(&self) -> Next {
+        let job = {
+            let state = self.0.state.lock();
+            let keys: Vec<Key> = if state.missing.is_empty() {
+                state.unfound.clone()
+            } else {
+                state.missing.keys().cloned().collect()
+            };
+            match &state.followed {
+                Some(followed) if !keys.is_empty() => {
+                    Job { followed: followed.clone(), keys, generation: state.generation }
+                }
+                _ => return Next::Rest,
+            }
         };
-        let obstacle = self.take(job, learned).await;
-        if self.0.state.lock().generation != job.generation {
-            return;
+        let Some(now) = job.followed.watermark.now() else { return Next::TryAgain };
+        let asked = tokio::select! {
+            asked = self.ask(&job, now) => asked,
+            // The counters, and perhaps the source, are others now.
+            () = self.replaced(&job) => {
+                self.0.changed.notify_one();
+                return Next::TryAgain;
+            }
+        };
+        let mut state = self.0.state.lock();
+        if state.generation != job.generation {
+            return Next::TryAgain;
         }
-        let obstacle = asked
-            .and(obstacle)
-            .unwrap_or_else(|error| Some(Obstacle { text: with_sources(&error).into(), expected: false }));
-        self.tell(&mut self.0.state.lock(), obstacle);
+        let (next, obstacle) = asked.unwrap_or_else(|error| {
+            state.unseen = None;
+            (Next::TryAgain, Some(Obstacle { text: with_sources(&error).into(), expected: false }))
+        });
+        self.tell(&mut state, obstacle);
+        next
     }
 
     /// Waits until [`Restorer::follow`] has replaced what `job` asks for.
@@ -214,123 +263,161 @@ impl Restorer {
         }
     }
 
-    /// Decides by the answers, commits, and shows or opens the counters. Returns why something is still missing, if so.
-    async fn take(&self, job: &Job, learned: Learned) -> Result<Option<Obstacle>, Error> {
-        let (mut decided, mut committed) = (Decided::default(), Vec::new());
-        let mut refused: Vec<(Key, String)> = Vec::new();
-        for (key, answer) in learned.answers {
-            match (answer, self.0.ledgers.ledger(&key)) {
-                (Answer::Refused { why, target }, _) => {
-                    let why = match &*target {
-                        "" => why.to_string(),
-                        target => format!("what {target} says is refused: {why}"),
-                    };
-                    refused.push((key, why));
+    /// Asks once. `now` is the time by the service's clock.
+    async fn ask(&self, job: &Job, now: i64) -> Result<(Next, Option<Obstacle>), Error> {
+        let source = &job.followed.source;
+        let own = source.targets(self.0.observer.config_loaded()).await?;
+        if own.is_empty() && !self.was_unseen_for_long() {
+            let text = "Prometheus has not scraped this process yet: if that stays, the URL, the tenant or the selector \
+                        is wrong";
+            return Ok((Next::AskForSample, Some(Obstacle { text: text.into(), expected: true })));
+        }
+        let (answers, result) = source.cursors(job.keys.clone(), now, &own).await;
+        self.take(job, answers, own.is_empty()).await?;
+        result?;
+        let state = self.0.state.lock();
+        let (obstacle, expected) = match state.missing.len() {
+            0 if state.unfound.is_empty() => return Ok((Next::Rest, None)),
+            0 => (nothing_found(source), false),
+            1 => (
+                "another shard still counts 1 of them: it is taken over once that has ended".to_owned(),
+                true,
+            ),
+            more => (
+                format!("another shard still counts {more} of them: they are taken over once that has ended"),
+                true,
+            ),
+        };
+        Ok((Next::TryAgain, Some(Obstacle { text: obstacle.into(), expected })))
+    }
+
+    /// Whether Prometheus has answered without a sample of this process for the longest time allowed.
+    fn was_unseen_for_long(&self) -> bool {
+        let mut state = self.0.state.lock();
+        state.unseen.get_or_insert_with(Instant::now).elapsed() >= MAX_UNSEEN
+    }
+
+    /// Decides by the answers, commits, and lets the counters go. `unseen` says that no sample of this process is there.
+    async fn take(&self, job: &Job, answers: Vec<Answer>, unseen: bool) -> Result<(), Error> {
+        let (mut begun, mut opened, mut committed) = (Vec::new(), Vec::new(), Vec::new());
+        let later = answers.iter().find_map(|answer| Some((answer.key.clone(), answer.later?)));
+        let is_proven = answers.iter().any(|answer| answer.cursor.is_some());
+        for Answer { key, cursor, .. } in answers {
+            let Some(missing) = self.decidable(job, &key, cursor) else { continue };
+            match (cursor, self.0.ledgers.ledger(&key)) {
+                (Some(Cursor { until, .. }), None) => {
+                    committed.push((key.clone(), self.0.ledgers.new_ledger(&key, until)));
+                    begun.push((key, Some(Hold::Begun(until))));
                 }
-                (Answer::Ledger { ledger, .. }, known)
-                    if known.as_ref().is_none_or(|known| is_later(&ledger, known)) =>
-                {
-                    decided.taken.push((key.clone(), ledger.until));
-                    committed.push((key, ledger));
+                // It was set aside while another shard counted the app.
+                (Some(Cursor { until, .. }), Some(known)) => {
+                    committed.push((key.clone(), known.resumed_at(until)));
+                    begun.push((key, None));
                 }
-                (Answer::Nothing, _) if !learned.scraped.contains(&key) => {
-                    let mut state = self.0.state.lock();
-                    if state.generation == job.generation
-                        && let Some(missing) = state.missing.get_mut(&key)
-                    {
-                        missing.unknown = true;
+                (None, known) => {
+                    let since = missing.since.or(job.followed.watermark.at_present().started);
+                    if let (None, Some(since)) = (known, since) {
+                        committed.push((key.clone(), self.0.ledgers.new_ledger(&key, since)));
                     }
-                }
-                (_, Some(known)) => {
-                    // Prometheus would know any other exporter that has counted since.
-                    if known.set_aside {
-                        committed.push((key.clone(), known.resumed_at(known.until)));
-                    }
-                    decided.kept.push(key);
-                }
-                (_, None) => {
-                    let since = job.missing.get(&key).and_then(|missing| missing.since);
-                    let Some(step) = since.or(job.followed.watermark.at_present().started) else { continue };
-                    committed.push((key.clone(), self.0.ledgers.new_ledger(&key, step)));
-                    decided.opened.push(key);
+                    opened.push(key);
                 }
             }
         }
-        if self.0.state.lock().generation == job.generation {
-            self.0.ledgers.commit_all(committed).await?;
-            self.carry_out(job, decided);
+        if self.0.state.lock().generation != job.generation {
+            return Ok(());
         }
-        Ok(self.obstacle(refused))
-    }
-
-    /// Shows or opens the counters of what is committed.
-    fn carry_out(&self, job: &Job, Decided { taken, kept, opened }: Decided) {
-        let settled = job.followed.watermark.settled_step();
+        self.0.ledgers.commit_all(committed).await?;
+        log(job, begun.len(), &opened, later, unseen);
         let mut state = self.0.state.lock();
-        state.outcome.restored += taken.len();
-        state.outcome.kept += kept.len();
+        state.outcome.restored += begun.len();
         state.outcome.opened += opened.len();
-        for (key, until) in &taken {
-            self.0.ledgers.hold_back(key, Hold::Until(settled.max(*until)));
-        }
-        kept.iter().chain(&opened).for_each(|key| self.0.ledgers.release(key));
-        for key in taken.into_iter().map(|(key, _)| key).chain(kept).chain(opened) {
+        state.is_proven |= is_proven;
+        let room = if state.is_proven { 0 } else { MAX_UNFOUND };
+        state.unfound.extend(opened.iter().cloned());
+        state.unfound.truncate(room);
+        for (key, hold) in begun.into_iter().chain(opened.into_iter().map(|key| (key, None))) {
+            match hold {
+                Some(hold) => self.0.ledgers.hold_back(&key, hold),
+                None => self.0.ledgers.release(&key),
+            }
             state.missing.remove(&key);
             state.known.insert(key);
         }
+        drop(state);
         self.0.known.notify_one();
+        Ok(())
     }
 
-    /// Why something is still missing. Refused counters are logged once.
-    fn obstacle(&self, refused: Vec<(Key, String)>) -> Option<Obstacle> {
+    /// The missing counter that an answer decides about. `None` if it is not missing, or another target may move its
+    /// cursor.
+    fn decidable(&self, job: &Job, key: &Key, cursor: Option<Cursor>) -> Option<Missing> {
         let mut state = self.0.state.lock();
-        if let Some((first, why)) = refused.first() {
-            let text = match refused.len() {
-                1 => format!("{first}: {why}"),
-                count => format!("{count} counters are refused, the first is {first}: {why}"),
-            };
-            for (key, why) in &refused {
-                let room = state.named.len() < MAX_NAMED;
-                if room && state.named.insert(key.clone()) {
-                    tracing::warn!(counter = %key, why, "a counter cannot be read back from Prometheus");
-                }
-            }
-            return Some(Obstacle { text: text.into(), expected: false });
+        if job.generation != state.generation {
+            return None;
         }
-        let count = state.missing.len();
-        (count > 0).then(|| Obstacle {
-            text: format!(
-                "nothing is known of {count} of them, and no page of this process was scraped yet that has them: \
-                 if that stays, the URL, the tenant or the selector is wrong"
-            )
-            .into(),
-            expected: true,
-        })
+        let missing = state.missing.get_mut(key)?;
+        let Some(cursor) = cursor.filter(|cursor| job.followed.is_shard && !cursor.is_own) else {
+            return Some(*missing);
+        };
+        let now = (cursor.until, Instant::now());
+        let (_, since) =
+            *missing.seen.insert(missing.seen.filter(|seen| seen.0 == cursor.until).unwrap_or(now));
+        (since.elapsed() >= 2 * missing.interval).then_some(*missing)
     }
 
     /// Reports the progress. Changes are logged.
     fn tell(&self, state: &mut State, obstacle: Option<Obstacle>) {
         let missing = state.missing.len();
-        let obstacle = obstacle.filter(|_| missing > 0);
         if let Some(Obstacle { text: reason, expected }) = &obstacle
             && state.outcome.obstacle != obstacle
         {
-            if *expected {
-                tracing::info!(missing, reason = &**reason, "counters are not read back from Prometheus yet");
-            } else {
-                tracing::warn!(
-                    missing,
-                    reason = &**reason,
-                    "counters cannot be read back from Prometheus and stay hidden"
-                );
+            let reason = &**reason;
+            match expected {
+                true => tracing::info!(missing, reason, "counters wait for Prometheus"),
+                false => tracing::warn!(missing, reason, "Prometheus does not say where counters continue"),
             }
         }
-        let Restoring { restored, kept, opened, .. } = state.outcome;
+        let Restoring { restored, opened, .. } = state.outcome;
         if missing == 0 && state.outcome.missing > 0 {
-            tracing::info!(restored, kept, opened, "all counters are read back from Prometheus");
+            tracing::info!(restored, opened, "it is known where all counters continue");
         }
         state.outcome = Restoring { missing, obstacle, ..state.outcome };
         self.0.observer.restoring(Some(state.outcome.clone()));
+    }
+}
+
+/// Why a complete answer without any cursor is in doubt.
+fn nothing_found(source: &Source) -> String {
+    format!(
+        "Prometheus holds no cursor of any counter{}: a new one needs a scrape or two; if this stays, the tenant or \
+         state.prometheus_selector is wrong, or target labels `app` or `project` have renamed ours to `exported_app` and \
+         `exported_project` (set honor_labels)",
+        match source.selector() {
+            "" => String::new(),
+            selector => format!(" with {selector}"),
+        }
+    )
+}
+
+/// Logs what was decided.
+fn log(job: &Job, begun: usize, opened: &[Key], later: Option<(Key, i64)>, unseen: bool) {
+    if unseen && begun > 0 {
+        tracing::warn!(
+            counters = begun,
+            "Prometheus holds no sample of this process after two minutes; counters continue at its cursors, which may be old"
+        );
+    }
+    if let Some((counter, until)) = later {
+        tracing::warn!(%counter, until, "ignored cursors in Prometheus that lie in the future of the service's clock");
+    }
+    if let Some(first) = opened.first() {
+        tracing::warn!(
+            counters = opened.len(),
+            %first,
+            selector = job.followed.source.selector(),
+            "Prometheus holds no cursor of these counters, they begin now; if they are not new, check the selector, the \
+             look-back, and whether a target label `app` or `project` renames ours to `exported_app` (set honor_labels)"
+        );
     }
 }
 
@@ -341,9 +428,8 @@ mod tests {
     use pds_interface::response_time;
 
     use super::super::http::Prometheus;
-    use super::super::ledger::InvalidLedger;
     use super::*;
-    use crate::{Config, Owner, Unobserved};
+    use crate::{Config, Ledger, Owner, Unobserved};
 
     const INTERVAL: Duration = Duration::from_secs(60);
     /// A step that has settled by the clock of [`watermark`].
@@ -364,7 +450,7 @@ mod tests {
         watermark
     }
 
-    fn source() -> Source {
+    fn followed(is_shard: bool) -> Followed {
         let config = Prometheus {
             url: "http://localhost".parse().unwrap(),
             login: None,
@@ -373,29 +459,29 @@ mod tests {
             selector: String::new(),
             lookback: Duration::ZERO,
         };
-        Source::new(&config, MemoryBudget::default().share(Holder::Restoring)).unwrap()
+        let source = Source::new(&config, MemoryBudget::default().share(Holder::Restoring)).unwrap();
+        Followed { source, watermark: watermark(), is_shard }
     }
 
-    fn ledger(until: i64, total: u64) -> Ledger {
-        let mut ledger = Ledger::open(until);
-        ledger.total = total;
-        ledger
-    }
-
-    /// A restorer that lacks the ledgers of these apps, and what it asks for.
-    async fn lacking(ledgers: &LedgerStore, apps: &[&str]) -> (Restorer, Job) {
+    /// A restorer that lacks the cursors of these apps, and what it asks for.
+    async fn lacking(ledgers: &LedgerStore, apps: &[&str], is_shard: bool) -> (Restorer, Job) {
         let restorer = Restorer::new(ledgers.clone(), Arc::new(Unobserved));
         let added = apps.iter().map(|app| (key(app), INTERVAL));
-        restorer.follow(Some(source()), &watermark(), |_| true, added);
-        let (followed, missing, generation) = {
-            let state = restorer.0.state.lock();
-            (state.followed.clone().unwrap(), state.missing.clone(), state.generation)
-        };
-        (restorer, Job { followed, missing, generation })
+        restorer.follow(Some(followed(is_shard)), |_| true, added);
+        let state = restorer.0.state.lock();
+        let (followed, keys) = (state.followed.clone().unwrap(), state.missing.keys().cloned().collect());
+        let job = Job { followed, keys, generation: state.generation };
+        drop(state);
+        (restorer, job)
     }
 
     async fn in_memory() -> LedgerStore {
         LedgerStore::open(None, Arc::new(Unobserved), Duration::ZERO).await.unwrap().0
+    }
+
+    fn answer(app: &str, until: Option<i64>) -> Answer {
+        let cursor = until.map(|until| Cursor { until, is_own: false });
+        Answer { key: key(app), cursor, later: None }
     }
 
     fn missing(restorer: &Restorer) -> Vec<String> {
@@ -403,77 +489,81 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn counters_without_a_ledger_that_keeps_up_are_held_back() {
+    async fn counters_without_a_ledger_of_their_own_are_held_back() {
         let ledgers = in_memory().await;
-        ledgers.hold(&key("behind"), ledger(SETTLED - 3600, 5));
-        ledgers.hold(&key("keeps up"), ledger(SETTLED, 5));
-        ledgers.hold(&key("set aside"), ledger(SETTLED, 5).put_aside().unwrap());
-        let (restorer, _) = lacking(&ledgers, &["behind", "keeps up", "new", "set aside"]).await;
-        assert_eq!(missing(&restorer), ["behind", "new", "set aside"]);
+        ledgers.hold(&key("known"), Ledger::open(SETTLED - 3600));
+        ledgers.hold(&key("set aside"), Ledger::open(SETTLED).put_aside().unwrap());
+        let (restorer, _) = lacking(&ledgers, &["known", "new", "set aside"], false).await;
+        assert_eq!(missing(&restorer), ["new", "set aside"]);
         let held = |app: &str| ledgers.held_back(&key(app));
-        assert_eq!((held("new"), held("keeps up")), (Some(Hold::Unknown), None));
+        assert_eq!((held("new"), held("known")), (Some(Hold::Unknown), None));
 
-        let is_wanted = |key: &Key| *key.owner.app != *"new";
-        restorer.follow(Some(source()), &watermark(), is_wanted, []);
-        assert_eq!((missing(&restorer).len(), held("new")), (2, None));
-        restorer.follow(None, &watermark(), |_| true, []);
-        assert_eq!((missing(&restorer).len(), held("behind")), (0, None));
+        restorer.follow(Some(followed(false)), |key| *key.owner.app != *"new", []);
+        assert_eq!((missing(&restorer).len(), held("new")), (1, None));
+        restorer.follow(None, |_| true, []);
+        assert_eq!((missing(&restorer).len(), held("set aside")), (0, None));
         assert!(restorer.restore().await, "nothing is missing");
     }
 
     #[tokio::test]
-    async fn each_answer_decides_what_becomes_of_a_counter() {
+    async fn each_answer_decides_where_a_counter_continues() {
         let ledgers = in_memory().await;
-        for app in ["earlier", "later"] {
-            ledgers.hold(&key(app), ledger(SETTLED - 3600, 5));
-        }
-        ledgers.hold(&key("set aside"), ledger(SETTLED, 5).put_aside().unwrap());
-        let apps = ["earlier", "later", "new", "not scraped", "refused", "set aside"];
-        let (restorer, job) = lacking(&ledgers, &apps).await;
-        let page = |until, total| Answer::Ledger { ledger: ledger(until, total), target: "{}".to_owned() };
-        let why = InvalidLedger::Missing("total");
+        let mut aside = Ledger::open(SETTLED - 3600);
+        aside.total = 5;
+        ledgers.hold(&key("set aside"), aside.put_aside().unwrap());
+        let apps = ["found", "new", "set aside", "unanswered"];
+        let (restorer, job) = lacking(&ledgers, &apps, false).await;
         let answers = vec![
-            (key("earlier"), page(SETTLED - 7200, 4)),
-            (key("later"), page(SETTLED - 60, 9)),
-            (key("new"), Answer::Nothing),
-            (key("not scraped"), Answer::Nothing),
-            (key("refused"), Answer::Refused { why, target: r#"{job="a"}"#.to_owned() }),
-            (key("set aside"), Answer::Nothing),
+            answer("found", Some(SETTLED - 7200)),
+            answer("new", None),
+            answer("set aside", Some(SETTLED - 60)),
         ];
-        let scraped = HashSet::from([key("new"), key("set aside")]);
-        let obstacle = restorer.take(&job, Learned { answers, scraped }).await.unwrap().unwrap();
-        assert!(!obstacle.expected);
-        assert_eq!(
-            &*obstacle.text,
-            r#"p/response_time/refused: what {job="a"} says is refused: its total is missing"#
-        );
+        restorer.take(&job, answers, false).await.unwrap();
         let now = |app: &str| ledgers.ledger(&key(app)).map(|ledger| (ledger.until, ledger.total));
-        assert_eq!((now("earlier"), now("later")), (Some((SETTLED - 3600, 5)), Some((SETTLED - 60, 9))));
-        assert_eq!((now("new"), now("not scraped"), now("refused")), (Some((SETTLED, 0)), None, None));
+        assert_eq!((now("found"), now("new")), (Some((SETTLED - 7200, 0)), Some((SETTLED, 0))));
+        assert_eq!((now("set aside"), now("unanswered")), (Some((SETTLED - 60, 5)), None));
         assert!(!ledgers.ledger(&key("set aside")).unwrap().set_aside);
-        let held = |app: &str| ledgers.held_back(&key(app));
-        assert_eq!((held("later"), held("new")), (Some(Hold::Until(SETTLED)), None));
-        assert_eq!(restorer.known().await, ["earlier", "later", "new", "set aside"].map(key).into());
-        let unknown =
-            restorer.0.state.lock().missing.values().map(|missing| missing.unknown).collect::<Vec<_>>();
-        assert_eq!(
-            (missing(&restorer), unknown),
-            (vec!["not scraped".into(), "refused".into()], vec![true, false])
-        );
-        let Restoring { restored, kept, opened, .. } = restorer.0.state.lock().outcome;
-        assert_eq!((restored, kept, opened), (1, 2, 1));
+        let held = apps.map(|app| ledgers.held_back(&key(app)));
+        assert_eq!(held, [Some(Hold::Begun(SETTLED - 7200)), None, None, Some(Hold::Unknown)]);
+        assert_eq!(restorer.known().await, ["found", "new", "set aside"].map(key).into());
+        assert_eq!(missing(&restorer), ["unanswered"]);
+        let Restoring { restored, opened, .. } = restorer.0.state.lock().outcome;
+        assert_eq!((restored, opened), (2, 1));
     }
 
     #[tokio::test]
-    async fn answers_to_an_earlier_question_change_nothing() {
+    async fn counters_without_a_cursor_are_asked_for_until_prometheus_has_one_of_any() {
         let ledgers = in_memory().await;
-        let (restorer, job) = lacking(&ledgers, &["a", "b"]).await;
-        restorer.follow(Some(source()), &watermark(), |_| true, []);
-        let page = Answer::Ledger { ledger: ledger(SETTLED, 9), target: "{}".to_owned() };
-        let answers = vec![(key("a"), page), (key("b"), Answer::Nothing)];
-        let obstacle = restorer.take(&job, Learned { answers, scraped: HashSet::new() }).await.unwrap();
-        assert!(obstacle.unwrap().expected, "none of the two is known");
+        let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
+        restorer.take(&job, vec![answer("a", None), answer("b", None)], false).await.unwrap();
+        assert_eq!(restorer.0.state.lock().unfound, ["a", "b"].map(key));
+        restorer.take(&job, vec![answer("a", Some(SETTLED))], false).await.unwrap();
+        assert_eq!(restorer.0.state.lock().unfound, []);
+        assert_eq!(ledgers.held_back(&key("a")), None, "it has begun already");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shard_takes_an_app_over_once_its_cursor_has_stood_still_for_two_polls() {
+        let ledgers = in_memory().await;
+        let (restorer, job) = lacking(&ledgers, &["own", "other"], true).await;
+        let own =
+            Answer { cursor: Some(Cursor { until: SETTLED - 60, is_own: true }), ..answer("own", None) };
+        restorer.take(&job, vec![own, answer("other", Some(SETTLED - 60))], false).await.unwrap();
+        assert_eq!(missing(&restorer), ["other"]);
+        for (seconds, until, left) in [(60, SETTLED, 1), (119, SETTLED, 1), (1, SETTLED, 0)] {
+            tokio::time::advance(Duration::from_secs(seconds)).await;
+            restorer.take(&job, vec![answer("other", Some(until))], false).await.unwrap();
+            assert_eq!(missing(&restorer).len(), left, "{seconds} s later");
+        }
+        assert_eq!(ledgers.held_back(&key("other")), Some(Hold::Begun(SETTLED)));
+    }
+
+    #[tokio::test]
+    async fn answers_to_an_earlier_query_change_nothing() {
+        let ledgers = in_memory().await;
+        let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
+        restorer.follow(Some(followed(false)), |_| true, []);
+        restorer.take(&job, vec![answer("a", Some(SETTLED)), answer("b", None)], false).await.unwrap();
         assert_eq!((missing(&restorer).len(), ledgers.ledger(&key("a"))), (2, None));
-        assert!(restorer.0.state.lock().missing.values().all(|missing| !missing.unknown));
     }
 }

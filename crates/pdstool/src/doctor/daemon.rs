@@ -38,10 +38,10 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
     }
 }
 
-/// Whether the Prometheus that counters are read back from answers.
+/// Whether the Prometheus that cursors are read from answers.
 pub async fn restore_source(config: &Prometheus) -> Finding {
     let memory = MemoryBudget::default().share(Holder::Restoring);
-    let answer = async { Ok::<_, Box<dyn Error>>(Source::new(config, memory)?.now().await?) };
+    let answer = async { Ok::<_, Box<dyn Error>>(Source::new(config, memory)?.targets(None).await?) };
     match answer.await {
         Ok(_) => Finding::ok(format!("{} answers queries", config.url)),
         Err(error) => {

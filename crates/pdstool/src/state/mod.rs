@@ -1,5 +1,5 @@
-//! `pdstool state`: the ledgers behind the counters, of a state file, of a Prometheus, or where the two differ; and state
-//! files of earlier versions.
+//! `pdstool state`: the ledgers of a state file, the cursors in a Prometheus, and where the two differ; and state files of
+//! earlier versions.
 //!
 //! - `convert`, `database`: state files of versions 0.1 and 0.2.
 //! - `read`: from where ledgers come.
@@ -28,13 +28,13 @@ use convert::Converted;
 /// `pdstool state`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StateCommand {
-    /// Print the ledgers in a state file or in Prometheus.
+    /// Print the ledgers in a state file, or the cursors in Prometheus.
     #[command(after_help = "Examples:
   pdstool state show
   pdstool state show --from prometheus --filter ranker -o wide
   pdstool state show --state.path /backup/state.log -o csv > ledgers.csv")]
     Show(ShowArgs),
-    /// Print the differences between state file and Prometheus, and which one the exporter would continue from.
+    /// Print where the cursors of state file and Prometheus differ, and which one the exporter would continue from.
     #[command(after_help = "Examples:
   pdstool state diff
   pdstool state diff --state.path /backup/state.log -o json")]
@@ -97,7 +97,7 @@ pub struct ConvertArgs {
 pub enum Origin {
     /// A state file.
     File,
-    /// A Prometheus, from the last scrapes.
+    /// A Prometheus.
     Prometheus,
 }
 
@@ -156,7 +156,7 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
     let config = load(&args.config_file, environment)?;
     let path = args.state_path.as_ref().or(config.state.path.as_ref()).ok_or_else(no_file)?;
     let mut pairs = read::pairs(read::file(path).await?, read::prometheus(&config).await?);
-    pairs.retain(|pair| !pair.is_unknown() && args.wants(&pair.key));
+    pairs.retain(|pair| args.wants(&pair.key));
     let all = pairs.len();
     pairs.retain(|pair| !pair.is_same());
     view::PAIRS.print(console, args.output.format, &pairs)?;

@@ -1,4 +1,4 @@
-//! Ledgers of a state file and of a Prometheus.
+//! Ledgers of a state file, and cursors of a Prometheus.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_ledger::{
     Key, Ledger, Owner,
-    restore::{Answer, Source, is_later},
+    restore::{Source, Targets},
     state,
 };
 
@@ -20,22 +20,10 @@ use pds_ledger::{
 pub(super) struct Held {
     /// The counter.
     pub(super) key: Key,
-    /// Its ledger; `None` if there is none that can be used.
+    /// The cursor.
+    pub(super) until: i64,
+    /// The ledger, which only a file holds.
     pub(super) ledger: Option<Ledger>,
-    /// The labels of the scraped target; empty for a file.
-    pub(super) target: String,
-    /// Why the ledger is missing.
-    pub(super) problem: String,
-}
-
-/// Of what Prometheus holds nothing.
-const UNKNOWN: &str = "nothing is known";
-
-impl Held {
-    /// Whether the origin has never seen the counter.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.problem == UNKNOWN
-    }
 }
 
 /// What the two origins hold of a counter.
@@ -50,31 +38,22 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The ledgers of both.
-    pub(super) fn ledgers(&self) -> (Option<&Ledger>, Option<&Ledger>) {
-        let [file, prometheus] =
-            [&self.file, &self.prometheus].map(|held| held.as_ref().and_then(|held| held.ledger.as_ref()));
-        (file, prometheus)
-    }
-
-    /// Whether neither of them has ever seen the counter.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.file.is_none() && self.prometheus.as_ref().is_none_or(Held::is_unknown)
-    }
-
-    /// Whether both have counted the same as far.
+    /// Whether both have counted as far.
     pub(super) fn is_same(&self) -> bool {
-        let of = |ledger: &Ledger| (ledger.until, ledger.total, ledger.unaccounted);
-        matches!(self.ledgers(), (Some(file), Some(prometheus)) if of(file) == of(prometheus))
+        matches!((&self.file, &self.prometheus), (Some(file), Some(prometheus)) if file.until == prometheus.until)
     }
 
-    /// From which of them the exporter would go on.
+    /// Whether the file's ledger was set aside for another shard.
+    pub(super) fn is_set_aside(&self) -> bool {
+        self.file.as_ref().and_then(|file| file.ledger.as_ref()).is_some_and(|ledger| ledger.set_aside)
+    }
+
+    /// From which of them the exporter continues.
     pub(super) fn goes_on_from(&self) -> &'static str {
-        match self.ledgers() {
-            (Some(file), Some(prometheus)) if is_later(prometheus, file) => "prometheus",
+        match (&self.file, &self.prometheus) {
+            (_, Some(_)) if self.is_set_aside() => "prometheus",
             (Some(_), _) => "file",
-            (None, Some(_)) => "prometheus",
-            (None, None) => "",
+            (None, _) => "prometheus",
         }
     }
 }
@@ -96,20 +75,22 @@ pub(super) fn pairs(file: Vec<Held>, prometheus: Vec<Held>) -> Vec<Pair> {
 /// The ledgers in the state file at `path`, which is only read, by counter.
 pub(super) async fn file(path: &Path) -> Result<Vec<Held>> {
     let ledgers = state::read(path).await.map_err(|error| failed(&error))?;
-    let answer = |ledger| Answer::Ledger { ledger, target: String::new() };
-    Ok(ledgers.into_iter().map(|(key, ledger)| of(key, answer(ledger))).collect())
+    let held = |(key, ledger): (Key, Ledger)| Held { key, until: ledger.until, ledger: Some(ledger) };
+    Ok(ledgers.into_iter().map(held).collect())
 }
 
-/// What the Prometheus of `config` holds of the configured apps, by counter.
+/// The cursors of the configured apps in the Prometheus of `config`, by counter.
 pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>> {
     let none = || ToolError::Usage("no Prometheus: state.prometheus_url is empty".to_owned());
     let prometheus = config.state.prometheus.as_ref().ok_or_else(none)?;
     let source = Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?;
-    let at = source.now().await.map_err(|error| failed(&error))?;
     let now = Clock::system().unix_seconds();
-    let (answers, result) = source.ledgers(&counters(config), at, now, |_, _| {}).await;
+    let (answers, result) = source.cursors(counters(config), now, &Targets::new()).await;
     result.map_err(|error| failed(&error))?;
-    let mut held: Vec<Held> = answers.into_iter().map(|(key, answer)| of(key, answer)).collect();
+    let held = answers
+        .into_iter()
+        .filter_map(|answer| Some(Held { key: answer.key, until: answer.cursor?.until, ledger: None }));
+    let mut held: Vec<Held> = held.collect();
     held.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(held)
 }
@@ -125,15 +106,6 @@ fn counters(config: &Config) -> Vec<Key> {
         }
     }
     keys
-}
-
-fn of(key: Key, answer: Answer) -> Held {
-    let (ledger, target, problem) = match answer {
-        Answer::Ledger { ledger, target } => (Some(ledger), target, String::new()),
-        Answer::Refused { why, target } => (None, target, format!("refused: {why}")),
-        Answer::Nothing => (None, String::new(), UNKNOWN.to_owned()),
-    };
-    Held { key, ledger, target, problem }
 }
 
 pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {

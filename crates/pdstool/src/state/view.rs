@@ -61,14 +61,13 @@ const LEDGER_COLUMNS: &[Column<Held>] = &[
     column("APP", Align::Left, true, |held| held.key.owner.app.to_string()),
     column("PROJECT", Align::Left, false, |held| held.key.owner.project.to_string()),
     column("RESOURCE", Align::Left, true, |held| held.key.resource.as_str().to_owned()),
-    column("ACCOUNTED UNTIL", Align::Left, true, |held| of(held, until)),
-    column("TOTAL", Align::Right, true, |held| of(held, total)),
+    column("ACCOUNTED UNTIL", Align::Left, true, |held| time(held.until)),
+    column("TOTAL", Align::Right, true, |held| of(held, |ledger| ledger.total.to_string())),
     column("UNACCOUNTED S", Align::Right, false, |held| of(held, |ledger| ledger.unaccounted.to_string())),
     column("LATE", Align::Right, false, |held| of(held, |ledger| ledger.late.to_string())),
     column("OVERCOUNTED", Align::Right, false, |held| of(held, |ledger| ledger.overcounted.to_string())),
     column("RECHECKED UNTIL", Align::Left, false, |held| of(held, |ledger| time(ledger.rechecked_until))),
     column("BUCKETS", Align::Right, false, |held| of(held, |ledger| ledger.buckets().len().to_string())),
-    column("SCRAPED FROM", Align::Left, false, |held| held.target.clone()),
     column("NOTE", Align::Left, true, note),
 ];
 
@@ -76,12 +75,9 @@ const PAIR_COLUMNS: &[Column<Pair>] = &[
     column("APP", Align::Left, true, |pair| pair.key.owner.app.to_string()),
     column("PROJECT", Align::Left, false, |pair| pair.key.owner.project.to_string()),
     column("RESOURCE", Align::Left, true, |pair| pair.key.resource.as_str().to_owned()),
-    column("FILE UNTIL", Align::Left, true, |pair| of(&pair.file, until)),
-    column("PROMETHEUS UNTIL", Align::Left, true, |pair| of(&pair.prometheus, until)),
-    column("FILE TOTAL", Align::Right, false, |pair| of(&pair.file, total)),
-    column("PROMETHEUS TOTAL", Align::Right, false, |pair| of(&pair.prometheus, total)),
-    column("AHEAD S", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.until))),
-    column("MORE", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.total))),
+    column("FILE UNTIL", Align::Left, true, |pair| until(&pair.file)),
+    column("PROMETHEUS UNTIL", Align::Left, true, |pair| until(&pair.prometheus)),
+    column("AHEAD S", Align::Right, true, ahead),
     column("GOES ON FROM", Align::Left, true, |pair| pair.goes_on_from().to_owned()),
     column("NOTE", Align::Left, true, note_of_pair),
 ];
@@ -102,11 +98,11 @@ fn held_json(held: &Held) -> Value {
         "project": &*held.key.owner.project,
         "app": &*held.key.owner.app,
         "resource": held.key.resource.as_str(),
+        "accounted_until": held.until,
     });
     if let Some(ledger) = &held.ledger {
         let bucket = |(threshold, count): (f64, u64)| json!({ "le": threshold, "count": count });
         value["ledger"] = json!({
-            "accounted_until": ledger.until,
             "total": ledger.total,
             "unaccounted_seconds": ledger.unaccounted,
             "late": ledger.late,
@@ -116,55 +112,36 @@ fn held_json(held: &Held) -> Value {
             "buckets": ledger.buckets().map(bucket).collect::<Value>(),
         });
     }
-    for (name, text) in [("target", &held.target), ("problem", &held.problem)] {
-        if !text.is_empty() {
-            value[name] = json!(text);
-        }
-    }
     value
 }
 
-/// A value of the ledger that is held, if there is one.
-fn of<'a>(held: impl Into<Option<&'a Held>>, value: fn(&Ledger) -> String) -> String {
-    held.into().and_then(|held| held.ledger.as_ref()).map(value).unwrap_or_default()
+/// A value of the ledger, if there is one.
+fn of(held: &Held, value: fn(&Ledger) -> String) -> String {
+    held.ledger.as_ref().map(value).unwrap_or_default()
 }
 
-fn until(ledger: &Ledger) -> String {
-    time(ledger.until)
+fn until(held: &Option<Held>) -> String {
+    held.as_ref().map(|held| time(held.until)).unwrap_or_default()
 }
 
-fn total(ledger: &Ledger) -> String {
-    ledger.total.to_string()
-}
-
-fn ahead(pair: &Pair, value: fn(&Ledger) -> i128) -> String {
-    match pair.ledgers() {
-        (Some(file), Some(prometheus)) => format!("{:+}", value(prometheus) - value(file)),
+fn ahead(pair: &Pair) -> String {
+    match (&pair.file, &pair.prometheus) {
+        (Some(file), Some(prometheus)) => format!("{:+}", prometheus.until - file.until),
         _ => String::new(),
     }
 }
 
 fn note(held: &Held) -> String {
-    match &held.ledger {
-        Some(ledger) if ledger.set_aside => "another shard counts it".to_owned(),
-        _ => held.problem.clone(),
-    }
+    let is_set_aside = held.ledger.as_ref().is_some_and(|ledger| ledger.set_aside);
+    if is_set_aside { "another shard counts it".to_owned() } else { String::new() }
 }
 
 fn note_of_pair(pair: &Pair) -> String {
     let note = match (&pair.file, &pair.prometheus) {
-        (Some(_), None) => "not configured",
-        (Some(_), Some(held)) if held.is_unknown() => "not in Prometheus",
-        (_, Some(held)) if !held.problem.is_empty() => &held.problem,
+        (Some(_), None) => "not configured, or not in Prometheus",
         (None, Some(_)) => "not in the file",
-        _ => match pair.ledgers() {
-            (Some(file), Some(prometheus))
-                if prometheus.until > file.until && pair.goes_on_from() == "file" =>
-            {
-                "another count: Prometheus is later and holds less"
-            }
-            _ => "",
-        },
+        _ if pair.is_set_aside() => "another shard counts it",
+        _ => "",
     };
     note.to_owned()
 }
