@@ -176,7 +176,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "**No cursor.** The counter begins when it was configured.",
+        "The counter begins when it was configured.",
         &[
             "restore::counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found",
             "restore::target_labels_that_rename_ours_are_reported_for_as_long_as_they_do",

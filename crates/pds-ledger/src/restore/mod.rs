@@ -11,16 +11,18 @@
 //! LedgerStore: begun at the cursor, opened, or held back until that is known
 //! ```
 //!
-//! - [`restorer`]: when cursors are read, and what becomes of the answers.
+//! - [`restorer`]: when cursors are read, and what becomes of the answers; [`progress`]: what is reported of that.
 //! - [`Source`]: the cursors in a Prometheus; `query`: the PromQL; `http`: the requests, and why there is no usable
 //!   answer; `reply`: the answers.
 
 mod http;
+pub mod progress;
 mod query;
 mod reply;
 pub mod restorer;
 pub mod source;
 
 pub use http::{Error, Login, Prometheus};
-pub use restorer::{Followed, Obstacle, Restorer, Restoring};
+pub use progress::{Obstacle, Restoring};
+pub use restorer::{Followed, Restorer};
 pub use source::{Answer, Cursor, Source, Targets};

@@ -17,9 +17,9 @@ use tokio::sync::Notify;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{Hold, Key, LedgerStore, Observer, Watermark};
-use pds_core::error_chain::with_sources;
 
 use super::http::Error;
+use super::progress::{self, Obstacle, Restoring};
 use super::source::{Answer, Cursor, Source};
 
 /// Two clocks have to agree before the first query. This is how often that is checked.
@@ -32,28 +32,6 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 const MAX_UNSEEN: Duration = Duration::from_secs(120);
 /// The most counters without a cursor that are asked for again until one of them has one.
 const MAX_UNFOUND: usize = 100;
-
-/// The progress of reading cursors from Prometheus.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restoring {
-    /// Counters that are hidden because their cursor is not known yet.
-    pub missing: usize,
-    /// Counters that continue at a cursor of Prometheus.
-    pub restored: usize,
-    /// Counters that begin now, because Prometheus has no cursor of them.
-    pub opened: usize,
-    /// Why some are still missing, or why the cursors are in doubt.
-    pub obstacle: Option<Obstacle>,
-}
-
-/// What keeps counters from continuing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
-    /// The reason as text.
-    pub text: Arc<str>,
-    /// Whether it is expected to pass soon.
-    pub expected: bool,
-}
 
 /// Reads cursors from a [`Source`]. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -250,7 +228,7 @@ impl Restorer {
         }
         let (next, obstacle) = asked.unwrap_or_else(|error| {
             state.unseen = None;
-            (Next::TryAgain, Some(Obstacle { text: with_sources(&error).into(), expected: false }))
+            (Next::TryAgain, Some(Obstacle::of(&error)))
         });
         self.tell(&mut state, obstacle);
         next
@@ -268,27 +246,17 @@ impl Restorer {
         let source = &job.followed.source;
         let own = source.targets(self.0.observer.config_loaded()).await?;
         if own.is_empty() && !self.was_unseen_for_long() {
-            let text = "Prometheus has not scraped this process yet: if that stays, the URL, the tenant or the selector \
-                        is wrong";
-            return Ok((Next::AskForSample, Some(Obstacle { text: text.into(), expected: true })));
+            return Ok((Next::AskForSample, Some(Obstacle::unseen())));
         }
         let (answers, result) = source.cursors(job.keys.clone(), now, &own).await;
         self.take(job, answers, own.is_empty()).await?;
         result?;
         let state = self.0.state.lock();
-        let (obstacle, expected) = match state.missing.len() {
-            0 if state.unfound.is_empty() => return Ok((Next::Rest, None)),
-            0 => (nothing_found(source), false),
-            1 => (
-                "another shard still counts 1 of them: it is taken over once that has ended".to_owned(),
-                true,
-            ),
-            more => (
-                format!("another shard still counts {more} of them: they are taken over once that has ended"),
-                true,
-            ),
-        };
-        Ok((Next::TryAgain, Some(Obstacle { text: obstacle.into(), expected })))
+        Ok(match state.missing.len() {
+            0 if state.unfound.is_empty() => (Next::Rest, None),
+            0 => (Next::TryAgain, Some(Obstacle::nothing_found(source.selector()))),
+            moving => (Next::TryAgain, Some(Obstacle::still_counted(moving))),
+        })
     }
 
     /// Whether Prometheus has answered without a sample of this process for the longest time allowed.
@@ -327,7 +295,7 @@ impl Restorer {
             return Ok(());
         }
         self.0.ledgers.commit_all(committed).await?;
-        log(job, begun.len(), &opened, later, unseen);
+        progress::log(job.followed.source.selector(), begun.len(), &opened, later, unseen);
         let mut state = self.0.state.lock();
         state.outcome.restored += begun.len();
         state.outcome.opened += opened.len();
@@ -367,57 +335,8 @@ impl Restorer {
 
     /// Reports the progress. Changes are logged.
     fn tell(&self, state: &mut State, obstacle: Option<Obstacle>) {
-        let missing = state.missing.len();
-        if let Some(Obstacle { text: reason, expected }) = &obstacle
-            && state.outcome.obstacle != obstacle
-        {
-            let reason = &**reason;
-            match expected {
-                true => tracing::info!(missing, reason, "counters wait for Prometheus"),
-                false => tracing::warn!(missing, reason, "Prometheus does not say where counters continue"),
-            }
-        }
-        let Restoring { restored, opened, .. } = state.outcome;
-        if missing == 0 && state.outcome.missing > 0 {
-            tracing::info!(restored, opened, "it is known where all counters continue");
-        }
-        state.outcome = Restoring { missing, obstacle, ..state.outcome };
+        state.outcome.becomes(state.missing.len(), obstacle);
         self.0.observer.restoring(Some(state.outcome.clone()));
-    }
-}
-
-/// Why a complete answer without any cursor is in doubt.
-fn nothing_found(source: &Source) -> String {
-    format!(
-        "Prometheus holds no cursor of any counter{}: a new one needs a scrape or two; if this stays, the tenant or \
-         state.prometheus_selector is wrong, or target labels `app` or `project` have renamed ours to `exported_app` and \
-         `exported_project` (set honor_labels)",
-        match source.selector() {
-            "" => String::new(),
-            selector => format!(" with {selector}"),
-        }
-    )
-}
-
-/// Logs what was decided.
-fn log(job: &Job, begun: usize, opened: &[Key], later: Option<(Key, i64)>, unseen: bool) {
-    if unseen && begun > 0 {
-        tracing::warn!(
-            counters = begun,
-            "Prometheus holds no sample of this process after two minutes; counters continue at its cursors, which may be old"
-        );
-    }
-    if let Some((counter, until)) = later {
-        tracing::warn!(%counter, until, "ignored cursors in Prometheus that lie in the future of the service's clock");
-    }
-    if let Some(first) = opened.first() {
-        tracing::warn!(
-            counters = opened.len(),
-            %first,
-            selector = job.followed.source.selector(),
-            "Prometheus holds no cursor of these counters, they begin now; if they are not new, check the selector, the \
-             look-back, and whether a target label `app` or `project` renames ours to `exported_app` (set honor_labels)"
-        );
     }
 }
 

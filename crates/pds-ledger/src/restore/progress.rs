@@ -1,0 +1,107 @@
+//! The progress of reading cursors from Prometheus, and what is reported of it.
+
+use std::sync::Arc;
+
+use pds_core::error_chain::with_sources;
+
+use crate::Key;
+
+use super::http::Error;
+
+/// The progress of reading cursors from Prometheus.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restoring {
+    /// Counters that are hidden because their cursor is not known yet.
+    pub missing: usize,
+    /// Counters that continue at a cursor of Prometheus.
+    pub restored: usize,
+    /// Counters that begin now, because Prometheus has no cursor of them.
+    pub opened: usize,
+    /// Why some are still missing, or why the cursors are in doubt.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// What keeps counters from continuing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The reason as text.
+    pub text: Arc<str>,
+    /// Whether it is expected to pass soon.
+    pub expected: bool,
+}
+
+impl Restoring {
+    /// Takes over what is missing now, and why. Changes are logged.
+    pub(super) fn becomes(&mut self, missing: usize, obstacle: Option<Obstacle>) {
+        if let Some(Obstacle { text: reason, expected }) = &obstacle
+            && self.obstacle != obstacle
+        {
+            let reason = &**reason;
+            match expected {
+                true => tracing::info!(missing, reason, "counters wait for Prometheus"),
+                false => tracing::warn!(missing, reason, "Prometheus does not say where counters continue"),
+            }
+        }
+        if missing == 0 && self.missing > 0 {
+            let Self { restored, opened, .. } = *self;
+            tracing::info!(restored, opened, "it is known where all counters continue");
+        }
+        (self.missing, self.obstacle) = (missing, obstacle);
+    }
+}
+
+impl Obstacle {
+    /// Prometheus gives no usable answer.
+    pub(super) fn of(error: &Error) -> Self {
+        Self { text: with_sources(error).into(), expected: false }
+    }
+
+    /// Prometheus holds no sample of this process.
+    pub(super) fn unseen() -> Self {
+        let text = "Prometheus has not scraped this process yet: if that stays, the URL, the tenant or the selector is \
+                    wrong";
+        Self { text: text.into(), expected: true }
+    }
+
+    /// So many cursors still move.
+    pub(super) fn still_counted(counters: usize) -> Self {
+        let text = format!(
+            "another shard still counts {counters} of them: they are taken over once their cursors stand still"
+        );
+        Self { text: text.into(), expected: true }
+    }
+
+    /// Prometheus holds a sample of this process, and no cursor of any counter.
+    pub(super) fn nothing_found(selector: &str) -> Self {
+        let with = if selector.is_empty() { String::new() } else { format!(" with {selector}") };
+        let text = format!(
+            "Prometheus holds no cursor of any counter{with}: a new one needs a scrape or two; if this stays, the tenant or \
+             state.prometheus_selector is wrong, or target labels `app` or `project` have renamed ours to `exported_app` \
+             and `exported_project` (set honor_labels)"
+        );
+        Self { text: text.into(), expected: false }
+    }
+}
+
+/// Logs what was decided: how many counters have `begun` at a cursor, which were `opened` without one, a cursor in the
+/// future, and whether there is no sample of this process.
+pub(super) fn log(selector: &str, begun: usize, opened: &[Key], later: Option<(Key, i64)>, unseen: bool) {
+    if unseen && begun > 0 {
+        tracing::warn!(
+            counters = begun,
+            "Prometheus holds no sample of this process after two minutes; counters continue at its cursors, which may be old"
+        );
+    }
+    if let Some((counter, until)) = later {
+        tracing::warn!(%counter, until, "ignored cursors in Prometheus that lie in the future of the service's clock");
+    }
+    if let Some(first) = opened.first() {
+        tracing::warn!(
+            counters = opened.len(),
+            %first,
+            selector,
+            "Prometheus holds no cursor of these counters, they begin now; if they are not new, check the selector, the \
+             look-back, and whether a target label `app` or `project` renames ours to `exported_app` (set honor_labels)"
+        );
+    }
+}
