@@ -2,6 +2,7 @@
 //! they take of one with thousands of apps. All share the cores of the machine.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::http::tls;
+use crate::http::{tls, trusting_tls};
 use crate::process::{Core, Process, role};
 use crate::stalls::{BareTimer, of_exporter};
 use crate::table::{self, Target};
@@ -36,6 +37,8 @@ enum Attack {
     Handshake,
     /// Performs a TLS handshake and leaves.
     Shake,
+    /// Sends a megabyte of TLS records: a byte of a header in each, and 30 `KeyUpdate` after it.
+    Records,
     /// Gives a scrape up after a millisecond.
     GiveUp,
     /// Scrapes, and reads 256 KB a second.
@@ -58,6 +61,7 @@ const ATTACKS: &[(&str, usize, Option<Attack>, Web)] = &[
     ("700 clients that do not read `/api/v1/status`", 700, Some(Attack::Unread), Web::Plain),
     ("30 clients that break off TLS handshakes (RSA 4096)", 30, Some(Attack::Handshake), Web::Tls),
     ("30 clients whose TLS handshakes need a retry (RSA 4096)", 30, Some(Attack::Shake), Web::TlsRetry),
+    ("48 clients that send 1 MB of `KeyUpdate` records", 48, Some(Attack::Records), Web::Tls),
     ("40 clients that give scrapes up", 40, Some(Attack::GiveUp), Web::Plain),
     ("40 clients that read 256 KB/s", 40, Some(Attack::Slow), Web::Plain),
     ("800 clients that send half a header", 800, Some(Attack::Header), Web::Plain),
@@ -167,7 +171,7 @@ async fn once(attack: Attack, address: SocketAddr) -> std::io::Result<()> {
     socket.set_recv_buffer_size(4096)?;
     socket.bind((ATTACKER, 0).into())?;
     let mut stream = socket.connect(address).await?;
-    let get = |path: &str, header: &str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n{header}\r\n");
+    let get = |path: &str, header: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n");
     match attack {
         Attack::Idle => {
             stream.write_all(get("/-/healthy", "").as_bytes()).await?;
@@ -190,6 +194,22 @@ async fn once(attack: Attack, address: SocketAddr) -> std::io::Result<()> {
             // It trusts nobody, so it leaves once the server has computed its part.
             let connector = tokio_rustls::TlsConnector::from(Arc::new(tls(rustls::RootCertStore::empty())));
             connector.connect("localhost".try_into().unwrap(), stream).await.map(|_| ())
+        }
+        Attack::Records => {
+            let connector = tokio_rustls::TlsConnector::from(Arc::new(trusting_tls()));
+            let tls = connector.connect("localhost".try_into().unwrap(), stream).await?;
+            let (mut stream, mut client) = tls.into_inner();
+            client.writer().write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ")?;
+            let mut records = Vec::new();
+            while records.len() < 1_000_000 {
+                for _ in 0..30 {
+                    client.refresh_traffic_keys().unwrap();
+                }
+                client.writer().write_all(b"x")?;
+                client.write_tls(&mut records)?;
+            }
+            stream.write_all(&records).await?;
+            until_closed(&mut stream).await
         }
         Attack::GiveUp => {
             let header = "x-prometheus-scrape-timeout-seconds: 0.001\r\nconnection: close\r\n";

@@ -10,6 +10,9 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
 
 /// Answers requests by `answer` until the process is ended. Prints the address.
 pub(crate) async fn serve<S, F>(state: S, answer: fn(Arc<S>, Request<Incoming>) -> F)
@@ -45,4 +48,49 @@ pub(crate) fn tls(roots: rustls::RootCertStore) -> rustls::ClientConfig {
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.resumption = rustls::client::Resumption::disabled();
     config
+}
+
+/// TLS of a client that trusts everybody.
+pub(crate) fn trusting_tls() -> rustls::ClientConfig {
+    let mut config = tls(rustls::RootCertStore::empty());
+    config.dangerous().set_certificate_verifier(Arc::new(Trusting));
+    config
+}
+
+#[derive(Debug)]
+struct Trusting;
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
 }

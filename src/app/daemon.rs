@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::poll::{Context, Plan, Poller};
@@ -191,6 +191,39 @@ fn follow(
     restorer.follow(followed, |key| wanted.contains_key(key), added);
 }
 
+/// Threads for blocking work that a runtime has from the start. More come with the load; if the system has none left, work
+/// waits for these.
+const BLOCKING_THREADS: usize = 4;
+
+/// Longer than any process runs.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A runtime on the thread that uses it, with threads for blocking work that stay: without any, tokio panics when the
+/// system has no thread left, and whoever waits for the work never learns of it.
+///
+/// # Errors
+/// If the system has no threads or descriptors left.
+pub(super) fn runtime() -> io::Result<runtime::Runtime> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().thread_keep_alive(FOR_EVER).build()?;
+    // This panic is an answer, not a bug to report.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let (starting, started) = watch::channel(());
+    let start = || {
+        for _ in 0..BLOCKING_THREADS {
+            let (handle, mut started) = (runtime.handle().clone(), started.clone());
+            // Each waits until all are started, so that none does the work of another.
+            drop(runtime.spawn_blocking(move || drop(handle.block_on(started.changed()))));
+        }
+    };
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(start));
+    std::panic::set_hook(hook);
+    drop(starting);
+    result
+        .map(|()| runtime)
+        .map_err(|_| io::Error::other("the system has no thread left (ulimit -u, pids.max, TasksMax=)"))
+}
+
 /// The thread on which the daemon polls, so that nothing the service sends delays a scrape. It ends when this is dropped.
 ///
 /// The work of a library on a reply is not always bounded: a flood of 1xx replies is parsed as long as more arrive. On
@@ -207,7 +240,7 @@ impl PollThread {
     /// # Errors
     /// If the system has no thread or descriptors left.
     pub(super) fn start() -> io::Result<Self> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime()?;
         let handle = runtime.handle().clone();
         let (running, ended) = oneshot::channel::<()>();
         std::thread::Builder::new().name("polls".to_owned()).spawn(move || {

@@ -11,6 +11,7 @@ use tracing_subscriber::{Registry, fmt};
 
 use super::log_writer::LineWriter;
 use pds_config::{Level, flags::LogFormat};
+use pds_telemetry::Telemetry;
 
 /// The level of the running log. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -43,9 +44,10 @@ pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> 
     Ok(LogLevel { running: handle, flag: level })
 }
 
-/// Logs every panic of the process, instead of the line that Rust writes to standard error.
-pub fn report_panics() {
-    std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+/// Logs and counts every panic of the process, instead of the line that Rust writes to standard error.
+pub fn report_panics(telemetry: Telemetry) {
+    std::panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
+        telemetry.panicked();
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(
             place,

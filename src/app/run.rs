@@ -171,13 +171,10 @@ fn token_warnings(config: &Config) -> Vec<String> {
 fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     // A second start in one process uses the logger of the first.
     let log = logging::start(flags.log_level, flags.log_format).ok();
-    logging::report_panics();
     // This thread serves requests. Polls have one of their own, as has whatever takes long: rendering, bcrypt, the
     // state file.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::System("the runtime cannot be started", error))?;
+    let runtime =
+        super::daemon::runtime().map_err(|error| Error::System("the runtime cannot be started", error))?;
     let result = runtime.block_on(run(flags, source, log));
     // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
@@ -187,6 +184,7 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
 async fn run(flags: &Flags, source: ConfigSource, log: Option<LogLevel>) -> Result<(), Error> {
     let memory = MemoryBudget::of_process();
     let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
+    logging::report_panics(telemetry.clone());
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
@@ -283,6 +281,7 @@ fn web_config(flags: &Flags) -> pds_web::Config {
         // As in Prometheus: the path of the external URL, unless a route prefix says that a proxy strips it.
         route_prefix: flags.web_route_prefix.clone().unwrap_or_else(|| link_prefix(flags)),
         external_url: flags.web_external_url.clone(),
+        allowed_hosts: flags.web_allowed_hosts.clone(),
         telemetry_path: flags.web_telemetry_path.clone(),
         config_file: flags.web_config_file.clone(),
         max_requests: flags.web_max_requests,

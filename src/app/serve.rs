@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use http::StatusCode;
 use tokio::sync::Notify;
 
 use crate::status::{self, Refused};
@@ -12,8 +13,7 @@ use crate::store::Filter;
 use pds_config::shard::{Shard, ShardError};
 use pds_config::{self, Loaded};
 use pds_core::error_chain::with_sources;
-use pds_exposition::Format;
-use pds_web::{BoxFuture, Encoding, Page, PageRequest};
+use pds_web::{BoxFuture, Encoding, Negotiated, PageRequest, Response};
 
 use super::daemon::{Handle, resumed};
 use super::logging::LogLevel;
@@ -193,17 +193,18 @@ async fn checksum(source: &Arc<ConfigSource>) -> Option<u64> {
 impl pds_web::Backend for Served {
     fn metrics(
         &self,
-        format: Format,
+        asked: Negotiated,
         encoding: Encoding,
         request: PageRequest,
-    ) -> BoxFuture<'_, Result<Page, String>> {
+    ) -> BoxFuture<'_, Response> {
         Box::pin(async move {
             let filter = Filter::parse(request.raw_query());
             // Other encodings are made while sending.
             let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };
-            let page = self.handle.pages.page(format, encoding, &filter, request).await;
-            let body = page.map_err(|error| error.to_string())?;
-            Ok(Page { format, encoding, body })
+            match self.handle.pages.page(asked.format, encoding, &filter, request).await {
+                Ok(page) => Response::metrics(asked, encoding, page),
+                Err(error) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            }
         })
     }
 

@@ -183,7 +183,8 @@ impl Poller {
         let index = started.target;
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
-            self.context.telemetry.panicked(&target.key.to_string());
+            // The panic itself is logged and counted where it happens.
+            tracing::error!(target = %target.key, "a poll panicked and was contained");
             let message = "the poll panicked: a bug of the exporter".into();
             let failure = PollFailure { class: PANIC, message };
             for subject in &target.subjects {

@@ -95,7 +95,9 @@ impl View {
             judged.collect::<Vec<_>>()
         };
         let mut blocks = thread::scope(|scope| {
-            let other = (count > BLOCK).then(|| scope.spawn(judge));
+            // If the system has no thread left, this one judges them all.
+            let other =
+                (count > BLOCK).then(|| thread::Builder::new().spawn_scoped(scope, judge).ok()).flatten();
             let mut blocks = judge();
             if let Some(other) = other {
                 blocks.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));

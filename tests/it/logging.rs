@@ -8,8 +8,10 @@ use pds_config::{Level, flags::LogFormat};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
 use pds_exporter::app::logging;
+use pds_exposition::Format;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
+use pds_telemetry::Telemetry;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -272,11 +274,15 @@ const PANIC: &str = "PDS_TEST_PANIC";
 fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
     if std::env::var_os(PANIC).is_some() {
         let _log = logging::start(Level::Info, LogFormat::Logfmt).unwrap();
-        logging::report_panics();
+        let telemetry = Telemetry::new(false).unwrap();
+        logging::report_panics(telemetry.clone());
         let token = Secret::new("s3rvice-acc0unt-t0ken");
         let formatted = std::thread::spawn(move || panic!("no header holds {}", token.expose()));
         let plain = std::thread::spawn(|| panic!("a plain bug"));
         assert!(formatted.join().is_err() && plain.join().is_err());
+        let mut page = Vec::new();
+        telemetry.write(&mut page, Format::Text, |_| true);
+        assert!(String::from_utf8(page).unwrap().contains("pds_exporter_panics_total 2\n"));
         return;
     }
     let name = "logging::a_panic_is_logged_with_its_place_and_never_with_a_token";

@@ -81,6 +81,7 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     let sound = Arc::into_inner(plan.targets.remove(broken)).unwrap();
     plan.targets.push(Arc::new(Target { endpoint: &BUGGY, ..sound }));
     let telemetry = context.telemetry.clone();
+    pds_exporter::app::logging::report_panics(telemetry.clone());
     let store = context.clone();
     let polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(3600)).await;

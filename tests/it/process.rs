@@ -63,6 +63,11 @@ impl Exporter {
         self.log.lock().unwrap().join("\n")
     }
 
+    /// Forgets what it has logged so far.
+    pub(crate) fn clear_log(&self) {
+        self.log.lock().unwrap().clear();
+    }
+
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

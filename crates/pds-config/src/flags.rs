@@ -91,6 +91,11 @@ pub struct Flags {
     #[arg(long = "web.external-url", value_name = "URL")]
     pub web_external_url: Option<Url>,
 
+    /// Further host names under which browsers may ask for pages; repeatable. Listening on the loopback only, the exporter
+    /// refuses names that it does not know.
+    #[arg(long = "web.allowed-hosts", value_name = "HOST", value_delimiter = ',')]
+    pub web_allowed_hosts: Vec<String>,
+
     /// Show raw replies of the service on the pages of apps; they may hold anything.
     #[arg(long = "web.show-replies")]
     pub web_show_replies: bool,

@@ -16,7 +16,7 @@ const MIN_BYTES: u64 = 12 * 1024 * 1024;
 
 /// The budget is the cgroup's limit divided by this: what the process needs itself, and what work on the bytes held
 /// takes beside them, fits in the rest.
-const OF_LIMIT: u64 = 4;
+const LIMIT_DIVISOR: u64 = 4;
 
 /// Unit of the semaphores, in bytes.
 const UNIT: u64 = 1024;
@@ -39,7 +39,7 @@ impl MemoryBudget {
 
     /// The budget of a process that may take `limit` bytes in all.
     pub fn within(limit: Option<u64>) -> Self {
-        let bytes = limit.map_or(MAX_BYTES, |limit| (limit / OF_LIMIT).clamp(MIN_BYTES, MAX_BYTES));
+        let bytes = limit.map_or(MAX_BYTES, |limit| (limit / LIMIT_DIVISOR).clamp(MIN_BYTES, MAX_BYTES));
         Self { bytes, used: Arc::default() }
     }
 

@@ -186,7 +186,7 @@ causes! {
         "Inspect the reply with pdstool call; values that make no sense count as missing."
         => "/metrics-catalogue#pds_api_unexpected_values_total"
     PANICKED "panicked" Numbers Warning Exporter ["panic"]
-        "a poll panicked within the last hour"
+        "a part of the exporter panicked within the last hour"
         "Report the log line of the panic; the target is polled again at its next interval."
         => "/metrics-catalogue#pds_exporter_panics_total"
     COUNTERS_AHEAD "counters_ahead" Numbers Problem Target []

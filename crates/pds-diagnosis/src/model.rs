@@ -31,7 +31,7 @@ pub struct Exporter {
     pub configuration_loaded: Option<Timestamp>,
     /// Whether the web configuration file could be read when it last changed; null if there is none.
     pub web_configuration_good: Option<bool>,
-    /// Whether a poll panicked within the last hour; other polls are not affected.
+    /// Whether anything panicked within the last hour; other polls and pages are not affected.
     pub panicked: bool,
     /// Fields whose last replies held values that make no sense, such as `response_time.percentiles`.
     pub unexpected: Vec<Unexpected>,

@@ -198,11 +198,13 @@ impl Telemetry {
         }
     }
 
-    /// A poll panicked and was contained.
-    pub fn panicked(&self, what: &str) {
+    /// A thread panicked; the panic hook logs it.
+    pub fn panicked(&self) {
         self.0.metrics.panics.with_label_values::<&str>(&[]).inc();
-        self.0.figures.lock().last_panic = Some(Instant::now());
-        tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
+        // The thread may have panicked while it held the lock.
+        if let Some(mut figures) = self.0.figures.try_lock() {
+            figures.last_panic = Some(Instant::now());
+        }
     }
 
     /// Writes the requested families that have a series, in `format`.

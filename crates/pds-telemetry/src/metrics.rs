@@ -80,7 +80,7 @@ metrics! {
     memory_budget_used: Gauges = Family::gauge("pds_exporter_memory_budget_used_bytes", &[],
         "How much of the memory budget connections, unread answers and replies in flight hold");
     panics: IntCounterVec = Family::counter("pds_exporter_panics_total", &[],
-        "Polls that panicked because of a bug in the exporter; other polls go on");
+        "Panics because of a bug in the exporter; polls and pages other than the one concerned go on");
     state_committed: Gauges = Family::gauge("pds_exporter_state_last_commit_successful", &[],
         "1 if the last write to the state file succeeded; counters stand still while writes fail");
     state_restored: Gauges = Family::gauge("pds_exporter_state_last_restore_successful", &[],

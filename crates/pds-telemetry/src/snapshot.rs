@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub request_rate: RequestRate,
     /// The service's clock minus ours.
     pub clock_skew_seconds: Option<f64>,
-    /// When a poll last panicked.
+    /// When anything last panicked.
     pub last_panic: Option<Instant>,
     /// The last unexpected value of each field that ever had one.
     pub unexpected: Vec<UnexpectedValue>,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pds_web::{Backend, BoxFuture, Config, Encoding, Format, Page, PageRequest};
+use http::StatusCode;
+use pds_web::{Backend, BoxFuture, Config, Encoding, Negotiated, PageRequest, Response};
 use prometheus::{IntCounter, Registry, TextEncoder};
 
 struct Metrics {
@@ -11,10 +12,15 @@ struct Metrics {
 }
 
 impl Backend for Metrics {
-    fn metrics(&self, _: Format, _: Encoding, _: PageRequest) -> BoxFuture<'_, Result<Page, String>> {
+    fn metrics(&self, _: Negotiated, _: Encoding, _: PageRequest) -> BoxFuture<'_, Response> {
         self.scrapes.inc();
         let page = TextEncoder::new().encode_to_string(&self.registry.gather());
-        Box::pin(async { page.map(Page::text).map_err(|error| error.to_string()) })
+        Box::pin(async {
+            match page {
+                Ok(page) => Response::metrics(Negotiated::TEXT, Encoding::Identity, page),
+                Err(error) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+            }
+        })
     }
 }
 

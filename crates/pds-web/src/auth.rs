@@ -17,22 +17,18 @@ use tokio::sync::watch;
 
 use super::error::Error;
 use super::turns::{Peer, Turns};
+use super::webconfig::{MAX_HIDDEN_COST, bcrypt_cost};
 use pds_core::secret::Secret;
 
 /// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not delay a
 /// scraper's first request.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 
 /// Checks that may wait for their turn.
 const MAX_WAITING: usize = 64;
 
 /// Outcomes remembered, right and wrong ones apart, so that guesses never evict right ones.
-const REMEMBERED: usize = 256;
-
-/// The highest cost at which unknown users are checked: about a quarter of a second. Users above it can be told from
-/// unknown ones by the time it takes; at cost 18 every stranger's attempt would take a processor for a quarter of a
-/// minute.
-const MAX_UNKNOWN_COST: u32 = 12;
+const MAX_OUTCOMES: usize = 256;
 
 /// How hashes write salt and digest.
 const BCRYPT: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
@@ -101,7 +97,7 @@ impl Auth {
         Ok(Arc::new(Self {
             key,
             decoy: BCRYPT.encode(salt) + &BCRYPT.encode(digest),
-            turns: Turns::new(AT_ONCE, MAX_WAITING),
+            turns: Turns::new(MAX_CONCURRENT, MAX_WAITING),
             outcomes: Mutex::default(),
         }))
     }
@@ -120,11 +116,11 @@ impl Auth {
             return AuthOutcome::Refused;
         };
         let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
-        // An unknown user takes as long as a known one.
-        let hash = known.cloned().unwrap_or_else(|| nobodys_hash(users, &self.decoy));
+        let hashes = self.hashes(users, known);
         // Any other name is a stranger's, so that made-up names are one queue.
         let name = known.and_then(|_| String::from_utf8(user.clone()).ok());
-        let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
+        let hash = hashes.first().map(Secret::expose).unwrap_or_default();
+        let fingerprint = self.fingerprint(&[&user, hash.as_bytes(), &password]);
         let mut outcome = {
             let mut outcomes = self.outcomes.lock();
             if outcomes.right.contains(&fingerprint) {
@@ -138,7 +134,7 @@ impl Auth {
                 // A task of its own: if the client leaves, the outcome is still worth remembering.
                 let auth = Arc::clone(self);
                 tokio::spawn(async move {
-                    let outcome = auth.compute(password, hash, peer, name, &done).await;
+                    let outcome = auth.compute(password, hashes, peer, name, &done).await;
                     auth.remember(fingerprint, outcome);
                     done.send_replace(Some(outcome));
                 });
@@ -149,6 +145,22 @@ impl Auth {
         // A check lost with its runtime lets nobody in.
         let outcome = outcome.wait_for(Option::is_some).await;
         outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
+    }
+
+    /// The hashes to check a password of a `known` user or of a stranger against, one after the other until it matches: its
+    /// own, and decoys that make a wrong password take as long as with any other name. Each step of a cost doubles
+    /// the work, so costs c, c, c + 1, ... d - 1 together take as long as cost d, that of the dearest user.
+    fn hashes(&self, users: &BTreeMap<String, Secret>, known: Option<&Secret>) -> Vec<Secret> {
+        let decoy = |cost| Secret::new(&format!("$2b${cost:02}${}", self.decoy));
+        let dearest = users.values().filter_map(bcrypt_cost).max().unwrap_or(bcrypt::DEFAULT_COST);
+        let dearest = dearest.min(MAX_HIDDEN_COST);
+        match known {
+            None => vec![decoy(dearest)],
+            Some(hash) => {
+                let cost = bcrypt_cost(hash).unwrap_or(dearest);
+                std::iter::once(hash.clone()).chain((cost..dearest).map(decoy)).collect()
+            }
+        }
     }
 
     /// The parts one by one with their lengths, so that no two lists of parts are the same text.
@@ -167,7 +179,7 @@ impl Auth {
     async fn compute(
         &self,
         password: Vec<u8>,
-        hash: Secret,
+        hashes: Vec<Secret>,
         peer: Peer,
         user: Option<String>,
         done: &watch::Sender<Option<AuthOutcome>>,
@@ -179,8 +191,11 @@ impl Auth {
         if turn.is_none() || done.receiver_count() <= 1 {
             return AuthOutcome::Busy;
         }
-        let check = tokio::task::spawn_blocking(move || bcrypt::verify(password, hash.expose()));
-        let matches = matches!(check.await, Ok(Ok(true)));
+        let check = tokio::task::spawn_blocking(move || {
+            hashes.iter().position(|hash| matches!(bcrypt::verify(&password, hash.expose()), Ok(true)))
+        });
+        // The others are decoys.
+        let matches = matches!(check.await, Ok(Some(0)));
         if matches && is_user { AuthOutcome::Welcome } else { AuthOutcome::Refused }
     }
 
@@ -192,7 +207,7 @@ impl Auth {
             AuthOutcome::Refused => &mut outcomes.wrong,
             AuthOutcome::Busy => return,
         };
-        if kept.len() >= REMEMBERED
+        if kept.len() >= MAX_OUTCOMES
             && let Some(any) = kept.iter().next().copied()
         {
             // Any will do: keyed hashes come in no order that a client could choose.
@@ -200,15 +215,6 @@ impl Auth {
         }
         kept.insert(fingerprint);
     }
-}
-
-/// A hash of nobody that costs as much as the median of the users' hashes, up to [`MAX_UNKNOWN_COST`].
-fn nobodys_hash(users: &BTreeMap<String, Secret>, decoy: &str) -> Secret {
-    let cost = |hash: &Secret| Some(hash.expose().parse::<bcrypt::HashParts>().ok()?.get_cost());
-    let mut costs: Vec<u32> = users.values().filter_map(cost).collect();
-    costs.sort_unstable();
-    let median = costs.get(costs.len() / 2).copied().unwrap_or(bcrypt::DEFAULT_COST);
-    Secret::new(&format!("$2b${:02}${decoy}", median.min(MAX_UNKNOWN_COST)))
 }
 
 #[cfg(test)]
@@ -334,11 +340,11 @@ mod tests {
         let outcomes_of_guesses = guesses.join_all().await;
         assert_eq!(outcomes_of_guesses.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
         assert!(!outcomes_of_guesses.contains(&AuthOutcome::Welcome));
-        for fingerprint in 0..REMEMBERED + 10 {
+        for fingerprint in 0..MAX_OUTCOMES + 10 {
             auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), AuthOutcome::Refused);
         }
         let outcomes = auth.outcomes.lock();
-        assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (REMEMBERED, 1));
+        assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (MAX_OUTCOMES, 1));
     }
 
     /// Guesses as so many logins, each in a task of its own.
@@ -407,21 +413,40 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_user_costs_as_much_as_the_median_user_within_bounds() {
+    fn a_wrong_password_takes_as_long_with_any_name() {
         let auth = Auth::new().unwrap();
-        let cost_of_nobody = |costs: &[u32]| {
+        let work =
+            |hashes: &[Secret]| hashes.iter().map(|hash| 1_u64 << bcrypt_cost(hash).unwrap()).sum::<u64>();
+        for (costs, dearest) in
+            [(&[4][..], 4), (&[4, 8, 10], 10), (&[12, 12], 12), (&[4, 14], 14), (&[4, 22], 14)]
+        {
             let hash = |cost: &u32| Secret::new(&format!("$2b${cost:02}${}", auth.decoy));
-            let users = costs.iter().enumerate().map(|(n, cost)| (n.to_string(), hash(cost))).collect();
-            let nobody = nobodys_hash(&users, &auth.decoy);
-            // It is a hash to check against, not an error that would come back at once.
-            if costs == [4] {
-                assert!(matches!(bcrypt::verify("fakepassword", nobody.expose()), Ok(false)));
+            let users: BTreeMap<_, _> =
+                costs.iter().enumerate().map(|(user, cost)| (user.to_string(), hash(cost))).collect();
+            let stranger = auth.hashes(&users, None);
+            assert_eq!(work(&stranger), 1 << dearest, "{costs:?}");
+            // A hash to check against, not an error that would come back at once.
+            if dearest == 4 {
+                assert!(matches!(bcrypt::verify("fakepassword", stranger[0].expose()), Ok(false)));
             }
-            nobody.expose().parse::<bcrypt::HashParts>().unwrap().get_cost()
-        };
-        assert_eq!(cost_of_nobody(&[4]), 4);
-        assert_eq!(cost_of_nobody(&[10, 10, 18]), 10);
-        assert_eq!(cost_of_nobody(&[18]), MAX_UNKNOWN_COST);
+            for (hash, cost) in users.values().zip(costs) {
+                assert_eq!(
+                    work(&auth.hashes(&users, Some(hash))),
+                    1 << dearest.max(*cost),
+                    "{costs:?}: {cost}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_match_with_a_decoy_lets_no_user_in() {
+        let mut auth = Auth::new().unwrap();
+        let known = bcrypt::hash("fakepassword", 4).unwrap();
+        Arc::get_mut(&mut auth).unwrap().decoy = known["$2b$04$".len()..].to_owned();
+        let mut users = users();
+        users.insert("dear".to_owned(), Secret::new(&bcrypt::hash("x", 5).unwrap()));
+        assert_eq!(auth.check(&users, Some(&basic("bob:fakepassword")), PEER).await, AuthOutcome::Refused);
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! What the web server needs from the exporter behind it and what it tells it, and the routes of every exporter.
+//! What the web server needs from the exporter behind it, and the routes of every exporter.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,42 +8,17 @@ use http::header::{self, HeaderName, HeaderValue};
 
 use super::Config;
 use super::negotiate::{self, Encoding, Negotiated};
-use super::response::{Response, ResponseBody};
+use super::response::Response;
 use super::route::{BoxFuture, Kind, PageRequest, Route};
-use pds_exposition::Format;
-
-/// A metrics page.
-#[derive(Debug)]
-pub struct Page {
-    /// The format of the body: the one asked for, or [`Format::Text`], which every client reads.
-    pub format: Format,
-    /// The coding of the body: the one asked for, or [`Encoding::Identity`], which is compressed on the way out.
-    pub encoding: Encoding,
-    /// The page.
-    pub body: ResponseBody,
-}
-
-impl Page {
-    /// A page in the text format.
-    pub fn text(page: String) -> Self {
-        Self { format: Format::Text, encoding: Encoding::Identity, body: page.into() }
-    }
-}
 
 /// The exporter behind the web server.
 pub trait Backend: Send + Sync + 'static {
-    /// The metrics page in a format, whole or the part that the query of `request` names. The future is dropped if the
-    /// client leaves or its scrape timeout ends. Work that goes on after that keeps `request`, which counts towards
-    /// `--web.max-requests` until it is dropped.
-    ///
-    /// # Errors
-    /// A sentence that says why there is no page; it is answered with 500.
-    fn metrics(
-        &self,
-        format: Format,
-        encoding: Encoding,
-        request: PageRequest,
-    ) -> BoxFuture<'_, Result<Page, String>>;
+    /// The metrics page ([`Response::metrics`]), whole or the part that the query of `request` names: in the format that
+    /// was `asked` for or in the text format, which every client reads, and in `encoding` or in none, which is then
+    /// compressed on the way out. The future is dropped if the client leaves or its scrape timeout ends. Work that goes
+    /// on after that keeps `request`, which counts towards `--web.max-requests` until it is dropped.
+    fn metrics(&self, asked: Negotiated, encoding: Encoding, request: PageRequest)
+    -> BoxFuture<'_, Response>;
 
     /// Whether the page is complete.
     ///
@@ -64,28 +38,6 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Begins to shut down; returns at once.
     fn quit(&self) {}
-}
-
-/// Receives the server's events, one method per event, so that the program behind it counts them as it counts everything. Methods are called on the serving thread and must return at once.
-#[expect(unused_variables, reason = "names of arguments are documentation")]
-pub trait Observer: Debug + Send + Sync + 'static {
-    /// A connection is `now` something else than `before`; `None` means that it is not open.
-    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {}
-
-    /// The web configuration file was read. If not `good`, the last good one stays in force.
-    fn web_config_read(&self, good: bool) {}
-}
-
-/// Ignores all events.
-impl Observer for () {}
-
-/// What an open connection does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
-    /// A request of it is being answered.
-    Active,
-    /// No request of it is.
-    Idle,
 }
 
 /// How long Prometheus waits for the answer.
@@ -119,24 +71,16 @@ pub(super) fn routes(backend: &Arc<dyn Backend>, config: &Config) -> Vec<Route> 
 }
 
 async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
-    let negotiated = negotiate::format(request.header(header::ACCEPT).as_deref());
+    let asked = negotiate::format(request.header(header::ACCEPT).as_deref());
     let encoding = negotiate::encoding(request.header(header::ACCEPT_ENCODING).as_deref());
-    let asked = request.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
-    let asked = asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let timeout = asked.map_or(PAGE_TIMEOUT, |asked| asked.min(PAGE_TIMEOUT));
-    let page = backend.metrics(negotiated.format, encoding, request);
-    match tokio::time::timeout(timeout, page).await {
-        Ok(Ok(page)) => {
-            let content_type = Negotiated { format: page.format, ..negotiated }.content_type();
-            let plain = Response::new(StatusCode::OK, content_type, page.body);
-            Response { encoding: page.encoding, ..plain }
-        }
-        Ok(Err(problem)) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{problem}\n")),
-        Err(_elapsed) => Response::text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("The page was not made within {} s.\n", timeout.as_secs_f64()),
-        ),
-    }
+    let timeout = request.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
+    let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let timeout = timeout.map_or(PAGE_TIMEOUT, |timeout| timeout.min(PAGE_TIMEOUT));
+    let page = backend.metrics(asked, encoding, request);
+    tokio::time::timeout(timeout, page).await.unwrap_or_else(|_elapsed| {
+        let sentence = format!("The page was not made within {} s.\n", timeout.as_secs_f64());
+        Response::text(StatusCode::SERVICE_UNAVAILABLE, sentence)
+    })
 }
 
 fn ready(name: &str, backend: &dyn Backend) -> Response {
@@ -165,7 +109,7 @@ pub(crate) mod tests {
 
     use parking_lot::Mutex;
 
-    use super::*;
+    use crate::{Activity, Observer};
 
     /// Counts all events. Cloning shares the counts.
     #[derive(Clone, Debug, Default)]

@@ -8,16 +8,15 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::Limits;
-use super::backend::{Activity, Observer};
 use super::turns::Peer;
+use super::{Activity, Limits, Observer};
 
 /// Concurrent requests per connection. Further ones wait, so that one connection cannot take all slots of
 /// `--web.max-requests`.
 pub const MAX_REQUESTS: usize = 4;
 
 /// A request or connection idle for this long gives way to others when room is short.
-const GIVES_WAY_AFTER: Duration = Duration::from_secs(1);
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 
 /// Time for a connection without a whole request when the server stops or the connection has reached its age.
 const LAST_CALL: Duration = Duration::from_secs(1);
@@ -46,6 +45,8 @@ struct State {
     since: Instant,
     /// Answers with a piece on its way, by number: since when the client has not taken it.
     sending: Vec<(u64, Instant)>,
+    /// Bytes of requests that have arrived; see [`ConnectionState::take_requested`].
+    requested: usize,
     /// When the client last took any bytes.
     written: Instant,
     /// The number of the next answer.
@@ -60,7 +61,7 @@ struct State {
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     /// It is new: a TLS handshake, if there is one.
-    Shaking,
+    Handshaking,
     /// The first request is awaited, or one has begun to arrive.
     Reading,
     /// Nothing has arrived since the last answer.
@@ -75,9 +76,10 @@ impl ConnectionState {
         let state = State {
             multiplexed: false,
             open: 0,
-            phase: Phase::Shaking,
+            phase: Phase::Handshaking,
             since: now,
             sending: Vec::new(),
+            requested: 0,
             written: now,
             next: 0,
             leave_by: None,
@@ -128,19 +130,19 @@ impl ConnectionState {
 
     /// Since when nothing moves, if the connection may be closed for the sake of others: it has no request, or its
     /// client has not read for a while.
-    pub(super) fn waits_since(&self) -> Option<Instant> {
+    pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.0.state.lock();
         match state.open {
             _ if state.closing.is_some() => None,
             0 => Some(state.since),
-            _ => state.unread(|_| true).filter(gives_way),
+            _ => state.unread(|_| true).filter(is_idle),
         }
     }
 
     /// Since when the client has not taken a piece of answer `number`, if that is long enough to give way to others.
     pub(super) fn unread_since(&self, number: u64) -> Option<Instant> {
         let state = self.0.state.lock();
-        state.unread(|sending| sending == number).filter(|since| state.closing.is_none() && gives_way(since))
+        state.unread(|sending| sending == number).filter(|since| state.closing.is_none() && is_idle(since))
     }
 
     /// Completes with the reason once the connection is to end.
@@ -167,7 +169,7 @@ impl ConnectionState {
         });
         let waiting = (state.open == 0).then(|| {
             let (time, why) = match state.phase {
-                Phase::Shaking => (limits.handshake_timeout, "the TLS handshake took too long"),
+                Phase::Handshaking => (limits.handshake_timeout, "the TLS handshake took too long"),
                 Phase::Reading => (limits.header_timeout, "no whole request arrived"),
                 Phase::Idle => (limits.idle_timeout, "idle"),
             };
@@ -182,12 +184,18 @@ impl ConnectionState {
         self.0.changed.notify_one();
     }
 
-    /// Bytes have arrived.
-    pub(super) fn arrived(&self) {
+    /// Bytes of requests have arrived.
+    pub(super) fn arrived(&self, bytes: usize) {
         let mut state = self.0.state.lock();
+        state.requested += bytes;
         if state.open == 0 && state.phase == Phase::Idle && !state.multiplexed {
             self.enter(&mut state, Phase::Reading);
         }
+    }
+
+    /// How many bytes of requests have arrived since the last call.
+    pub(super) fn take_requested(&self) -> usize {
+        std::mem::take(&mut self.0.state.lock().requested)
     }
 
     /// The client took bytes.
@@ -196,8 +204,8 @@ impl ConnectionState {
     }
 }
 
-fn gives_way(since: &Instant) -> bool {
-    since.elapsed() >= GIVES_WAY_AFTER
+fn is_idle(since: &Instant) -> bool {
+    since.elapsed() >= IDLE_AFTER
 }
 
 impl Drop for Record {
@@ -280,7 +288,7 @@ mod tests {
         drop(open);
         assert_eq!(expires_after(&connection).await, (limits.idle_timeout.as_secs(), "idle"));
         connection.open();
-        connection.arrived();
+        connection.arrived(1);
         assert_eq!(
             expires_after(&connection).await,
             (limits.header_timeout.as_secs(), "no whole request arrived")
@@ -325,18 +333,18 @@ mod tests {
     async fn a_client_that_reads_nothing_has_the_shorter_time_and_gives_way_before() {
         let connection = self::connection(false);
         let unread = connection.open();
-        assert_eq!((connection.waits_since(), connection.unread_since(unread.number)), (None, None));
+        assert_eq!((connection.idle_since(), connection.unread_since(unread.number)), (None, None));
         unread.sending();
-        assert_eq!(connection.waits_since(), None, "not yet");
+        assert_eq!(connection.idle_since(), None, "not yet");
         let began = Instant::now();
-        tokio::time::sleep(GIVES_WAY_AFTER).await;
-        assert_eq!(connection.waits_since(), Some(began));
+        tokio::time::sleep(IDLE_AFTER).await;
+        assert_eq!(connection.idle_since(), Some(began));
         assert_eq!(connection.unread_since(unread.number), Some(began));
-        let left = Limits::default().unread_timeout - GIVES_WAY_AFTER;
+        let left = Limits::default().unread_timeout - IDLE_AFTER;
         assert_eq!(expires_after(&connection).await, (left.as_secs(), "the client does not read"));
         connection.close("another needs it");
         assert_eq!(expires_after(&connection).await, (0, "another needs it"));
-        assert_eq!(connection.waits_since(), None, "it goes already");
+        assert_eq!(connection.idle_since(), None, "it goes already");
     }
 
     #[tokio::test]

@@ -9,13 +9,12 @@ use parking_lot::Mutex;
 use pds_core::memory::{Room, Share};
 use tokio::time::Instant;
 
-use super::Limits;
-use super::backend::Observer;
 use super::connection_state::ConnectionState;
-use super::turns::{Peer, Rank, Turn, Turns};
+use super::turns::{Peer, Turn, Turns};
+use super::{Limits, Observer};
 
 /// How often it is logged at most that descriptors are missing.
-const LOGGED_EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What a connection holds at most beside its answers: the hello of a TLS handshake, or the header of a request.
 pub(super) const CONNECTION_BYTES: u64 = 64 * 1024;
@@ -55,28 +54,28 @@ impl Connections {
         let most = self.limits.max_connections;
         // Logged again after the crowd has gone, not with every connection at the limit.
         self.logged.lock().crowded &= self.open() > most / 2;
-        let turn = self.turns.acquire_from(peer, || {
+        let turn = self.turns.acquire_or_end(peer, || {
             if !std::mem::replace(&mut self.logged.lock().crowded, true) {
                 tracing::warn!(
                     connections = most,
                     "the limit on connections is reached: idle ones are closed, first of the client that has most"
                 );
             }
-            self.close_idle(peer);
+            self.close_idle();
             true
         });
         let turn = turn.await;
         let state = ConnectionState::new(peer, self.limits, Arc::clone(&self.observer));
         if let Some(turn) = &turn {
-            turn.used(|used| *used = Some(state.clone()));
+            turn.with_payload(|payload| *payload = Some(state.clone()));
         }
         // No more are let in than there is room for.
         Connected { state, _turn: turn, _room: self.memory.try_acquire(CONNECTION_BYTES) }
     }
 
     /// Closes the connection that has been idle for longest, first of the peer that has most.
-    fn close_idle(&self, newcomer: Peer) {
-        if let Some(idle) = self.turns.end_one(newcomer, Rank::Any, ConnectionState::waits_since) {
+    fn close_idle(&self) {
+        if let Some(idle) = self.turns.end_oldest(0, ConnectionState::idle_since) {
             idle.close("others need its place");
         }
     }
@@ -85,11 +84,11 @@ impl Connections {
     /// minute at most.
     pub(super) fn out_of_files(&self, error: &std::io::Error, listener: &dyn std::fmt::Display) {
         let mut logged = self.logged.lock();
-        if logged.starved.is_none_or(|at| at.elapsed() >= LOGGED_EVERY) {
+        if logged.starved.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
             logged.starved = Some(Instant::now());
             tracing::warn!(%error, %listener, "cannot take a connection; idle ones are closed until it works");
         }
-        self.close_idle(Peer::Local);
+        self.close_idle();
     }
 
     /// How many there are.

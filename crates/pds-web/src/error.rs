@@ -24,6 +24,14 @@ pub enum Error {
     /// No address to listen on.
     #[error("no address to listen on: give --web.listen-address or --web.systemd-socket")]
     NoAddress,
+    /// Too few file descriptors.
+    #[error("the limit of open files is {limit}; the exporter needs {needed} (ulimit -n, LimitNOFILE=)")]
+    Descriptors {
+        /// How many the process may have.
+        limit: u64,
+        /// How many it needs.
+        needed: u64,
+    },
     /// `--web.systemd-socket` without sockets.
     #[error("--web.systemd-socket: systemd handed over no listening TCP or unix socket (LISTEN_FDS)")]
     NoSystemdSocket,

@@ -14,7 +14,7 @@ use super::listen::Stream;
 use super::turns::{Peer, Turns};
 
 /// Handshakes computed at once: one leaves the other processors to scrapes.
-pub(super) const AT_ONCE: usize = 1;
+pub(super) const MAX_CONCURRENT: usize = 1;
 
 /// Handshakes that may wait for their turn, at a few milliseconds each.
 pub(super) const MAX_WAITING: usize = 256;
@@ -47,7 +47,7 @@ pub(super) async fn accept(
             (accept, step)
         });
         match step.await? {
-            (_, Poll::Ready(shaken)) => return shaken,
+            (_, Poll::Ready(stream)) => return stream,
             (accept, Poll::Pending) => rest = Box::new(move || accept),
         }
         woken.0.notified().await;
@@ -239,7 +239,7 @@ mod tests {
             let client = client.with_client_auth_cert(chain, key).unwrap();
             let (near, far) = tokio::io::duplex(64 * 1024);
             let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
-            let turns = Turns::new(AT_ONCE, MAX_WAITING);
+            let turns = Turns::new(MAX_CONCURRENT, MAX_WAITING);
             let (accepted, connected) = tokio::join!(
                 accept(Box::new(far), server(&threads), &turns, Peer::Local),
                 connector.connect(ServerName::try_from("localhost").unwrap(), near),

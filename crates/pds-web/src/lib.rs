@@ -12,19 +12,30 @@
 #![doc = include_str!("../examples/registry.rs")]
 //! ```
 //!
-//! The way of a request:
+//! # Scarce resources
 //!
-//! - `listen`, [`systemd`]: a connection is taken (TCP, unix, systemd); `connections` bounds their number, in `turns` as all that is
-//!   scarce.
+//! Whatever others do, a peer that holds less of something than another gets its next part: a connection as soon as one
+//! is idle, a request slot within two seconds, a TLS handshake or a password check after one of each other peer's. What
+//! unread answers and connections hold has one memory budget; work for others stops where their clients stop reading.
+//! Bytes that cost a client little (TLS records, HTTP/2 frames, headers that drip) have a rate and a time.
+//!
+//! # The way of a request
+//!
+//! - `listen`, [`systemd`]: a connection is taken (TCP, unix, systemd); `connections` bounds their number. `turns` hands
+//!   out all that is scarce.
 //! - `handshake`: TLS as the [`webconfig`] says.
-//! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
-//!   bounds its times; `frames` bounds its HTTP/2 frames.
-//! - `router`: `auth` checks the password, `request_slots` bounds requests and unread answers.
+//! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which bounds its times; `meter`
+//!   bounds its TLS records and HTTP/2 frames.
+//! - `router`: `auth` checks the password, `hosts` what other sites' pages ask for, `request_slots` bounds requests and
+//!   unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] reads what was asked for.
 //! - `response`, `outgoing`: the answer on its way out.
 //!
 //! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
 //! static files.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("the web server bounds what the kernel buffers with socket options that only Linux has");
 
 mod auth;
 mod backend;
@@ -32,10 +43,11 @@ mod connection;
 mod connection_state;
 mod connections;
 mod error;
-mod frames;
 mod handshake;
 mod health;
+mod hosts;
 mod listen;
+mod meter;
 pub mod negotiate;
 mod outgoing;
 mod request_slots;
@@ -48,13 +60,14 @@ mod tracked_io;
 mod turns;
 pub mod webconfig;
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use auth::Credentials;
-pub use backend::{Activity, Backend, Observer, Page};
+pub use backend::Backend;
 pub use error::Error;
-pub use negotiate::Encoding;
+pub use negotiate::{Encoding, Negotiated};
 use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;
 pub use response::{Response, ResponseBody};
@@ -65,9 +78,9 @@ pub use server::Server;
 pub mod limits {
     pub use super::connection::MAX_STREAMS;
     pub use super::connection_state::MAX_REQUESTS;
-    pub use super::frames::{BURST, BYTES_PER_FRAME, PER_SECOND};
-    pub use super::request_slots::{LARGEST, MAX_WAIT, MAX_WAITING};
-    pub use super::response::PIECE;
+    pub use super::meter::{BURST, PER_SECOND, RECEIVED_PER_RECORD, SENT_PER_FRAME};
+    pub use super::request_slots::{ANSWER_DIVISOR, MAX_WAIT, MAX_WAITING};
+    pub use super::response::MAX_PIECE_BYTES;
 }
 
 /// The web flags.
@@ -85,6 +98,8 @@ pub struct Config {
     pub route_prefix: String,
     /// `--web.external-url`: its host may send lifecycle requests from a browser.
     pub external_url: Option<url::Url>,
+    /// `--web.allowed-hosts`: further names under which browsers may know the exporter.
+    pub allowed_hosts: Vec<String>,
     /// `--web.config.file`, in the exporter toolkit's format.
     pub config_file: Option<PathBuf>,
     /// `--web.max-requests`: requests answered at once, without probes; 0 means unlimited.
@@ -99,6 +114,28 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// Receives the server's events, one method per event, so that the program behind it counts them as it counts everything. Methods are called on the serving thread and must return at once.
+#[expect(unused_variables, reason = "names of arguments are documentation")]
+pub trait Observer: Debug + Send + Sync + 'static {
+    /// A connection is `now` something else than `before`; `None` means that it is not open.
+    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {}
+
+    /// The web configuration file was read. If not `good`, the last good one stays in force.
+    fn web_config_read(&self, good: bool) {}
+}
+
+/// Ignores all events.
+impl Observer for () {}
+
+/// What an open connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// A request of it is being answered.
+    Active,
+    /// No request of it is.
+    Idle,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -108,6 +145,7 @@ impl Default for Config {
             telemetry_path: "/metrics".to_owned(),
             route_prefix: String::new(),
             external_url: None,
+            allowed_hosts: Vec::new(),
             config_file: None,
             max_requests: 40,
             enable_lifecycle: false,

@@ -17,6 +17,9 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
+    /// The text format, as every client reads it.
+    pub const TEXT: Self = Self { format: Format::Text, escaping: false };
+
     /// The `Content-Type` of the answer. All our names are legacy names, as `underscores` promises.
     pub fn content_type(self) -> &'static str {
         match (self.format, self.escaping) {
@@ -67,7 +70,7 @@ pub fn format(accept: Option<&str>) -> Negotiated {
         (range.quality > 0).then_some((rank, Negotiated { format, escaping: range.escaping }))
     });
     let best = ranked.max_by_key(|(rank, _)| *rank).map(|(_, negotiated)| negotiated);
-    best.unwrap_or(Negotiated { format: Format::Text, escaping: false })
+    best.unwrap_or(Negotiated::TEXT)
 }
 
 /// The content coding for an `Accept-Encoding` header: the highest quality wins; between equals gzip (pages are kept

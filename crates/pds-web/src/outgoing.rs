@@ -23,21 +23,15 @@ pub(super) struct Outgoing {
     held: Arc<Held>,
 }
 
-/// What an answer holds until the last of its bytes is handed to the system.
-struct Held {
-    request: InFlight,
-    _permit: Option<Arc<RequestPermit>>,
-}
+/// The request, and its permit, until the last byte of the answer is handed to the system.
+type Held = (InFlight, Option<Arc<RequestPermit>>);
 
-/// A piece on its way, which may wait in the buffers of the connection.
-struct Piece {
-    bytes: Bytes,
-    _held: Arc<Held>,
-}
+/// Bytes that wait in the buffers of the connection.
+struct Piece(Bytes, #[expect(dead_code, reason = "dropped with the bytes")] Arc<Held>);
 
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        &self.0
     }
 }
 
@@ -49,7 +43,7 @@ impl Outgoing {
         request: InFlight,
         permit: Option<Arc<RequestPermit>>,
     ) -> Self {
-        Self { body, compressor, held: Arc::new(Held { request, _permit: permit }) }
+        Self { body, compressor, held: Arc::new((request, permit)) }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
@@ -80,11 +74,11 @@ impl hyper::body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        self.held.request.taken();
+        self.held.0.taken();
         let piece = std::task::ready!(self.poll_piece(cx));
         let tracked = |bytes| {
-            self.held.request.sending();
-            Bytes::from_owner(Piece { bytes, _held: Arc::clone(&self.held) })
+            self.held.0.sending();
+            Bytes::from_owner(Piece(bytes, Arc::clone(&self.held)))
         };
         Poll::Ready(piece.map(|piece| piece.map(tracked).map(Frame::data)))
     }
@@ -154,7 +148,7 @@ mod tests {
     use crate::backend::tests::Counted;
     use crate::connection_state::ConnectionState;
     use crate::request_slots::RequestSlots;
-    use crate::response::PIECE;
+    use crate::response::MAX_PIECE_BYTES;
     use crate::turns::Peer;
 
     #[tokio::test]
@@ -164,15 +158,15 @@ mod tests {
         let (request, slots) =
             (connection.open(), RequestSlots::new(1, MemoryBudget::default().share(Holder::Answers)));
         let permit = slots.take(&request).await.unwrap();
-        let body = ResponseBody::from(vec![b'x'; PIECE * 2 + 1]);
+        let body = ResponseBody::from(vec![b'x'; MAX_PIECE_BYTES * 2 + 1]);
         let mut out = Outgoing::new(body, None, request, Some(Arc::new(permit)));
-        assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
+        assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(MAX_PIECE_BYTES as u64 * 2 + 1));
         let mut pieces = Vec::new();
         while let Some(frame) = out.frame().await {
             pieces.push(frame.unwrap().into_data().unwrap());
         }
         drop(out);
-        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [PIECE, PIECE, 1]);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [MAX_PIECE_BYTES, MAX_PIECE_BYTES, 1]);
         let last = pieces.pop();
         drop(pieces);
         assert_eq!(counted.connections(), (1, 0));

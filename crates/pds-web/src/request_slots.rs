@@ -1,13 +1,13 @@
 //! Limits of concurrent requests (`--web.max-requests`) and of unread answers.
 //!
-//! A request holds its permit until the client has read the answer. When slots or memory run out:
+//! A request holds its slot until the client has read the answer. When slots or memory run out:
 //!
-//! - a request whose client has not read for a second is closed, first one of the peer that has most;
-//! - a peer below its fair share waits up to two seconds for a slot; after one, the oldest request of a peer above its
-//!   share is closed, whether its client reads or not;
+//! - a request whose client has not read for a second is closed for any peer that holds no more;
+//! - a peer that holds fewer than another waits up to two seconds; after one, the oldest request of the peer that holds
+//!   most is closed, whether its client reads or not;
 //! - everything else is refused with 503.
 //!
-//! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else asks.
+//! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -21,10 +21,10 @@ use tokio::time::Instant;
 
 use super::connection_state::{ConnectionState, InFlight};
 use super::response::ResponseBody;
-use super::turns::{Peer, Rank, Turn, Turns};
+use super::turns::{Turn, Turns};
 
 /// An answer counts with this part of the memory for answers at most, so that each can be given.
-pub const LARGEST: u64 = 4;
+pub const ANSWER_DIVISOR: u64 = 4;
 
 /// Memory of an answer that is rendered or compressed while it is sent, beside what it is made from: its pieces, buffers
 /// and encoder.
@@ -33,8 +33,7 @@ const STREAM_BYTES: u64 = 1024 * 1024;
 /// How long a request waits for a slot.
 pub const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a request of a peer below its share waits before one of a peer above it is closed, and how long that one
-/// has had by then.
+/// How long a request waits before one of a peer that holds more is closed, and how long that one has had by then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Requests that may wait for a slot.
@@ -62,7 +61,7 @@ struct Answering {
 pub(super) struct RequestPermit {
     slots: Arc<RequestSlots>,
     turn: Turn<Answering>,
-    _of_connection: Option<OwnedSemaphorePermit>,
+    _connection_permit: Option<OwnedSemaphorePermit>,
 }
 
 impl RequestSlots {
@@ -75,40 +74,40 @@ impl RequestSlots {
     /// A slot for a request; `None` if there is none.
     pub(super) async fn take(self: &Arc<Self>, request: &InFlight) -> Option<RequestPermit> {
         let (connection, number) = (request.connection.clone(), request.number);
-        let of_connection = connection.permit().await;
+        let connection_permit = connection.permit().await;
         let (peer, began) = (connection.peer(), Instant::now());
-        let turn = self.turns.acquire_from(peer, || {
-            let below = self.turns.is_below_share(peer);
-            let impatient = below && began.elapsed() >= PATIENCE;
-            let room = self.close_unread(peer) || impatient && self.close_oldest(peer);
-            (room || below) && began.elapsed() < MAX_WAIT
+        let turn = self.turns.acquire_or_end(peer, || {
+            let (own, most) = self.turns.holdings(peer);
+            let impatient = began.elapsed() >= PATIENCE;
+            let ended = self.close_unread(own) || impatient && own < most && self.close_oldest(most);
+            (ended || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
         let (since, _held) = (Instant::now(), Default::default());
-        turn.used(|used| *used = Some(Answering { connection, number, since, _held }));
-        Some(RequestPermit { slots: Arc::clone(self), turn, _of_connection: of_connection })
+        turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, _held }));
+        Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// Closes the connection of a request for `newcomer`, and frees its bytes at once: the one that its client has not
-    /// read for longest, of a peer that has no fewer.
-    fn close_unread(&self, newcomer: Peer) -> bool {
+    /// Closes the connection of the request that its client has not read for longest, of a peer that holds `at_least` so
+    /// many, and frees its memory at once.
+    fn close_unread(&self, at_least: usize) -> bool {
         let unread = |request: &Answering| request.connection.unread_since(request.number);
-        let ended = self.turns.end_one(newcomer, Rank::Larger, unread);
-        let why = "others need its slot, and its client does not read";
-        ended.map(|request| request.connection.close(why)).is_some()
+        let ended = self.turns.end_oldest(at_least, unread);
+        ended
+            .map(|request| request.connection.close("others need its slot, and its client does not read"))
+            .is_some()
     }
 
-    /// As [`Self::close_unread`], but the oldest request of a peer above its share, whether its client reads or not.
-    fn close_oldest(&self, newcomer: Peer) -> bool {
+    /// As [`Self::close_unread`], but the oldest request, whether its client reads or not.
+    fn close_oldest(&self, at_least: usize) -> bool {
         let since = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
-        let ended = self.turns.end_one(newcomer, Rank::AboveShare, since);
-        let why = "others below their share need its slot";
-        ended.map(|request| request.connection.close(why)).is_some()
+        let ended = self.turns.end_oldest(at_least, since);
+        ended.map(|request| request.connection.close("others that hold fewer need its slot")).is_some()
     }
 
     /// Memory for `own_bytes` and for those of `blocks` that no answer holds yet; `None` if there is not enough.
     fn rooms(&self, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
-        let mut left = self.memory.bytes() / LARGEST;
+        let mut left = self.memory.bytes() / ANSWER_DIVISOR;
         let mut take = |bytes: u64| {
             let bytes = bytes.min(left);
             left -= bytes;
@@ -138,10 +137,11 @@ impl RequestPermit {
         };
         loop {
             if let Some(rooms) = self.slots.rooms(own_bytes, &blocks) {
-                let held = |request: &mut Answering| request._held = (blocks, rooms);
-                return self.turn.used(|used| used.as_mut().map(held)).flatten().is_some();
+                let hold = |request: &mut Answering| request._held = (blocks, rooms);
+                return self.turn.with_payload(|payload| payload.as_mut().map(hold)).flatten().is_some();
             }
-            if !self.slots.close_unread(self.turn.peer) {
+            let (own, _) = self.slots.turns.holdings(self.turn.peer);
+            if !self.slots.close_unread(own) {
                 return false;
             }
         }
@@ -154,6 +154,7 @@ mod tests {
 
     use pds_core::memory::{Holder, MemoryBudget};
 
+    use super::super::turns::Peer;
     use super::*;
     use crate::Limits;
 
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_below_its_share_waits_for_a_slot_and_the_longest_unread_request_gives_way() {
+    async fn a_peer_that_holds_fewer_waits_and_the_longest_unread_request_gives_way() {
         let slots = RequestSlots::new(2, memory());
         let first = unread(&slots, 1).await;
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_is_read_gives_way_after_a_second_of_waiting_and_to_a_peer_below_its_share_only() {
+    async fn a_request_that_is_read_gives_way_after_a_second_and_to_a_peer_that_holds_fewer_only() {
         let slots = RequestSlots::new(2, memory());
         let read = async |host| {
             let connection = connection(host);

@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 
-use super::negotiate::Encoding;
+use super::negotiate::{Encoding, Negotiated};
 
 /// An answer.
 #[derive(Debug)]
@@ -42,6 +42,11 @@ impl Response {
             (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         ]);
         Self { status, headers, body: body.into(), encoding: Encoding::Identity }
+    }
+
+    /// A metrics page in this format and coding.
+    pub fn metrics(format: Negotiated, encoding: Encoding, page: impl Into<ResponseBody>) -> Self {
+        Self { encoding, ..Self::new(StatusCode::OK, format.content_type(), page) }
     }
 
     /// A sentence for people and scripts, with a newline at its end.
@@ -103,7 +108,7 @@ fn opaque(tag: &str) -> &str {
 
 /// The largest piece of a body handed over at once: a slow reader is noticed by not taking it, and compressing it
 /// blocks the thread only briefly.
-pub const PIECE: usize = 256 * 1024;
+pub const MAX_PIECE_BYTES: usize = 256 * 1024;
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -136,7 +141,7 @@ impl ResponseBody {
                 while parts.front().is_some_and(Bytes::is_empty) {
                     parts.pop_front();
                 }
-                let piece = parts.front_mut().map(|bytes| bytes.split_to(bytes.len().min(PIECE)));
+                let piece = parts.front_mut().map(|bytes| bytes.split_to(bytes.len().min(MAX_PIECE_BYTES)));
                 Poll::Ready(piece.map(Ok))
             }
             Self::Channel { pieces, .. } => pieces.poll_recv(cx),

@@ -11,11 +11,12 @@ use pds_core::memory::Holder;
 use super::Config;
 use super::auth::{Auth, AuthOutcome};
 use super::connection_state::InFlight;
+use super::hosts::Hosts;
 use super::negotiate::{self, Encoding};
 use super::outgoing::{Compressor, Outgoing};
 use super::request_slots::{RequestPermit, RequestSlots};
 use super::response::Response;
-use super::route::{Kind, OwnHosts, PageRequest, Route};
+use super::route::{Kind, PageRequest, Route};
 use super::turns::Peer;
 use super::webconfig::{Current, Live};
 
@@ -28,7 +29,7 @@ pub(super) struct Router {
     routes: Vec<Route>,
     pub(super) live: Live,
     auth: Arc<Auth>,
-    own_hosts: OwnHosts,
+    hosts: Hosts,
     slots: Arc<RequestSlots>,
     /// The value of `WWW-Authenticate`.
     challenge: HeaderValue,
@@ -43,10 +44,10 @@ impl Router {
         live: Live,
         auth: Arc<Auth>,
     ) -> Self {
-        let own_hosts = OwnHosts::new(&config, bound);
+        let hosts = Hosts::new(&config, bound);
         let slots = RequestSlots::new(config.max_requests, config.memory.share(Holder::Answers));
         let challenge = challenge(&config.name);
-        Self { config, routes, live, auth, own_hosts, slots, challenge }
+        Self { config, routes, live, auth, hosts, slots, challenge }
     }
 
     /// Answers a request.
@@ -124,7 +125,7 @@ impl Router {
     ) -> Result<(), Box<Response>> {
         let authorization = request.parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let outcome = self.auth.check(&current.users, authorization, peer).await;
-        if !(probe || current.allows_one_more(outcome == AuthOutcome::Welcome)) {
+        if !(probe || current.take_token(outcome == AuthOutcome::Welcome)) {
             let sentence = "The rate limit of this server is reached.\n";
             return Err(refusal(StatusCode::TOO_MANY_REQUESTS, sentence));
         }
@@ -162,16 +163,16 @@ impl Router {
     /// Where the page is that a path means, relative to it: a proxy may have taken a part of the path off.
     fn redirect(&self, request: &PageRequest) -> Option<String> {
         let path = request.path();
-        let leads = |path: &str| {
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let page = format!("/{}", segments.join("/"));
+        let root = segments.is_empty().then(|| format!("{}/", self.config.prefix()));
+        let candidates = [root, Some(format!("{page}/")), Some(page)].into_iter().flatten();
+        let leads = |path: &String| {
             let mut readable = self.routes.iter().filter(|route| route.kind != Kind::Lifecycle);
-            readable.any(|route| route.matches(path).is_some())
+            path != request.path() && readable.any(|route| route.matches(path).is_some())
         };
-        let location = match path.strip_suffix('/') {
-            Some("") if !self.config.prefix().is_empty() => format!(".{}/", self.config.prefix()),
-            Some(page) if !page.ends_with('/') && leads(page) => format!("../{}", page.rsplit('/').next()?),
-            None if leads(&format!("{path}/")) => format!("./{}/", path.rsplit('/').next()?),
-            _ => return None,
-        };
+        let up = "../".repeat(path.matches('/').count().saturating_sub(1));
+        let location = format!("./{up}{}", &candidates.into_iter().find(leads)?[1..]);
         Some(request.raw_query().map_or(location.clone(), |query| format!("{location}?{query}")))
     }
 
@@ -187,10 +188,10 @@ impl Router {
             let sentence = "The lifecycle API is not enabled: start with --web.enable-lifecycle.\n";
             return Err(refusal(StatusCode::FORBIDDEN, sentence));
         }
-        if route.kind == Kind::Lifecycle && !self.own_hosts.allow(request) {
-            return Err(refusal(StatusCode::FORBIDDEN, "Pages of other sites may not ask for this.\n"));
+        match self.hosts.refusal(route.kind, request) {
+            Some(sentence) => Err(refusal(StatusCode::FORBIDDEN, sentence)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::error_chain::with_sources;
 use pds_core::memory::Holder;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::watch;
 
 use super::auth::Auth;
-use super::backend::{self, Backend, Observer};
+use super::backend::{self, Backend};
 use super::connection::{self, ServerState};
 use super::connection_state::ConnectionState;
 use super::connections::{CONNECTION_BYTES, Connected, Connections};
@@ -18,13 +19,14 @@ use super::handshake;
 use super::listen::{self, Listener, Stream};
 use super::route::Route;
 use super::router::Router;
+use super::tracked_io::{Layer, TrackedIo};
 use super::turns::Turns;
 use super::webconfig::Live;
-use super::{Config, systemd};
+use super::{Config, Observer, systemd};
 
-/// Of the descriptors that the process may have, connections take this part at most; the rest is for files and for
-/// requests of its own.
-const CONNECTIONS_SHARE: (u64, u64) = (3, 4);
+/// Descriptors that the process needs. With fewer, a quarter is not enough for what is no connection: sockets that listen,
+/// files, and requests of its own.
+const MIN_DESCRIPTORS: u64 = 64;
 
 /// Pause before the next connection is taken when the system is out of files.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
@@ -59,7 +61,7 @@ impl Config {
         let memory = self.memory.share(Holder::Connections);
         let fit = usize::try_from(memory.bytes() / CONNECTION_BYTES).unwrap_or(usize::MAX);
         let most = self.limits.max_connections.min(fit);
-        self.limits.max_connections = affordable(most, raise_descriptor_limit());
+        self.limits.max_connections = affordable_connections(most, raise_descriptor_limit())?;
         let observer: Arc<dyn Observer> = Arc::new(observer);
         let live = Live::start(self.config_file.as_deref(), Arc::clone(&observer)).map_err(|source| {
             Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
@@ -108,13 +110,13 @@ impl Server {
     /// `pages` come after the routes of the server's own: the telemetry path and those below `/-/`.
     pub async fn serve(
         self,
-        daemon: Arc<dyn Backend>,
+        backend: Arc<dyn Backend>,
         pages: Vec<Route>,
         shutdown: impl Future<Output = ()>,
     ) {
         let Self { config, listeners, live, auth, connections } = self;
         let drain_timeout = config.limits.drain_timeout;
-        let mut routes = backend::routes(&daemon, &config);
+        let mut routes = backend::routes(&backend, &config);
         routes.extend(pages);
         for route in &mut routes {
             route.path.insert_str(0, config.prefix());
@@ -124,7 +126,7 @@ impl Server {
         let acceptor = Arc::new(Acceptor {
             router: Arc::new(Router::new(config, &addresses, routes, live, auth)),
             connections: Arc::clone(&connections),
-            handshakes: Turns::new(handshake::AT_ONCE, handshake::MAX_WAITING),
+            handshakes: Turns::new(handshake::MAX_CONCURRENT, handshake::MAX_WAITING),
             state: watched,
         });
         for listener in listeners {
@@ -160,7 +162,7 @@ impl Acceptor {
                         let connected = self.connections.admit(peer).await;
                         tokio::spawn(Arc::clone(&self).connection(stream, connected));
                     }
-                    Err(error) if is_of_one_connection(&error) => {}
+                    Err(error) if is_client_gone(&error) => {}
                     Err(error) => {
                         self.connections.out_of_files(&error, &listener);
                         tokio::time::sleep(OUT_OF_FILES_PAUSE).await;
@@ -186,20 +188,23 @@ impl Acceptor {
     async fn serve(&self, stream: Box<dyn Stream>, state: &ConnectionState) {
         let (stream, http2): (Box<dyn Stream>, _) = match self.router.live.current().tls.clone() {
             None => (stream, false),
-            Some(tls) => tokio::select! {
-                () = connection::reached(self.state.clone(), ServerState::Draining) => return,
-                shaken = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match shaken {
-                    Ok(stream) => {
-                        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                        (Box::new(stream), http2)
-                    }
-                    Err(error) => return tracing::debug!(%error, "a TLS handshake failed"),
-                },
-            },
+            Some(tls) => {
+                let stream = Box::new(TrackedIo::new(stream, state.clone(), Layer::Tls));
+                tokio::select! {
+                    () = connection::reached(self.state.clone(), ServerState::Draining) => return,
+                    stream = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match stream {
+                        Ok(stream) => {
+                            let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                            (Box::new(stream), http2)
+                        }
+                        Err(error) => return tracing::debug!(%error, "a TLS handshake failed"),
+                    },
+                }
+            }
         };
         let router = Arc::clone(&self.router);
         if let Err(error) = connection::serve(stream, http2, router, state, self.state.clone()).await {
-            tracing::debug!(%error, "a connection ended early");
+            tracing::debug!(error = with_sources(&error), "a connection ended early");
         }
     }
 }
@@ -213,23 +218,25 @@ fn raise_descriptor_limit() -> Option<u64> {
     }
 }
 
-/// How many connections there may be with this many descriptors.
-fn affordable(max_connections: usize, descriptors: Option<u64>) -> usize {
-    let (part, of) = CONNECTIONS_SHARE;
-    let room = descriptors.map_or(u64::MAX, |descriptors| (descriptors / of).saturating_mul(part).max(1));
-    let room = usize::try_from(room).unwrap_or(usize::MAX);
-    if room < max_connections {
+/// How many connections there may be with so many descriptors: three quarters of them.
+fn affordable_connections(max_connections: usize, descriptors: Option<u64>) -> Result<usize, Error> {
+    let Some(limit) = descriptors else { return Ok(max_connections) };
+    if limit < MIN_DESCRIPTORS {
+        return Err(Error::Descriptors { limit, needed: MIN_DESCRIPTORS });
+    }
+    let connections = usize::try_from(limit / 4 * 3).unwrap_or(usize::MAX);
+    if connections < max_connections {
         tracing::warn!(
-            connections = room,
-            descriptors,
+            connections,
+            descriptors = limit,
             "the limit of open files allows fewer connections than usual"
         );
     }
-    room.min(max_connections)
+    Ok(connections.min(max_connections))
 }
 
 /// The client was gone before its connection was taken.
-fn is_of_one_connection(error: &std::io::Error) -> bool {
+fn is_client_gone(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
     [ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected].contains(&error.kind())
 }
@@ -240,9 +247,16 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_the_rest_of_the_process() {
-        assert_eq!(affordable(256, None), 256);
-        assert_eq!(affordable(256, Some(1024)), 256);
-        assert_eq!(affordable(256, Some(256)), 192);
-        assert_eq!(affordable(256, Some(1)), 1);
+        let connections =
+            |descriptors| affordable_connections(256, descriptors).map_err(|error| error.to_string());
+        assert_eq!(connections(None), Ok(256));
+        assert_eq!(connections(Some(1024)), Ok(256));
+        assert_eq!(connections(Some(256)), Ok(192));
+        assert_eq!(connections(Some(64)), Ok(48));
+        assert!(
+            connections(Some(63))
+                .unwrap_err()
+                .contains("the limit of open files is 63; the exporter needs 64")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The stream of a connection: what is read and written is reported to the [`ConnectionState`].
+//! The stream of a connection, above TLS and below it: what is read and written is reported to the [`ConnectionState`],
+//! and what costs the client little is bounded.
 
 use std::io;
 use std::pin::Pin;
@@ -7,26 +8,63 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_state::ConnectionState;
-use super::frames::FrameBudget;
+use super::meter::{FRAMES, Meter, RECORDS};
 
-/// A stream that reports to a [`ConnectionState`] and bounds HTTP/2 frames.
+/// Records after which other connections have their turn: decrypting them takes less than a tenth of a millisecond.
+const RECORDS_AT_ONCE: u32 = 32;
+
+/// What flows through a stream.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Layer {
+    /// The bytes below TLS.
+    Tls,
+    /// Requests and answers of HTTP/1.
+    Http1,
+    /// Those of HTTP/2.
+    Http2,
+}
+
+/// A stream that reports to a [`ConnectionState`], and bounds TLS records and HTTP/2 frames.
 pub(super) struct TrackedIo<S> {
     stream: S,
     connection: ConnectionState,
-    frames: Option<FrameBudget>,
+    layer: Layer,
+    meter: Option<Meter>,
+    /// Records since others had their turn.
+    records: u32,
 }
 
 impl<S> TrackedIo<S> {
-    pub(super) fn new(stream: S, connection: ConnectionState, http2: bool) -> Self {
-        Self { stream, connection, frames: http2.then(FrameBudget::new) }
+    pub(super) fn new(stream: S, connection: ConnectionState, layer: Layer) -> Self {
+        let meter = match layer {
+            Layer::Tls => Some(Meter::new(RECORDS)),
+            Layer::Http1 => None,
+            Layer::Http2 => Some(Meter::new(FRAMES)),
+        };
+        Self { stream, connection, layer, meter, records: 0 }
+    }
+
+    /// Bytes have arrived; an error if there are too many frames or records in them.
+    fn arrived(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut earned = 0;
+        match self.layer {
+            Layer::Tls => earned = self.connection.take_requested(),
+            Layer::Http1 | Layer::Http2 => self.connection.arrived(bytes.len()),
+        }
+        if let Some(meter) = &mut self.meter {
+            meter.earn(earned);
+            let units = meter.count(bytes).ok_or_else(|| io::Error::other("too many frames or records"))?;
+            self.records += units;
+        }
+        Ok(())
     }
 
     /// The client took what `result` says.
     fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(bytes @ 1..)) = result {
+        if let (Poll::Ready(Ok(bytes @ 1..)), Layer::Http1 | Layer::Http2) = (result, self.layer) {
             self.connection.written();
-            if let Some(frames) = &mut self.frames {
-                frames.sent(*bytes);
+            if let Some(frames) = &mut self.meter {
+                frames.earn(*bytes);
             }
         }
     }
@@ -38,16 +76,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedIo<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Above, TLS reads on until a record holds a part of a request.
+        if self.layer == Layer::Tls && self.records >= RECORDS_AT_ONCE {
+            self.records = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let arrived = buf.filled().get(before..).unwrap_or_default();
-        if !arrived.is_empty() {
-            self.connection.arrived();
-            if self.frames.as_mut().is_some_and(|frames| !frames.allows(arrived)) {
-                return Poll::Ready(Err(io::Error::other("too many HTTP/2 frames")));
-            }
+        match buf.filled().get(before..) {
+            Some(bytes @ [_, ..]) => Poll::Ready(self.arrived(bytes)),
+            _ => result,
         }
-        result
     }
 }
 
@@ -99,7 +139,7 @@ mod tests {
         connection.begin(false);
         let began = Instant::now();
         let (mut client, server) = tokio::io::duplex(64);
-        let mut server = TrackedIo::new(server, connection.clone(), false);
+        let mut server = TrackedIo::new(server, connection.clone(), Layer::Http1);
         let dripping = async {
             loop {
                 client.write_u8(b'x').await.unwrap();

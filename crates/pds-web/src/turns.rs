@@ -1,12 +1,14 @@
-//! The one scheduler of everything scarce: connections, TLS handshakes, password checks and request slots.
+//! Hands out everything scarce: connections, TLS handshakes, password checks, request slots.
 //!
-//! A freed turn goes to the waiting peer that holds fewest, then to the one that was served longest ago; so one peer's
-//! flood delays another's request by only one turn. Within a peer, users take turns in the same way: behind an address
-//! that many share, a flood of guesses delays a configured user by one turn, too. Among the requests of one user the
-//! newest and the oldest go first alternately: the newest has a client that still waits, and the oldest must not starve.
+//! - A freed turn goes to the waiting peer that holds fewest, then to the one served longest ago; so a flood from one
+//!   peer delays another by one turn. Users of one peer take turns likewise, so behind a shared address a flood of
+//!   guesses delays a configured user by one turn, too.
+//! - A newcomer may end a turn early, starting with the peer that holds most ([`Turns::end_oldest`]).
+//! - If too many wait, the oldest request of the peer with most is refused, but never the only one of a user.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How often [`Turns::acquire_from`] looks for a turn that ends early.
+/// How often [`Turns::acquire_or_end`] looks for a turn to end.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// One client for the purpose of sharing. Many scrapers behind one proxy are one peer.
@@ -28,7 +30,7 @@ pub(super) enum Peer {
 }
 
 impl Peer {
-    /// The peer that has the address `ip`.
+    /// The peer with the address `ip`.
     pub(super) fn of(ip: IpAddr) -> Self {
         // A socket of both families shows IPv4 addresses as ::ffff:a.b.c.d.
         Self::At(match ip.to_canonical() {
@@ -38,28 +40,27 @@ impl Peer {
     }
 }
 
-/// Hands out turns, each with a `T` that says what it is used for.
+/// Turns, each with a payload `T` once its holder has set one.
 pub(super) struct Turns<T = ()>(Mutex<State<T>>);
 
 struct State<T> {
-    all: usize,
+    limit: usize,
     max_waiting: usize,
-    queues: Vec<Queue<T>>,
-    /// The turns that are held, by number. Without a `T` they have not begun, or are to end early.
+    /// From the oldest to the newest.
+    waiting: Vec<Waiting<T>>,
+    /// By number. Without a payload, a turn has not begun or is to end early.
     held: HashMap<u64, (Peer, Option<T>)>,
-    /// Counts turns, as a clock for who was served last.
+    /// Turns handed out, as a clock for who was served last.
     served: u64,
 }
 
-/// The requests of one peer, and there of one configured user or of everybody else.
-struct Queue<T> {
+/// A request that waits, of a configured user or of anybody else.
+struct Waiting<T> {
     peer: Peer,
     user: Option<String>,
-    /// From the oldest to the newest.
-    waiting: VecDeque<oneshot::Sender<Turn<T>>>,
-    oldest_next: bool,
-    /// When the peer was served last, and when this queue was.
-    last: (u64, u64),
+    sender: oneshot::Sender<Turn<T>>,
+    /// When its peer was served last, and when its user there.
+    last_served: (u64, u64),
 }
 
 /// A turn; it ends when this is dropped.
@@ -70,72 +71,59 @@ pub(super) struct Turn<T = ()> {
 }
 
 impl<T> Turns<T> {
-    /// Turns for `at_once` requests at a time, with at most `max_waiting` behind them.
-    pub(super) fn new(at_once: usize, max_waiting: usize) -> Arc<Self> {
-        let (queues, held) = (Vec::new(), HashMap::new());
-        Arc::new(Self(Mutex::new(State { all: at_once, max_waiting, queues, held, served: 0 })))
+    /// `limit` turns at once, with at most `max_waiting` requests behind them.
+    pub(super) fn new(limit: usize, max_waiting: usize) -> Arc<Self> {
+        let (waiting, held) = (Vec::new(), HashMap::new());
+        Arc::new(Self(Mutex::new(State { limit, max_waiting, waiting, held, served: 0 })))
     }
 
-    /// Waits for a turn. `None` if too many wait: then the oldest request of the peer with most gives up, but not the
-    /// only one of a configured `user`.
+    /// Waits for a turn; `None` if too many wait.
     pub(super) async fn acquire(self: &Arc<Self>, peer: Peer, user: Option<String>) -> Option<Turn<T>> {
-        let waiting = {
+        let turn = {
             let mut state = self.0.lock();
-            if state.held.len() < state.all {
+            if state.held.len() < state.limit {
                 return Some(self.turn(&mut state, peer));
             }
             state.push(peer, user)
         };
-        waiting.await.ok()
+        turn.await.ok()
     }
 
-    /// Waits for a turn while `make_room`, called every [`RETRY`], ends those of others; `None` once that gives up.
-    pub(super) async fn acquire_from(
+    /// Waits for a turn while `end_another`, called every [`RETRY`], ends those of others; `None` once that returns
+    /// `false`.
+    pub(super) async fn acquire_or_end(
         self: &Arc<Self>,
         peer: Peer,
-        mut make_room: impl FnMut() -> bool,
+        mut end_another: impl FnMut() -> bool,
     ) -> Option<Turn<T>> {
-        let mut waiting = std::pin::pin!(self.acquire(peer, None));
+        let mut turn = std::pin::pin!(self.acquire(peer, None));
         let mut retry = tokio::time::interval(RETRY);
         loop {
             tokio::select! {
                 biased;
-                turn = waiting.as_mut() => return turn,
-                _ = retry.tick() => if !make_room() { return None },
+                turn = turn.as_mut() => return turn,
+                _ = retry.tick() => if !end_another() { return None },
             }
         }
     }
 
-    /// Whether `peer` holds less than its share.
-    pub(super) fn is_below_share(&self, peer: Peer) -> bool {
-        let state = self.0.lock();
-        let mut holds = state.holds();
-        let own = *holds.entry(peer).or_default();
-        own < state.all.div_ceil(holds.len())
+    /// How many turns `peer` holds, and how many the peer that holds most.
+    pub(super) fn holdings(&self, peer: Peer) -> (usize, usize) {
+        let holdings = self.0.lock().holdings();
+        (holdings.get(&peer).copied().unwrap_or(0), holdings.values().copied().max().unwrap_or(0))
     }
 
-    /// Ends a turn early for `newcomer`, and gives what it was used for: one of the peer that holds most, and there the
-    /// oldest. `since` says how old it is, if it may end. [`Rank::Any`] spares nobody, the others spare the peers that
-    /// do not hold more than they say.
-    pub(super) fn end_one(
-        &self,
-        newcomer: Peer,
-        rank: Rank,
-        since: impl Fn(&T) -> Option<Instant>,
-    ) -> Option<T> {
+    /// Ends a turn early and returns its payload: the oldest of the peer that holds most, of those peers that hold
+    /// `at_least` so many. `since` says how old a turn is, if it may end.
+    pub(super) fn end_oldest(&self, at_least: usize, since: impl Fn(&T) -> Option<Instant>) -> Option<T> {
         let mut state = self.0.lock();
-        let (all, mut holds) = (state.all, state.holds());
-        let own = *holds.entry(newcomer).or_default();
-        let may = |peer: Peer| match rank {
-            Rank::Any => true,
-            Rank::Larger => peer == newcomer || holds[&peer] > own,
-            Rank::AboveShare => peer != newcomer && holds[&peer].saturating_mul(holds.len()) > all,
-        };
-        let candidates = state.held.iter_mut().filter(|(_, (peer, _))| may(*peer));
-        let aged =
-            candidates.filter_map(|(_, (peer, used))| Some((holds[peer], since(used.as_ref()?)?, used)));
-        let (.., used) = aged.max_by_key(|(holds, since, _)| (*holds, Reverse(*since)))?;
-        used.take()
+        let holdings = state.holdings();
+        let turns = state.held.values_mut().filter(|(peer, _)| holdings[peer] >= at_least);
+        let aged = turns.filter_map(|(peer, payload)| {
+            let since = since(payload.as_ref()?)?;
+            Some(((holdings[peer], Reverse(since)), payload))
+        });
+        aged.max_by_key(|(rank, _)| *rank)?.1.take()
     }
 
     /// How many turns are held.
@@ -150,92 +138,75 @@ impl<T> Turns<T> {
     }
 }
 
-/// Whose turns may end early for a newcomer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rank {
-    /// Anybody's.
-    Any,
-    /// Those of a peer that holds more than the newcomer does, and its own.
-    Larger,
-    /// Those of a peer that holds more than its share.
-    AboveShare,
-}
-
 impl<T> State<T> {
     /// How many turns each peer holds.
-    fn holds(&self) -> HashMap<Peer, usize> {
-        let mut holds = HashMap::new();
-        for (peer, _) in self.held.values() {
-            *holds.entry(*peer).or_default() += 1;
-        }
-        holds
+    fn holdings(&self) -> HashMap<Peer, usize> {
+        tally(self.held.values().map(|(peer, _)| *peer))
     }
 
     fn push(&mut self, peer: Peer, user: Option<String>) -> oneshot::Receiver<Turn<T>> {
+        // Clients that have left wait for nothing.
+        self.waiting.retain(|waiting| !waiting.sender.is_closed());
         let (sender, receiver) = oneshot::channel();
-        let of_peer = self.queues.iter().find(|queue| queue.peer == peer);
-        let last = (of_peer.map_or(self.served, |queue| queue.last.0), self.served);
-        match self.queues.iter_mut().find(|queue| queue.peer == peer && queue.user == user) {
-            Some(queue) => queue.waiting.push_back(sender),
-            None => {
-                let waiting = VecDeque::from([sender]);
-                self.queues.push(Queue { peer, user, waiting, oldest_next: false, last });
+        let mut last_served = (self.served, self.served);
+        for other in self.waiting.iter().filter(|other| other.peer == peer) {
+            last_served.0 = other.last_served.0;
+            if other.user == user {
+                last_served.1 = other.last_served.1;
             }
         }
-        if self.waiting(|_| true) > self.max_waiting {
-            self.shed();
+        self.waiting.push(Waiting { peer, user, sender, last_served });
+        if self.waiting.len() > self.max_waiting {
+            self.refuse_oldest();
         }
         receiver
     }
 
-    /// How many requests wait in some of the queues.
-    fn waiting(&self, of: impl Fn(&Queue<T>) -> bool) -> usize {
-        self.queues.iter().filter(|queue| of(queue)).map(|queue| queue.waiting.len()).sum()
-    }
-
-    /// The oldest request of the peer and user with most gives up.
-    fn shed(&mut self) {
-        let spared =
-            |queue: &Queue<T>| queue.user.is_some() && self.waiting(|other| other.user == queue.user) == 1;
-        let rank = |queue: &Queue<T>| (self.waiting(|other| other.peer == queue.peer), queue.waiting.len());
-        let queues = self.queues.iter().enumerate().filter(|(_, queue)| !spared(queue));
-        if let Some((index, _)) = queues.max_by_key(|(_, queue)| rank(queue)) {
-            self.take(index, true);
+    /// Refuses the oldest request of the peer, and there of the user, with most.
+    fn refuse_oldest(&mut self) {
+        let by_peer = tally(self.waiting.iter().map(|waiting| waiting.peer));
+        let by_user = tally(self.waiting.iter().map(|waiting| &waiting.user));
+        let by_both = tally(self.waiting.iter().map(|waiting| (waiting.peer, &waiting.user)));
+        let refusable = |waiting: &Waiting<T>| waiting.user.is_none() || by_user[&waiting.user] > 1;
+        let newest_first = self.waiting.iter().enumerate().rev().filter(|(_, waiting)| refusable(waiting));
+        // Of several at the maximum, the last one counts.
+        let refused = newest_first
+            .max_by_key(|(_, Waiting { peer, user, .. })| (by_peer[peer], by_both[&(*peer, user)]));
+        if let Some((index, _)) = refused {
+            self.waiting.remove(index);
         }
     }
 
-    /// Takes the oldest or the newest request out of a queue.
-    fn take(&mut self, index: usize, oldest: bool) -> Option<oneshot::Sender<Turn<T>>> {
-        let waiting = &mut self.queues.get_mut(index)?.waiting;
-        let taken = if oldest { waiting.pop_front() } else { waiting.pop_back() };
-        if waiting.is_empty() {
-            self.queues.remove(index);
-        }
-        taken
-    }
-
-    /// The request that comes next.
-    fn pop(&mut self) -> Option<(oneshot::Sender<Turn<T>>, Peer)> {
-        let holds = self.holds();
-        let rank = |queue: &Queue<T>| (holds.get(&queue.peer).copied().unwrap_or_default(), queue.last);
-        let (index, _) = self.queues.iter().enumerate().min_by_key(|(_, queue)| rank(queue))?;
+    /// Takes out the request that is next.
+    fn pop(&mut self) -> Option<Waiting<T>> {
+        let holdings = self.holdings();
+        let rank = |waiting: &Waiting<T>| (holdings.get(&waiting.peer), waiting.last_served);
+        let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?;
+        let next = self.waiting.remove(index);
         self.served += 1;
-        let queue = self.queues.get_mut(index)?;
-        let (peer, oldest) = (queue.peer, queue.oldest_next);
-        queue.oldest_next = !oldest;
-        queue.last.1 = self.served;
-        for queue in self.queues.iter_mut().filter(|queue| queue.peer == peer) {
-            queue.last.0 = self.served;
+        for other in self.waiting.iter_mut().filter(|other| other.peer == next.peer) {
+            other.last_served.0 = self.served;
+            if other.user == next.user {
+                other.last_served.1 = self.served;
+            }
         }
-        self.take(index, oldest).map(|next| (next, peer))
+        Some(next)
     }
 }
 
+fn tally<K: Eq + Hash>(keys: impl Iterator<Item = K>) -> HashMap<K, usize> {
+    let mut tally = HashMap::new();
+    for key in keys {
+        *tally.entry(key).or_default() += 1;
+    }
+    tally
+}
+
 impl<T> Turn<T> {
-    /// What it is used for; `None` at first, and once it is to end early.
-    pub(super) fn used<R>(&self, with: impl FnOnce(&mut Option<T>) -> R) -> Option<R> {
+    /// Reads or changes the payload: `None` at first, and once the turn is to end early.
+    pub(super) fn with_payload<R>(&self, with: impl FnOnce(&mut Option<T>) -> R) -> Option<R> {
         let mut state = self.turns.0.lock();
-        state.held.get_mut(&self.number).map(|(_, used)| with(used))
+        state.held.get_mut(&self.number).map(|(_, payload)| with(payload))
     }
 }
 
@@ -243,13 +214,13 @@ impl<T> Drop for Turn<T> {
     fn drop(&mut self) {
         let mut state = self.turns.0.lock();
         state.held.remove(&self.number);
-        while let Some((next, peer)) = state.pop() {
+        while let Some(next) = state.pop() {
             // Dropping a turn that nobody takes would lock again; a closed receiver is passed over instead.
-            if !next.is_closed() {
-                let turn = self.turns.turn(&mut state, peer);
+            if !next.sender.is_closed() {
+                let turn = self.turns.turn(&mut state, next.peer);
                 drop(state);
                 // Closed in this very moment, the turn comes back and is dropped in turn.
-                drop(next.send(turn));
+                drop(next.sender.send(turn));
                 return;
             }
         }
@@ -303,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_peer_waits_for_one_turn_and_a_newcomer_overtakes() {
+    async fn another_peer_waits_for_one_turn() {
         let waiting = Waiting { turns: Turns::new(1, 100), served: Arc::default() };
         let busy = waiting.turns.acquire(FLOOD, None).await.unwrap();
         let mut joined = Vec::new();
@@ -315,10 +286,9 @@ mod tests {
         for task in joined {
             task.await.unwrap();
         }
-        // The newest and the oldest in turn, and the other peer in between.
         let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
-        assert_eq!(served, [4, 9, 1, 3, 2]);
-        assert!(waiting.turns.held() == 0 && waiting.turns.0.lock().queues.is_empty());
+        assert_eq!(served, [1, 9, 2, 3, 4]);
+        assert!(waiting.turns.held() == 0 && waiting.turns.0.lock().waiting.is_empty());
     }
 
     #[tokio::test]
@@ -336,7 +306,7 @@ mod tests {
         for task in joined {
             task.await.unwrap();
         }
-        assert_eq!(*waiting.served.lock(), [None, Some(3), Some(9), Some(2)]);
+        assert_eq!(*waiting.served.lock(), [None, Some(2), Some(9), Some(3)]);
     }
 
     #[tokio::test]
@@ -356,24 +326,25 @@ mod tests {
             task.await.unwrap();
         }
         let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
-        assert_eq!(served, [20, 9, 19]);
+        assert_eq!(served, [9, 19, 20]);
     }
 
     #[tokio::test]
     async fn another_user_of_a_peer_waits_at_the_place_of_that_peer() {
         let waiting = Waiting { turns: Turns::new(1, 100), served: Arc::default() };
         let busy = waiting.turns.acquire(Peer::Local, None).await.unwrap();
-        let mut joined = vec![waiting.join(FLOOD, 1).await];
-        let newest = tokio::spawn({
+        let first = tokio::spawn({
             let turns = Arc::clone(&waiting.turns);
             async move { turns.acquire(FLOOD, None).await }
         });
+        tokio::task::yield_now().await;
+        let mut joined = vec![waiting.join(FLOOD, 1).await];
         joined.push(waiting.join(OTHER, 2).await);
         drop(busy);
-        let newest = newest.await.unwrap().unwrap();
+        let first = first.await.unwrap().unwrap();
         joined.push(waiting.join(Peer::Local, 3).await);
         joined.push(waiting.join_as(FLOOD, Some("alice".to_owned()), 4).await);
-        drop(newest);
+        drop(first);
         for task in joined {
             task.await.unwrap();
         }
@@ -382,21 +353,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_newcomer_ends_the_oldest_turn_of_those_that_its_rank_does_not_spare() {
-        let turns = Turns::new(4, 0);
+    async fn the_oldest_turn_of_the_peer_that_holds_most_ends_early() {
+        let turns = Turns::new(5, 0);
         let (now, mut held) = (Instant::now(), Vec::new());
-        for (peer, age) in [(FLOOD, 1), (FLOOD, 3), (OTHER, 2), (OTHER, 4)] {
+        for (peer, age) in [(FLOOD, 1), (FLOOD, 3), (FLOOD, 0), (OTHER, 2), (OTHER, 4)] {
             let turn = turns.acquire(peer, None).await.unwrap();
-            turn.used(|used| *used = Some(age));
+            turn.with_payload(|payload| *payload = Some(age));
             held.push(turn);
         }
-        let end = |newcomer, rank| turns.end_one(newcomer, rank, |age| Some(now - Duration::from_secs(*age)));
-        assert_eq!(end(FLOOD, Rank::AboveShare), None, "each holds its share");
-        assert_eq!(end(FLOOD, Rank::Larger), Some(3), "the other holds no more, so one of its own");
-        assert_eq!(end(Peer::Local, Rank::AboveShare), Some(4), "a third peer makes the shares smaller");
-        assert_eq!(end(FLOOD, Rank::Any), Some(2));
-        assert_eq!(end(Peer::Local, Rank::Larger), Some(1), "a turn that is to end is not ended again");
-        assert_eq!(end(Peer::Local, Rank::Any), None);
+        assert_eq!((turns.holdings(OTHER), turns.holdings(Peer::Local)), ((2, 3), (0, 3)));
+        let end = |at_least| {
+            let since = |age: &u64| (*age > 0).then(|| now - Duration::from_secs(*age));
+            turns.end_oldest(at_least, since)
+        };
+        assert_eq!(end(4), None, "nobody holds so many");
+        assert_eq!(end(3), Some(3));
+        assert_eq!(end(3), Some(1), "a turn that is to end is held, and not ended again");
+        assert_eq!(end(3), None, "the last one may not end");
+        assert_eq!((end(0), end(0), end(0)), (Some(4), Some(2), None));
     }
 
     #[tokio::test]
@@ -409,14 +383,13 @@ mod tests {
         let waiting = Waiting { turns: Arc::clone(&turns), served: Arc::default() };
         let joined =
             [waiting.join(FLOOD, 1).await, waiting.join(FLOOD, 2).await, waiting.join(OTHER, 9).await];
-        assert!(turns.is_below_share(OTHER) && !turns.is_below_share(FLOOD));
         held.pop();
         for task in joined {
             task.await.unwrap();
         }
         assert_eq!(waiting.served.lock().first(), Some(&Some(9)));
         drop(held);
-        assert!(turns.held() == 0 && turns.0.lock().queues.is_empty());
+        assert!(turns.held() == 0 && turns.0.lock().waiting.is_empty());
     }
 
     #[tokio::test]

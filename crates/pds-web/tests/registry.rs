@@ -31,7 +31,8 @@ async fn the_example_serves_a_registry_behind_a_web_configuration_file() {
                 Err(_) => tokio::task::yield_now().await,
             }
         };
-        let request = format!("GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();

@@ -210,7 +210,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/run.md",
         "without a restart and without a failed scrape",
         &[
-            "web::tls::certificates_change_during_fifty_scrapes_a_second_without_a_failure",
+            "web::tls::all_certificates_change_during_fifty_scrapes_a_second_without_a_failure",
             "web::auth::users_change_without_a_restart_and_a_bad_file_changes_nothing",
         ],
     ),

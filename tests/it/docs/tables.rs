@@ -203,9 +203,7 @@ fn settings_alone(config: &Config) -> f64 {
 
 /// What is limited for clients, and to how much, with the defaults.
 fn limits() -> String {
-    use pds_web::limits::{
-        BURST, BYTES_PER_FRAME, LARGEST, MAX_REQUESTS, MAX_STREAMS, MAX_WAIT, MAX_WAITING, PER_SECOND, PIECE,
-    };
+    use pds_web::limits::*;
     let limits = pds_web::Limits::default();
     let seconds = |time: Duration| format!("{} s", time.as_secs());
     let row = |what: &str, value: String| (what.to_owned(), value);
@@ -218,11 +216,14 @@ fn limits() -> String {
         row("requests that wait for a slot", format!("{MAX_WAITING}, each for {}", seconds(MAX_WAIT))),
         row("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
         row("a client that reads nothing of an answer", seconds(limits.unread_timeout)),
-        (format!("a client to read {} KiB of an answer", PIECE / 1024), seconds(limits.write_timeout)),
+        (
+            format!("a client to read {} KiB of an answer", MAX_PIECE_BYTES / 1024),
+            seconds(limits.write_timeout),
+        ),
         (
             "unread answers of all clients".to_owned(),
             format!(
-                "{} MiB or less, as memory allows; none counts with more than 1/{LARGEST} of it",
+                "{} MiB or less, as memory allows; none counts with more than 1/{ANSWER_DIVISOR} of it",
                 MemoryBudget::default().share(Holder::Answers).bytes() / 1024 / 1024
             ),
         ),
@@ -230,9 +231,10 @@ fn limits() -> String {
         row("a connection without a request", seconds(limits.idle_timeout)),
         row("age of a connection", seconds(limits.max_connection_age)),
         row("streams of an HTTP/2 connection", MAX_STREAMS.to_string()),
-        row("frames of an HTTP/2 connection at once", BURST.to_string()),
-        row("frames of an HTTP/2 connection per second", PER_SECOND.to_string()),
-        row("further frames for each KiB sent to the client", (1024.0 / BYTES_PER_FRAME).to_string()),
+        row("HTTP/2 frames or TLS records of a connection at once", BURST.to_string()),
+        row("HTTP/2 frames or TLS records of a connection per second", PER_SECOND.to_string()),
+        row("further frames for each KiB sent to the client", (1024.0 / SENT_PER_FRAME).to_string()),
+        row("further records for each KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
     ];
     let mut table = "| limit | value |\n| --- | --- |\n".to_owned();
     for (what, value) in rows {

@@ -110,7 +110,7 @@ stale_after = \"1h\"",
     let telemetry = &stage.handle.context.telemetry;
     telemetry.config_loaded(None);
     pds_web::Observer::web_config_read(telemetry, false);
-    telemetry.panicked("a poll");
+    telemetry.panicked();
     pds_ledger::Observer::committed(telemetry, false);
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
     telemetry.token_expiry(&stage.world.projects()[0].0, Some(expired));

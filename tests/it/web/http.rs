@@ -51,7 +51,7 @@ async fn every_path_has_its_methods_and_head_is_get_without_the_body() {
         assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")), "{path}");
         assert!(get.headers.iter().all(|(name, _)| !name.starts_with("access-control")), "{path}");
     }
-    for path in ["/nothing", "/-/", "//", "/apps/p-1", "/apps/p-1/", "/metrics//"] {
+    for path in ["/nothing", "/-/", "//nothing", "/apps/p-1", "/apps/p-1/", "//-/reload"] {
         let reply = curl(&["--path-as-is", &server.url(path)]).await;
         assert_eq!((reply.status, reply.text()), (404, "There is nothing at this path.\n"), "{path}");
     }
@@ -68,8 +68,12 @@ async fn a_path_that_means_a_page_leads_there() {
         ("/pds?name=a", "/pds/?name=a"),
         ("/pds/metrics/", "/pds/metrics"),
         ("/pds/apps/p%2F1/a/?x", "/pds/apps/p%2F1/a?x"),
+        ("//pds/metrics", "/pds/metrics"),
+        ("/pds//metrics?x", "/pds/metrics?x"),
+        ("/pds//", "/pds/"),
+        ("//", "/pds/"),
     ] {
-        let reply = curl(&[&server.url(path)]).await;
+        let reply = curl(&["--path-as-is", &server.url(path)]).await;
         assert_eq!(reply.status, 302, "{path}");
         let asked = url::Url::parse(&server.url(path)).unwrap();
         let place = asked.join(reply.header("location").unwrap()).unwrap();
@@ -77,7 +81,7 @@ async fn a_path_that_means_a_page_leads_there() {
         assert_eq!(curl(&[place.as_str()]).await.status, 200, "{place}");
         assert_eq!(curl(&["-X", "POST", &server.url(path)]).await.status, 404, "{path}");
     }
-    for path in ["/metrics", "/pds/nothing/", "/pds//", "//evil.example/", "/pds/-/reload/"] {
+    for path in ["/metrics", "/pds/nothing/", "//evil.example/", "/pds/-/reload/"] {
         assert_eq!(curl(&["--path-as-is", &server.url(path)]).await.status, 404, "{path}");
     }
 }
@@ -156,9 +160,39 @@ async fn a_rebound_host_name_cannot_stop_the_daemon() {
 }
 
 #[tokio::test]
+async fn a_rebound_host_name_cannot_read_pages_and_the_refusal_names_the_flag() {
+    let allowed_hosts = vec!["pds.internal".to_owned()];
+    let server = Running::start(Config { allowed_hosts, ..Config::default() });
+    for path in ["/metrics", "/", "/apps/p/a"] {
+        let refused = curl(&["-H", "Host: evil.example", &server.url(path)]).await;
+        assert!(
+            refused.status == 403 && refused.text().contains("--web.allowed-hosts"),
+            "{path}: {refused:?}"
+        );
+        let cross_site = curl(&["-H", "Sec-Fetch-Site: cross-site", &server.url(path)]).await;
+        assert_eq!(cross_site.status, 403, "{path}");
+    }
+    for host in ["pds.internal:80", "LOCALHOST", "[::1]:10090"] {
+        assert_eq!(
+            curl(&["-H", &format!("Host: {host}"), &server.url("/metrics")]).await.status,
+            200,
+            "{host}"
+        );
+    }
+    assert_eq!(curl(&["-H", "Host: evil.example", &server.url("/-/healthy")]).await.status, 200, "a probe");
+    let everywhere = Config { listen_addresses: vec!["0.0.0.0:0".to_owned()], ..Config::default() };
+    let open = Running::start_with(everywhere);
+    let url = format!("http://127.0.0.1:{}/metrics", open.address.port());
+    assert_eq!(curl(&["-H", "Host: any.service.name", &url]).await.status, 200, "a scraper");
+}
+
+#[tokio::test]
 async fn two_hosts_or_two_credentials_are_refused() {
     let server = Running::start(Config::default());
-    for twice in ["Host: x\r\nHost: y", "Host: x\r\nAuthorization: Basic eDp5\r\nAuthorization: Basic eDp6"] {
+    for twice in [
+        "Host: localhost\r\nHost: y",
+        "Host: localhost\r\nAuthorization: Basic eDp5\r\nAuthorization: Basic eDp6",
+    ] {
         let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
         let request = format!("GET /metrics HTTP/1.1\r\n{twice}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();

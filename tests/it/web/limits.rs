@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::{Running, curl, try_curl};
 use crate::process::until;
 
-const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 async fn connect(server: &Running) -> TcpStream {
     TcpStream::connect(server.address).await.unwrap()
@@ -31,7 +31,7 @@ async fn two_hundred_slow_connections_do_not_delay_a_scrape() {
     let mut slow = Vec::new();
     for _ in 0..200 {
         let mut stream = connect(&server).await;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await.unwrap();
         slow.push(tokio::spawn(async move {
             while stream.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -183,7 +183,7 @@ async fn shutdown_finishes_requests_in_progress_and_takes_no_new_ones() {
     server.stub.open.send_replace(false);
     let (url, stub) = (server.url("/metrics"), Arc::clone(&server.stub));
     let mut idle = connect(&server).await;
-    idle.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    idle.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     assert!(idle.read(&mut [0; 1024]).await.unwrap() > 0);
     let scrape = tokio::spawn({
         let url = url.clone();

@@ -9,6 +9,7 @@ use tokio::process::Command;
 
 use super::{Running, curl, try_curl};
 use crate::process::until;
+use crate::server::free_port;
 use crate::tools::tool;
 
 fn on(addresses: &[&str]) -> Config {
@@ -46,6 +47,7 @@ async fn an_address_that_can_not_be_had_is_named() {
         ("no-such-host.invalid:80", "the name cannot be resolved"),
         ("192.0.2.1:80", "cannot listen there"),
         ("unix:/no/such/folder/web.sock", "cannot listen there"),
+        ("http://127.0.0.1:80/metrics", "an address is no URL; write 127.0.0.1:80"),
     ] {
         let error = on(&[address]).bind(telemetry.clone()).err().unwrap().to_string();
         assert!(error.contains(expected) && error.contains(address), "{error}");
@@ -66,17 +68,18 @@ async fn sockets_of_systemd_are_served() {
     }
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("web.sock");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let tcp = format!("127.0.0.1:{port}");
+    let tcp = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let mut activate = Command::new(tool("systemd-socket-activate"))
         .args([
             "-l",
-            &tcp,
+            &tcp[0],
             "-l",
             socket.to_str().unwrap(),
+            "-l",
+            &tcp[1],
             "-E",
             &format!("{ACTIVATED}=1"),
-            "--fdname=http:http",
+            "--fdname=http:local:more",
         ])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "web::listen::sockets_of_systemd_are_served"])
@@ -85,8 +88,11 @@ async fn sockets_of_systemd_are_served() {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let url = format!("http://{tcp}/metrics");
-    until("systemd listens", async || try_curl(&[&url]).await.is_ok_and(|reply| reply.status == 200)).await;
+    for tcp in tcp {
+        let url = format!("http://{tcp}/metrics");
+        until("systemd listens", async || try_curl(&[&url]).await.is_ok_and(|reply| reply.status == 200))
+            .await;
+    }
     let through_socket = ["--unix-socket", socket.to_str().unwrap(), "http://localhost/metrics"];
     assert_eq!(curl(&through_socket).await.status, 200);
     activate.kill().await.unwrap();

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use pds_exporter::store::Filter;
 use pds_exposition::Format;
 use pds_telemetry::Telemetry;
-use pds_web::{Backend, BoxFuture, Config, Encoding, Page, PageRequest, Response, Route, Server};
+use pds_web::{Backend, BoxFuture, Config, Encoding, Negotiated, PageRequest, Response, Route, Server};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -67,20 +67,15 @@ impl Stub {
 }
 
 impl Backend for Stub {
-    fn metrics(
-        &self,
-        format: Format,
-        _: Encoding,
-        request: PageRequest,
-    ) -> BoxFuture<'_, Result<Page, String>> {
+    fn metrics(&self, asked: Negotiated, _: Encoding, request: PageRequest) -> BoxFuture<'_, Response> {
         Box::pin(async move {
             let mut open = self.open.subscribe();
             // Goes on when the client has left, as a render does.
             let made =
                 tokio::spawn(async move { open.wait_for(|open| *open).await.map(|_| request).unwrap() });
             let request = made.await.unwrap();
-            let body = self.page(format, &Filter::parse(request.raw_query())).into();
-            Ok(Page { format, encoding: Encoding::Identity, body })
+            let page = self.page(asked.format, &Filter::parse(request.raw_query()));
+            Response::metrics(asked, Encoding::Identity, page)
         })
     }
 

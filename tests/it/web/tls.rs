@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use pds_web::Config;
 use rcgen::ExtendedKeyUsagePurpose;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -233,18 +234,27 @@ async fn scrape(server: &Running, client: &Arc<rustls::ClientConfig>) -> Option<
         .then(|| stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned())
 }
 
-#[tokio::test]
-async fn certificates_change_during_fifty_scrapes_a_second_without_a_failure() {
-    let authority = Authority::new();
-    let server = Arc::new(start(&authority, ""));
+/// A client that trusts `authority` and shows a certificate of `signer`.
+fn client(authority: &Authority, signer: &Authority) -> Arc<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority.certificate.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let client =
         rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let client = Arc::new(client.with_root_certificates(roots).with_no_client_auth());
+    let (certificate, key) = signer.sign(&["prometheus"], ExtendedKeyUsagePurpose::ClientAuth);
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    Arc::new(client.with_root_certificates(roots).with_client_auth_cert(chain, key).unwrap())
+}
 
+#[tokio::test]
+async fn all_certificates_change_during_fifty_scrapes_a_second_without_a_failure() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let policy = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n";
+    let server = Arc::new(start(&authority, policy));
+    let (before, after) = (client(&authority, &authority), client(&authority, &next));
     let mut scrapes = tokio::task::JoinSet::new();
+    let mut shown = Vec::new();
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     for tick in 0..200 {
         ticks.tick().await;
@@ -259,17 +269,27 @@ async fn certificates_change_during_fifty_scrapes_a_second_without_a_failure() {
                 let key = std::fs::read_to_string(authority.path("next.key")).unwrap();
                 write_settled(&authority.path("server.key"), &key);
             }
+            // The clients' CA: both for a while, then the next one alone.
+            80 => {
+                let both = authority.certificate.pem() + &next.certificate.pem();
+                write_settled(&authority.path("ca.crt"), &both);
+            }
+            150 => {
+                while let Some(scrape) = scrapes.join_next().await {
+                    shown.push(scrape.unwrap());
+                }
+                write_settled(&authority.path("ca.crt"), &next.certificate.pem());
+                assert!(scrape(&server, &before).await.is_none(), "the former CA is out");
+            }
             _ => {}
         }
-        let (server, client) = (Arc::clone(&server), Arc::clone(&client));
+        let (server, client) = (Arc::clone(&server), Arc::clone(if tick < 100 { &before } else { &after }));
         scrapes.spawn(async move { scrape(&server, &client).await });
     }
-    let shown = scrapes.join_all().await;
-    assert!(
-        shown.iter().all(Option::is_some),
-        "{} of 200 failed",
-        shown.iter().filter(|s| s.is_none()).count()
-    );
+    shown.extend(scrapes.join_all().await);
+    assert_eq!(shown.len(), 200);
+    let failed = shown.iter().filter(|certificate| certificate.is_none()).count();
+    assert_eq!(failed, 0, "scrapes that failed");
     let different: std::collections::HashSet<_> = shown.into_iter().flatten().map(|c| c.to_vec()).collect();
     assert_eq!(different.len(), 3, "the first certificate and its two successors");
 }

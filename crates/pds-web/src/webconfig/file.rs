@@ -252,17 +252,42 @@ fn users(raw: BTreeMap<String, Option<Secret>>) -> Result<BTreeMap<String, Secre
         WebConfigError::value(format!("basic_auth_users.{user}"), problem)
     };
     let checked = raw.into_iter().map(|(user, hash)| {
-        let hash = hash.filter(|hash| is_bcrypt(hash.expose())).ok_or_else(|| not_a_hash(&user))?;
+        let hash = hash.filter(|hash| bcrypt_cost(hash).is_some()).ok_or_else(|| not_a_hash(&user))?;
         Ok((user, hash))
     });
     checked.collect()
 }
 
-/// Three versions of one algorithm; `$2x$` marks hashes of a broken one.
-fn is_bcrypt(hash: &str) -> bool {
-    let known = ["$2a$", "$2b$", "$2y$"].iter().any(|version| hash.starts_with(version));
-    let cost = hash.parse::<bcrypt::HashParts>().map(|parts| parts.get_cost());
-    known && cost.is_ok_and(|cost| (4..=31).contains(&cost))
+/// The cost of a bcrypt hash; `None` for anything else. Three versions are of one algorithm; `$2x$` marks hashes of a
+/// broken one.
+pub(crate) fn bcrypt_cost(hash: &Secret) -> Option<u32> {
+    let hash = hash.expose();
+    let is_known = ["$2a$", "$2b$", "$2y$"].iter().any(|version| hash.starts_with(version));
+    let cost = hash.parse::<bcrypt::HashParts>().ok()?.get_cost();
+    (is_known && (4..=31).contains(&cost)).then_some(cost)
+}
+
+/// The highest cost at which made-up names are checked, about a second: beyond it, a stranger could occupy a processor
+/// for long.
+pub(crate) const MAX_HIDDEN_COST: u32 = 14;
+
+/// What does not do what it seems to, or tells user names.
+pub(super) fn user_notes(users: &BTreeMap<String, Secret>) -> Vec<String> {
+    let note = |user: &String, problem: &str| format!("basic_auth_users.{user}: {problem}");
+    let colons = users.keys().filter(|user| user.contains(':'));
+    let colons = colons.map(|user| note(user, "no client can log in with this name, as ':' ends a name"));
+    let costs = || users.iter().filter_map(|(user, hash)| Some((user, bcrypt_cost(hash)?)));
+    let dear = costs().filter(|(_, cost)| *cost > MAX_HIDDEN_COST).map(|(user, cost)| {
+        let problem =
+            "each check takes seconds, and by its time a stranger can tell the name from a made-up one";
+        note(user, &format!("cost {cost} is above {MAX_HIDDEN_COST}: {problem}"))
+    });
+    let (min, max) = (costs().map(|(_, cost)| cost).min(), costs().map(|(_, cost)| cost).max());
+    let differ = (min != max).then(|| {
+        let (min, max) = (min.unwrap_or_default(), max.unwrap_or_default());
+        format!("basic_auth_users: costs differ ({min} to {max}); a wrong password takes as long as with the dearest")
+    });
+    colons.chain(dear).chain(differ).collect()
 }
 
 fn rate(raw: RawRate) -> Result<Option<Rate>, WebConfigError> {
@@ -410,6 +435,26 @@ rate_limit: {{ interval: 1m30s, burst: 5 }}
         for hash in [HASH.replace("$2y$", "$2x$"), HASH.replace("$10$", "$32$"), HASH[..50].to_owned()] {
             assert!(refusal(&format!("basic_auth_users: {{ a: {hash} }}")).contains("basic_auth_users.a"));
         }
+    }
+
+    #[test]
+    fn users_that_cannot_log_in_or_can_be_told_by_time_are_named() {
+        let notes = |users: &[(&str, u32)]| {
+            let hash = |cost: &u32| Secret::new(&HASH.replace("$10$", &format!("${cost:02}$")));
+            user_notes(&users.iter().map(|(user, cost)| ((*user).to_owned(), hash(cost))).collect())
+        };
+        assert!(
+            notes(&[]).is_empty()
+                && notes(&[("a", 10), ("b", 10)]).is_empty()
+                && notes(&[("a", 14)]).is_empty()
+        );
+        let said = notes(&[("a:b", 4), ("dear", 15)]);
+        assert!(said[0].starts_with("basic_auth_users.a:b: no client can log in"), "{said:?}");
+        assert!(said[1].starts_with("basic_auth_users.dear: cost 15 is above 14"), "{said:?}");
+        assert!(
+            said[2].starts_with("basic_auth_users: costs differ (4 to 15)") && said.len() == 3,
+            "{said:?}"
+        );
     }
 
     #[test]

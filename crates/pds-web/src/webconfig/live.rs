@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::client_cert::Demands;
 use super::{Rate, Summary, WebConfigError, file, read, tls};
-use crate::backend::Observer;
+use crate::Observer;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file::Sources;
 use pds_core::secret::Secret;
@@ -47,9 +47,9 @@ impl Buckets {
 }
 
 impl Current {
-    /// Whether the rate limit allows one more request now: of a user (or of anybody, if there are no users) if
-    /// `welcome`, else of a stranger.
-    pub(crate) fn allows_one_more(&self, welcome: bool) -> bool {
+    /// Takes a token out of the rate limit's bucket: that of users (or of anybody, if there are none) if `welcome`, else
+    /// that of strangers. `false` if there is none.
+    pub(crate) fn take_token(&self, welcome: bool) -> bool {
         self.buckets.as_ref().is_none_or(|buckets| {
             let bucket = if welcome { &buckets.welcome } else { &buckets.strangers };
             bucket.check().is_ok()
@@ -76,6 +76,7 @@ pub(super) fn load(path: &Path, sources: &mut Sources) -> Result<Current, WebCon
     let file = file::parse(&text)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut notes = Vec::new();
+    notes.extend(file::user_notes(&file.users));
     let (tls, demands) = tls::build(&file, folder, sources, &mut notes)?.unzip();
     let summary = Summary {
         tls: tls.is_some(),
@@ -244,12 +245,10 @@ mod tests {
     fn a_bucket_is_not_filled_up_by_a_reload() {
         let rate = "rate_limit: { interval: 1h, burst: 2 }\n";
         let followed = Followed::start(rate);
-        assert!(
-            followed.live.current().allows_one_more(true) && followed.live.current().allows_one_more(true)
-        );
+        assert!(followed.live.current().take_token(true) && followed.live.current().take_token(true));
         assert_eq!(followed.users_after(&format!("{rate}{ALICE}")), ["alice"]);
-        assert!(!followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more(true));
+        assert!(!followed.live.current_at(SystemTime::now() + SETTLED).take_token(true));
         followed.users_after(&format!("{ALICE}rate_limit: {{ interval: 1h, burst: 3 }}\n"));
-        assert!(followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more(true));
+        assert!(followed.live.current_at(SystemTime::now() + SETTLED).take_token(true));
     }
 }

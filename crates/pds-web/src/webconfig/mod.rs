@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use file::Rate;
+pub(super) use file::{MAX_HIDDEN_COST, bcrypt_cost};
 pub(super) use live::{Current, Live};
 use pds_core::plain_file::{PlainFile, Sources};
 

@@ -4,11 +4,13 @@
 //! - `connections`: more of them than there may be, and none of them says anything.
 //! - `unread`: answers that nobody reads.
 //! - `protocol`: floods of HTTP/2 frames and of TLS handshakes.
+//! - `records`: floods of TLS records with next to nothing in them.
 //! - `passwords`: guesses.
 
 mod connections;
 mod passwords;
 mod protocol;
+mod records;
 mod unread;
 
 use std::fmt::Write as _;

@@ -57,7 +57,7 @@ async fn wrong_passwords_do_not_hold_up_a_right_one() {
 }
 
 #[tokio::test]
-async fn one_dear_user_does_not_make_strangers_dear() {
+async fn a_user_dearer_than_all_bounds_does_not_make_strangers_as_dear() {
     let (_folder, exporter) = start_with_users(&[4, 4, 22]);
     let url = format!("{}/metrics", exporter.url);
     assert_eq!(in_time(status(&url, "stranger:x", true)).await, 401);

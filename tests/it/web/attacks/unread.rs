@@ -21,7 +21,7 @@ async fn seven_hundred_clients_that_do_not_read_cost_bounded_memory_and_no_scrap
         let mut stream = attack(&exporter).await;
         // As many different answers as there can be.
         let path = ["/api/v1/status", "/", "/metrics", "/config"][reader % 4];
-        let request = format!("GET {path}?name=app&x={reader} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let request = format!("GET {path}?name=app&x={reader} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         unread.push(stream);
         if reader % 100 == 0 {
@@ -68,7 +68,7 @@ async fn a_client_that_reads_nothing_for_ten_seconds_is_disconnected() {
     let (_folder, exporter) = start(APPS, &[]);
     let mut stream = attack(&exporter).await;
     let began = Instant::now();
-    stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     in_time(stream.peek(&mut [0])).await.unwrap();
     // The scrape itself is answered, too.
     let one_is_active = "pds_exporter_connections{state=\"active\"} 1\n";

@@ -1,0 +1,172 @@
+//! How many HTTP/2 frames and TLS records a connection may send. A frame costs the client nine bytes and us a place in a
+//! queue, an acknowledgement or a whole request; a record costs it 22 bytes and us a decryption or a new key. So a flood
+//! of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. What a client needs follows from what it is sent
+//! (acknowledgements of data), and from the bytes of its requests.
+
+use tokio::time::Instant;
+
+/// Frames or records at once: a handshake and a burst of requests take a dozen.
+pub const BURST: f64 = 256.0;
+
+/// Frames or records per second in the long run; a scrape takes about five.
+pub const PER_SECOND: f64 = 64.0;
+
+/// Bytes sent to the client that allow one more frame. Go's client sends two `WINDOW_UPDATE` for each 4 KiB.
+pub const SENT_PER_FRAME: f64 = 1024.0;
+
+/// Bytes of requests that allow one more record; the smallest frame of HTTP/2 that requests anything is 13 bytes.
+pub const RECEIVED_PER_RECORD: f64 = 8.0;
+
+/// Longest header of a frame or record.
+const MAX_HEADER_BYTES: usize = 9;
+
+/// Units of a stream, each with its length in its header.
+#[derive(Debug)]
+pub(super) struct Framing {
+    /// Bytes that come before the first unit.
+    preface: usize,
+    header: usize,
+    /// The bytes of the length in the header, from the first to the one after the last.
+    length: (usize, usize),
+    /// Bytes that earn one more unit.
+    bytes_per_unit: f64,
+    /// The most units that bytes earn.
+    max_earned: f64,
+}
+
+/// HTTP/2 frames, after `PRI * HTTP/2.0` and so on. No client has more than 32 MiB to acknowledge at once.
+pub(super) const FRAMES: Framing = Framing {
+    preface: 24,
+    header: 9,
+    length: (0, 3),
+    bytes_per_unit: SENT_PER_FRAME,
+    max_earned: 32.0 * 1024.0,
+};
+
+/// TLS records.
+pub(super) const RECORDS: Framing =
+    Framing { preface: 0, header: 5, length: (3, 5), bytes_per_unit: RECEIVED_PER_RECORD, max_earned: BURST };
+
+/// Counts the frames or records of one connection in its bytes as they arrive.
+#[derive(Debug)]
+pub(super) struct Meter {
+    framing: Framing,
+    left: f64,
+    refilled: Instant,
+    /// Bytes until the next header begins.
+    skip: usize,
+    header: [u8; MAX_HEADER_BYTES],
+    /// Bytes of the header that have arrived.
+    filled: usize,
+}
+
+impl Meter {
+    /// For a connection that is about to begin.
+    pub(super) fn new(framing: Framing) -> Self {
+        let (skip, header) = (framing.preface, [0; MAX_HEADER_BYTES]);
+        Self { framing, left: BURST, refilled: Instant::now(), skip, header, filled: 0 }
+    }
+
+    /// So many bytes moved that earn units.
+    pub(super) fn earn(&mut self, bytes: usize) {
+        let earned = bytes as f64 / self.framing.bytes_per_unit;
+        // What a large answer earns is kept, as its acknowledgements come later.
+        self.left = (self.left + earned).min(self.framing.max_earned);
+    }
+
+    /// Counts the units in what arrived and returns their number; `None` if they are too many.
+    pub(super) fn count(&mut self, mut arrived: &[u8]) -> Option<u32> {
+        let now = Instant::now();
+        let refill = (now - self.refilled).as_secs_f64() * PER_SECOND;
+        self.refilled = now;
+        if self.left < BURST {
+            self.left = (self.left + refill).min(BURST);
+        }
+        let mut units = 0;
+        while !arrived.is_empty() {
+            let skipped = self.skip.min(arrived.len());
+            self.skip -= skipped;
+            arrived = &arrived[skipped..];
+            let taken = (self.framing.header - self.filled).min(arrived.len());
+            self.header[self.filled..self.filled + taken].copy_from_slice(&arrived[..taken]);
+            self.filled += taken;
+            arrived = &arrived[taken..];
+            if self.filled == self.framing.header {
+                let length = &self.header[self.framing.length.0..self.framing.length.1];
+                self.skip = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+                self.filled = 0;
+                units += 1;
+            }
+        }
+        self.left -= f64::from(units);
+        (self.left >= 0.0).then_some(units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingping";
+
+    fn frames() -> Meter {
+        let mut frames = Meter::new(FRAMES);
+        assert_eq!(frames.count(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Some(0));
+        frames
+    }
+
+    /// How many pings go through.
+    fn pings(frames: &mut Meter) -> usize {
+        (0..100_000).take_while(|_| frames.count(PING) == Some(1)).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_meter_recovers_after_a_flood() {
+        let mut frames = frames();
+        assert_eq!(pings(&mut frames), 256);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(pings(&mut frames), 63);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert!((256..=257).contains(&pings(&mut frames)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_count_the_same_however_they_arrive() {
+        let bytes = PING.repeat(200);
+        for piece in [1, 7, 9, 17, 1000, 100_000] {
+            let mut frames = frames();
+            assert!(bytes.chunks(piece).all(|piece| frames.count(piece).is_some()));
+            assert_eq!(pings(&mut frames), 56, "{piece}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_answer_may_be_acknowledged_in_small_steps() {
+        let mut frames = frames();
+        frames.earn(16 * 1024 * 1024);
+        // Go's client acknowledges each 4 KiB, on the stream and on the connection.
+        assert!(pings(&mut frames) > 2 * 4096);
+        frames.earn(1024 * 1024 * 1024);
+        assert!(pings(&mut frames) <= 32 * 1024, "an old connection has no unbounded budget");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_record_is_earned_by_the_bytes_of_requests() {
+        let mut records = Meter::new(RECORDS);
+        let record = |length: u8| [&[23, 3, 3, 0, length][..], &vec![0; usize::from(length)]].concat();
+        // Two of them in two pieces.
+        let two = record(200).repeat(2);
+        assert_eq!((records.count(&two[..300]), records.count(&two[300..])), (Some(2), Some(0)));
+        // A request of its own in each record never ends; a byte in each does.
+        for bytes in [30, 1] {
+            let mut sent = 0;
+            while sent < 10_000 && records.count(&record(bytes)).is_some() {
+                records.earn(bytes.into());
+                sent += 1;
+            }
+            assert_eq!(sent == 10_000, bytes == 30, "{sent} records of {bytes} bytes");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Floods of TLS records: each costs the server a decryption or a new key, and requests next to nothing. Empty records,
+//! warnings and renegotiation are ended by rustls itself after a few.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use rustls::ClientConnection;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::{attack, http2, in_time};
+use crate::process::Exporter;
+use crate::web::certificates::Authority;
+use crate::web::{curl, write_settled};
+
+/// Bytes that each client sends.
+const SENT: usize = 100_000;
+const CLIENTS: usize = 8;
+
+/// Makes records of a connection on which a request has begun.
+type Flood = fn(ClientConnection) -> Vec<u8>;
+
+/// A request byte by byte, with as many `KeyUpdate` between as rustls takes.
+fn key_updates(mut client: ClientConnection) -> Vec<u8> {
+    let mut sent = Vec::new();
+    while sent.len() < SENT {
+        for _ in 0..30 {
+            client.refresh_traffic_keys().unwrap();
+        }
+        client.writer().write_all(b"x").unwrap();
+        client.write_tls(&mut sent).unwrap();
+    }
+    sent
+}
+
+fn single_bytes(mut client: ClientConnection) -> Vec<u8> {
+    let mut sent = Vec::new();
+    while sent.len() < SENT {
+        client.writer().write_all(b"x").unwrap();
+        client.write_tls(&mut sent).unwrap();
+    }
+    sent
+}
+
+#[tokio::test]
+async fn a_flood_of_tls_records_ends_its_connection_and_delays_no_other() {
+    let authority = Authority::new();
+    let web_config = authority.web_config("");
+    let (_folder, config) = super::configuration(1);
+    write_settled(&config, &(std::fs::read_to_string(&config).unwrap() + "[log]\nlevel = \"debug\"\n"));
+    let files =
+        ["--config.file", config.to_str().unwrap(), "--web.config.file", web_config.to_str().unwrap()];
+    let exporter = Exporter::start(&files);
+    let url = format!("{}/-/healthy", exporter.url.replace("http:", "https:"));
+    let mut longest = Duration::ZERO;
+    for (name, flood) in [("KeyUpdate", key_updates as Flood), ("single bytes", single_bytes)] {
+        let mut floods = tokio::task::JoinSet::new();
+        for _ in 0..CLIENTS {
+            let mut client = (*http2(&authority)).clone();
+            client.alpn_protocols.clear();
+            let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client));
+            let stream = attack(&exporter).await;
+            let mut stream =
+                in_time(connector.connect("localhost".try_into().unwrap(), stream)).await.unwrap();
+            in_time(stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")).await.unwrap();
+            in_time(stream.flush()).await.unwrap();
+            let (mut stream, client) = stream.into_inner();
+            floods.spawn(async move {
+                let bytes = flood(client);
+                // The server closes before everything is sent.
+                let _ = stream.write_all(&bytes).await;
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            });
+        }
+        let scrapes = async {
+            loop {
+                let began = Instant::now();
+                assert_eq!(curl(&["--cacert", &authority.ca(), &url]).await.status, 200);
+                longest = longest.max(began.elapsed());
+            }
+        };
+        tokio::select! {
+            () = scrapes => {}
+            _ = in_time(floods.join_all()) => {}
+        }
+        let ended = exporter.log().matches("too many frames or records").count();
+        assert_eq!(ended, CLIENTS, "connections with {name} that were ended for it:\n{}", exporter.log());
+        exporter.clear_log();
+    }
+    println!("a new connection took {longest:?} at most");
+}
