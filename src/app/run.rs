@@ -116,7 +116,8 @@ pub fn main(
 
 /// Asks the exporter that runs here with these flags, or if there are none but `--health`, with whatever flags it has.
 fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
-    let running = has_one_flag.then(flags_of_running_exporter).flatten();
+    let program = has_one_flag.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
+    let running = program.and_then(|program| flags_of_running_exporter(&program));
     web_config(running.as_ref().unwrap_or(flags)).check_health().map_err(Error::from)
 }
 

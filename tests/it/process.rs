@@ -14,6 +14,16 @@ pub(crate) fn pdstool() -> String {
     Path::new(env!("CARGO_BIN_EXE_pds-exporter")).with_file_name("pdstool").display().to_string()
 }
 
+/// A folder with both programs, beside which no exporter of another test runs.
+pub(crate) fn alone() -> tempfile::TempDir {
+    let built = Path::new(env!("CARGO_BIN_EXE_pds-exporter")).parent().unwrap();
+    let folder = tempfile::tempdir_in(built).unwrap();
+    for program in ["pds-exporter", "pdstool"] {
+        std::fs::hard_link(built.join(program), folder.path().join(program)).unwrap();
+    }
+    folder
+}
+
 /// A running `pds-exporter`.
 pub(crate) struct Exporter {
     child: Child,

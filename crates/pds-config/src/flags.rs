@@ -161,14 +161,13 @@ pub enum LogFormat {
     Json,
 }
 
-/// The flags of the exporter that runs on this machine: of the process with the lowest id that runs the same program as
-/// this one and serves. `None` if there is no such process, or the system has no `/proc`.
+/// The flags of the exporter that runs on this machine: of the process with the lowest id that runs `program` and
+/// serves, its configuration file as an absolute path. `None` if there is no such process, or none that may be looked at.
 ///
 /// The health check is part of an image, and whoever runs the image decides on the flags: so `--health` alone takes
-/// those of the exporter beside it.
-pub fn flags_of_running_exporter() -> Option<Flags> {
+/// those of the exporter beside it, and so does `pdstool`.
+pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
     let proc = Path::new("/proc");
-    let program = std::fs::read_link(proc.join("self/exe")).ok()?;
     let processes = std::fs::read_dir(proc).ok()?.flatten();
     let mut ids: Vec<u32> = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     ids.sort_unstable();
@@ -176,7 +175,11 @@ pub fn flags_of_running_exporter() -> Option<Flags> {
         let process = proc.join(id.to_string());
         let is_same = std::fs::read_link(process.join("exe")).is_ok_and(|found| found == program);
         let line = is_same.then(|| std::fs::read(process.join("cmdline")).ok())??;
-        of_process(&line)
+        let mut flags = of_process(&line)?;
+        if let Ok(folder) = std::fs::read_link(process.join("cwd")) {
+            flags.config_file = folder.join(flags.config_file);
+        }
+        Some(flags)
     })
 }
 

@@ -77,7 +77,8 @@ pub struct Cause {
     pub classes: &'static [&'static str],
     /// What is wrong: a clause, in which `{token}` stands for the service account's token.
     pub says: &'static str,
-    /// What to do about it: a sentence, in which `{file}` stands for where the token is.
+    /// What to do about it: a sentence, in which `{file}` stands for where the token is, and `{then}` for
+    /// how the exporter learns of it.
     pub remedy: &'static str,
     /// The page that shows more of it, where it stops neither apps nor projects.
     pub page: &'static str,
@@ -117,16 +118,16 @@ causes! {
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
     TOKEN_REFUSED "token_refused" Numbers Problem Token ["401" "unauthorized_paused"]
         "the service refuses {token}"
-        "Create a new token in the service's dashboard and replace {file}; nothing else is needed."
+        "Create a new token in the service's dashboard and replace {file}; {then}."
     TOKEN_UNREADABLE "token_unreadable" Numbers Problem Token ["credentials"]
         "{token} cannot be read"
-        "Make {file} readable by the exporter and write the token to it; the exporter rereads it automatically."
+        "Make {file} readable by the exporter and write the token to it; {then}."
     TOKEN_EXPIRED "token_expired" Numbers Problem Token []
         "{token} expired"
-        "Create a new token in the service's dashboard and replace {file}; nothing else is needed."
+        "Create a new token in the service's dashboard and replace {file}; {then}."
     TOKEN_EXPIRES_SOON "token_expires_soon" Numbers Warning Token []
         "{token} will expire"
-        "Create a new token in the service's dashboard and replace {file} before then."
+        "Create a new token in the service's dashboard and replace {file} before then; {then}."
     RANGE_IGNORED "range_ignored" Numbers Problem Token ["range_ignored"]
         "the service ignores the ranges it is asked for"
         "Run pdstool check service --write, which finds the names for api.query_names and writes them into the configuration, and reload."
@@ -240,7 +241,23 @@ impl Cause {
 
     /// What to do about it, where the token is `file`; `None` for several, or for one in the configuration.
     pub fn remedy_at(&self, file: Option<&str>) -> String {
-        self.remedy.replace("{file}", file.unwrap_or("the token file"))
+        let loaded = file.and_then(|file| file.strip_prefix("/run/credentials/")?.split_once('/'));
+        let (file, then) = match (file, loaded) {
+            (None, _) => (
+                "the token file".to_owned(),
+                "restart a unit that has it from LoadCredential; elsewhere nothing else is needed".to_owned(),
+            ),
+            (_, Some((unit, name))) => (
+                format!("the file of LoadCredential={name} in {unit}"),
+                format!("then systemctl restart {unit}"),
+            ),
+            (Some(file), None) if file.starts_with("/run/secrets/") => (
+                format!("{file}, on Kubernetes in its Secret"),
+                "the kubelet updates the file within two minutes, and nothing else is needed".to_owned(),
+            ),
+            (Some(file), None) => (file.to_owned(), "nothing else is needed".to_owned()),
+        };
+        self.remedy.replace("{file}", &file).replace("{then}", &then)
     }
 }
 
@@ -249,6 +266,22 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn a_remedy_knows_how_the_token_came() {
+        for (file, part) in [
+            (None, "replace the token file; restart a unit that has it from LoadCredential"),
+            (Some("/etc/pds/token"), "replace /etc/pds/token; nothing else is needed."),
+            (Some("/run/secrets/pds/token"), "on Kubernetes in its Secret; the kubelet updates the file"),
+            (
+                Some("/run/credentials/pds-exporter.service/token"),
+                "LoadCredential=token in pds-exporter.service; then systemctl restart pds-exporter.service.",
+            ),
+        ] {
+            let remedy = TOKEN_REFUSED.remedy_at(file);
+            assert!(remedy.contains(part), "{remedy}");
+        }
+    }
 
     #[test]
     fn codes_are_unique_words_and_remedies_are_sentences() {

@@ -1,5 +1,6 @@
 //! How commands reach the service: through the daemon's configuration, or two flags.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use jiff::Timestamp;
 use url::Url;
 
 use pds_client::{Account, Client, Fetched, Unobserved};
-use pds_config::flags::DEFAULT_CONFIG;
-use pds_config::{Config, parse_url};
+use pds_config::flags::{DEFAULT_CONFIG, Flags, flags_of_running_exporter};
+use pds_config::{Config, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_core::units;
 use pds_diagnosis::cause::CLOCKS_DIFFER;
@@ -25,7 +26,8 @@ pub type Environment = Vec<(String, String)>;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
-    /// The daemon's configuration file: service, tokens, proxy and limits.
+    /// The daemon's configuration file: service, tokens, proxy and limits. Without a file of the default name, that of
+    /// the exporter that runs on this machine.
     #[arg(
         long = "config.file",
         value_name = "FILE",
@@ -79,12 +81,30 @@ impl ServiceArgs {
     }
 }
 
-/// Loads the configuration file at `path`.
+/// Loads the configuration file at `path`. If `path` is the default and there is no such file, that of the exporter
+/// that runs on this machine, with the state file that its flags name.
 ///
 /// # Errors
 /// If it is not valid.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
-    Ok(pds_config::load(path, environment.iter().cloned())?.config)
+    let is_default = path == Path::new(DEFAULT_CONFIG) && !path.exists();
+    let running = is_default.then(running).flatten();
+    let path = running.as_ref().map_or(path, |flags| &flags.config_file);
+    let mut config = pds_config::load(path, environment.iter().cloned())?.config;
+    if let Some(state) = running.and_then(|flags| flags.state_path) {
+        config.state.path = Some(state);
+    }
+    Ok(config)
+}
+
+/// The flags of the exporter beside this program that runs on this machine. Its configuration says to whom tokens are
+/// sent, so the file has to be this user's or root's.
+fn running() -> Option<Flags> {
+    let program = std::env::current_exe().ok()?.with_file_name("pds-exporter");
+    let flags = flags_of_running_exporter(&program).filter(|flags| !flags.demo)?;
+    let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
+    let trusted = [Some(0), owner(Path::new("/proc/self"))];
+    trusted.contains(&Some(owner(&flags.config_file)?)).then_some(flags)
 }
 
 impl Service {
@@ -167,12 +187,22 @@ pub fn apps(config: &Config) -> impl Iterator<Item = (String, String)> {
     apps.map(|(project, app)| (project.id.to_string(), app.id.to_string()))
 }
 
-/// The given project, or the only one of `config`.
+/// The given project, the one with this `app`, or the only one of `config`.
 ///
 /// # Errors
-/// If none is given and the configuration does not have exactly one.
-pub fn project(config: &Config, given: Option<&str>) -> Result<String> {
-    match (given, &*config.projects) {
+/// If none is given and several of the configuration, or none, can be meant.
+pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Result<String> {
+    let has = |project: &&Project| project.apps.iter().any(|known| Some(&*known.id) == app);
+    // Ids of apps usually begin with their project's.
+    let begins = |project: &&Project| app.is_some_and(|app| app.starts_with(&format!("{}-", project.id)));
+    let mut meant: Vec<&Project> = config.projects.iter().filter(has).collect();
+    if meant.is_empty() {
+        meant = config.projects.iter().filter(begins).collect();
+    }
+    if meant.is_empty() {
+        meant = config.projects.iter().collect();
+    }
+    match (given, &*meant) {
         (Some(project), _) => Ok(project.to_owned()),
         (None, [only]) => Ok(only.id.to_string()),
         (None, []) => {
@@ -180,7 +210,36 @@ pub fn project(config: &Config, given: Option<&str>) -> Result<String> {
         }
         (None, several) => {
             let ids = several.iter().map(|project| &*project.id).collect::<Vec<_>>().join(", ");
-            Err(ToolError::Usage(format!("several projects are configured ({ids}); use --project")))
+            Err(ToolError::Usage(format!("several projects can be meant ({ids}); use --project")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_needed_only_where_several_can_be_meant() {
+        let text = ["p-1 a p-1-b", "p-2 a p-2-b"].map(|line| {
+            let (id, apps) = line.split_once(' ').unwrap_or_default();
+            let apps = apps.split(' ').map(|app| format!("\"{app}\"")).collect::<Vec<_>>().join(", ");
+            format!("[[projects]]\nid = \"{id}\"\napps = [{apps}]\n")
+        });
+        let text = format!("[api]\nbase_url = \"https://x\"\ntoken = \"x\"\n{}", text.concat());
+        let config = pds_config::load_text(Path::new("x.toml"), &text).unwrap().config;
+        for (given, app, found) in [
+            (None, Some("p-1-b"), Ok("p-1")),
+            (None, Some("p-2-unknown"), Ok("p-2")),
+            (Some("p-9"), Some("p-1-b"), Ok("p-9")),
+            (None, Some("a"), Err("several projects can be meant (p-1, p-2)")),
+            (None, None, Err("several projects can be meant (p-1, p-2)")),
+        ] {
+            match (project(&config, given, app).map_err(|error| error.to_string()), found) {
+                (Ok(id), Ok(found)) => assert_eq!(id, found),
+                (Err(said), Err(part)) => assert!(said.contains(part), "{said}"),
+                (other, _) => panic!("{given:?} {app:?}: {other:?}"),
+            }
         }
     }
 }

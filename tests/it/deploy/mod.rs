@@ -2,6 +2,7 @@
 //! metric names with the catalogue, arguments with the flags, configurations with the configuration's own check.
 
 mod alerts;
+pub(crate) mod commands;
 mod compose;
 pub(crate) mod dashboards;
 mod hardened;

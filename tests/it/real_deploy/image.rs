@@ -11,6 +11,7 @@ use pds_simulator::{Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::deploy::commands::commands;
 use crate::deploy::kubernetes::kustomize;
 use crate::deploy::{deploy, host, output, string, succeed, yaml};
 use crate::process::{get, until, value};
@@ -191,6 +192,16 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
         .unwrap();
     let said = String::from_utf8_lossy(&asked.stdout).into_owned() + &String::from_utf8_lossy(&asked.stderr);
     assert!(world.projects().iter().all(|(project, _)| said.contains(&**project)), "{said}");
+    let app = world.projects()[0].1[0].to_string();
+    for (_, command) in commands() {
+        let words = format!("/{command}").replace("PROJECT-APP", &app);
+        let pasted = podman
+            .podman(&["exec", "--env", &format!("PDSTOOL_EXPORTER={url}"), "exporter"])
+            .args(words.split(' '))
+            .output();
+        let pasted = pasted.unwrap();
+        assert!(pasted.status.success(), "{words}: {}", String::from_utf8_lossy(&pasted.stderr));
+    }
     let nobody = health(&format!("127.0.0.1:{}", free_port()));
     assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use super::{Service, call, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{Reply, Seen, ok, status};
@@ -260,8 +261,9 @@ fn projects_are_listed_with_the_token_of_every_project() {
 #[test]
 fn a_missing_configuration_is_not_answered_with_a_flag_of_the_daemon() {
     for command in [&["call", "projects", "list"][..], &["check", "config"], &["check", "token"]] {
-        let mut missing = pdstool(command);
-        let output = missing.current_dir(tempfile::tempdir().unwrap().path()).output().unwrap();
+        let folder = crate::process::alone();
+        let mut missing = Command::new(folder.path().join("pdstool"));
+        let output = missing.args(command).current_dir(folder.path()).output().unwrap();
         let said = stderr(&output);
         assert!(said.contains("there is no configuration file pds-exporter.toml"), "{said}");
         assert!(!said.contains("--demo") && said.contains("--config.file"), "{said}");

@@ -27,7 +27,7 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     let service = Simulated::start();
     let (project, token, apps) = first(&service);
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("token"), token).unwrap();
+    std::fs::write(folder.path().join("token"), &token).unwrap();
     let name = apps[1].strip_prefix(&format!("{project}-")).unwrap();
     let init = |more: &[&str]| {
         let mut command = pdstool(&["init", "--base-url", &service.url, "--token-file", "token"]);
@@ -44,6 +44,18 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert!(checked.starts_with("exit code 0"), "{checked}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(init(&["--app", name]).0, Some(2), "nothing is written over");
+    // On Kubernetes nothing is written: what kubectl applies has the token, and mounts it where the file says.
+    let (code, said) = init(&["--app", name, "-o", "kubernetes"]);
+    let objects =
+        said.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap());
+    let objects: Vec<serde_json::Value> = objects.collect();
+    assert_eq!((code, objects.len()), (Some(0), 2), "{said}");
+    assert_eq!(objects[0]["stringData"]["token"], *token);
+    let config = objects[1]["data"]["pds-exporter.toml"].as_str().unwrap();
+    assert!(
+        config.contains("token_file = \"/run/secrets/pds/token\"") && config.contains(&apps[1]),
+        "{config}"
+    );
     assert_eq!(init(&["--app", name, "--force"]).0, Some(0));
     let (code, said) = init(&["--app", "no-such-app", "--force"]);
     assert!(code == Some(3) && said.contains("no project of the token has an app no-such-app"), "{said}");

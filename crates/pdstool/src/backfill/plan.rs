@@ -144,7 +144,7 @@ fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>> {
         for app in &args.apps {
             let pair = match configured.iter().find(|(_, known)| known == app) {
                 Some(pair) => pair.clone(),
-                None => (service::project(config, args.project.as_deref())?, app.clone()),
+                None => (service::project(config, args.project.as_deref(), Some(app))?, app.clone()),
             };
             if !apps.contains(&pair) {
                 apps.push(pair);

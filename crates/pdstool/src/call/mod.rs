@@ -90,7 +90,9 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     let call = args.called.call;
     let config = args.service.load(environment)?;
     if call.path.names().any(|name| name == "project_id") {
-        args.called.given.insert("project_id", service::project(&config, args.project.as_deref())?);
+        let app = args.called.given.get("app_id").map(String::as_str);
+        let project = service::project(&config, args.project.as_deref(), app)?;
+        args.called.given.insert("project_id", project);
     }
     let arguments = args.called.arguments(Timestamp::now());
     let request = call.request(&arguments, &config.api.query_names)?;

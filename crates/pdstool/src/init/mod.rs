@@ -6,12 +6,15 @@ pub mod draft;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde_json::json;
 use url::Url;
 
+use pds_client::MAX_TOKEN_BYTES;
 use pds_config::flags::DEFAULT_CONFIG;
 use pds_config::parse_url;
 use pds_core::error_chain::with_sources;
+use pds_core::plain_file;
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
@@ -31,6 +34,7 @@ such as ranker also stands for PROJECT-ranker.
 
 Examples:
   pdstool init
+  pdstool init -o kubernetes | kubectl -n pds-exporter apply -f -
   pdstool init --base-url https://api.example.com --token-file token --app ranker --app embed"
 )]
 pub struct InitArgs {
@@ -41,6 +45,10 @@ pub struct InitArgs {
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
+
+    /// What to write: the file, or to standard output a Secret with the token and a ConfigMap, for kubectl apply -f -.
+    #[arg(short, long, value_name = "FORMAT", default_value = "toml")]
+    output: Form,
 
     /// Address of the service.
     #[arg(long = "base-url", value_name = "URL", value_parser = parse_url)]
@@ -59,12 +67,22 @@ pub struct InitArgs {
     app: Vec<String>,
 }
 
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The file.
+    Toml,
+    /// What the manifests and the chart mount.
+    Kubernetes,
+}
+
 /// Prompts, checks and writes.
 ///
 /// # Errors
 /// If an answer is missing, the service refuses, or the file cannot be written.
 pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<()> {
-    if args.file.exists() && !args.force {
+    let is_file = args.output == Form::Toml;
+    if is_file && args.file.exists() && !args.force {
         let message = format!("{} already exists; use --force to overwrite it", args.file.display());
         return Err(ToolError::Usage(message));
     }
@@ -91,7 +109,12 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         let message = format!("no project of the token has an app {app}");
         return Err(ToolError::Failed { message, code: 3 });
     }
-    let absolute = std::path::absolute(&token_file).map_err(ToolError::system("cannot find this folder"))?;
+    let absolute = match args.output {
+        Form::Toml => {
+            std::path::absolute(&token_file).map_err(ToolError::system("cannot find this folder"))?
+        }
+        Form::Kubernetes => PathBuf::from(MOUNTED),
+    };
     let draft = Draft {
         title: "The configuration of pds-exporter, written by pdstool init.".to_owned(),
         base_url: url.to_string(),
@@ -100,6 +123,11 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     };
     let text = examined(console, service, draft).await?;
     pds_config::load_text(&args.file, &text)?;
+    if !is_file {
+        let token = plain_file::read(&token_file, MAX_TOKEN_BYTES);
+        let token = token.map_err(|error| ToolError::failed(format!("{}: {error}", token_file.display())))?;
+        return Ok(console.print(&manifests(String::from_utf8_lossy(&token.bytes).trim(), &text))?);
+    }
     write_private(&args.file, &text, args.force)?;
     let file = args.file.display();
     console.say(&format!("Wrote {file}. Next: pdstool doctor --config.file {file}"));
@@ -130,6 +158,21 @@ async fn examined(console: &mut Console, service: Service, draft: Draft) -> Resu
         console.say(&format!("The service wants {section}.{key} = {value}."));
     }
     patch::text(&text, &lines).map_err(|error| ToolError::failed(error.to_string()))
+}
+
+/// Where the manifests and the chart mount the token.
+const MOUNTED: &str = "/run/secrets/pds/token";
+
+/// The Secret and the ConfigMap under the names that the manifests and the chart have for them.
+fn manifests(token: &str, config: &str) -> String {
+    let data = |kind: &str, name: &str, field: &str, key: &str, text: &str| {
+        let data = json!({ key: text });
+        json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name }, field: data }).to_string()
+    };
+    // JSON is YAML, whatever the texts hold.
+    let secret = data("Secret", "pds-exporter-token", "stringData", "token", token);
+    let map = data("ConfigMap", "pds-exporter-config", "data", "pds-exporter.toml", config);
+    format!("{secret}\n---\n{map}")
 }
 
 /// The most apps of which the busiest is looked for.

@@ -1,0 +1,73 @@
+//! The commands of the runbooks, each as it is pasted on Kubernetes, with docker, and beside a systemd unit.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use pds_core::clock::Clock;
+use pds_simulator::{Settings, World};
+
+use super::files;
+use crate::golden::assert_current;
+use crate::process::{Exporter, alone};
+use crate::rig::{self, Configuration};
+
+/// The ways to paste a command: what stands before it.
+const WAYS: [(&str, &str); 3] = [
+    ("Kubernetes", "kubectl -n pds-exporter exec deploy/pds-exporter -- /"),
+    ("docker", "docker exec pds-exporter /"),
+    ("systemd", "sudo "),
+];
+
+/// The commands that runbooks name in a comment: `<!-- run pdstool check token: begin -->`.
+pub(crate) fn commands() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for path in files("prometheus/runbooks", "md") {
+        let page = fs::read_to_string(&path).unwrap();
+        for rest in page.split("<!-- run ").skip(1).filter(|rest| rest.contains(": begin -->")) {
+            let (command, after) = rest.split_once(": ").unwrap();
+            if after.starts_with("begin") {
+                found.push((path.clone(), command.to_owned()));
+            }
+        }
+    }
+    assert!(found.len() >= 6, "{found:?}");
+    found
+}
+
+#[test]
+fn runbooks_show_each_command_for_every_way_to_run_the_exporter() {
+    for (path, command) in commands() {
+        let lines = WAYS.map(|(way, prefix)| format!("{prefix}{command} # {way}\n"));
+        let block = format!("```sh\n{}```\n", lines.concat());
+        assert_current(path.to_str().unwrap(), &format!("run {command}"), &block);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
+    let world = World::new(Settings { projects: 2, apps: 2, ..Settings::default() }, Clock::system());
+    let service = rig::serve(&world).await;
+    let folder = alone();
+    let program = |name: &str| folder.path().join(name);
+    let config = Configuration::new(&world, &service).write(folder.path());
+    let mut daemon = Command::new(program("pds-exporter"));
+    // As a unit has it: another folder, and a state file that only the flags name.
+    daemon.current_dir("/").env_clear().arg(format!("--config.file={config}"));
+    daemon.arg(format!("--state.path={}", program("state.log").display()));
+    daemon.args(["--web.listen-address", "127.0.0.1:0"]);
+    let exporter = Exporter::spawn(daemon).unwrap();
+    exporter.wait_for("/-/ready").await;
+    let app = world.projects()[1].1[0].to_string();
+    let mut failures = Vec::new();
+    for (path, command) in commands() {
+        let mut words = command.split(' ').map(|word| if word == "PROJECT-APP" { &app } else { word });
+        let mut pasted = Command::new(program(words.next().unwrap()));
+        pasted.current_dir("/").env_clear().env("PDSTOOL_EXPORTER", &exporter.url).args(words);
+        let output = tokio::task::spawn_blocking(move || pasted.output().unwrap()).await.unwrap();
+        if !output.status.success() {
+            failures.push(format!("{}: {command}: {output:?}", path.display()));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
