@@ -31,6 +31,21 @@ fn every_file_that_compose_mounts_is_there() {
 }
 
 #[test]
+fn images_of_others_are_named_by_digest() {
+    let sidecar = text("kubernetes/overlays/sidecar/prometheus.yaml");
+    let others = [text("compose.yaml"), sidecar, text("Dockerfile")].join("\n");
+    let images = others
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("image: ").or_else(|| line.strip_prefix("FROM ")));
+    let images: Vec<&str> = images.filter(|image| *image != "scratch").collect();
+    assert_eq!(images.len(), 4, "{images:?}");
+    for image in images {
+        let (_, digest) = image.split_once("@sha256:").unwrap_or_else(|| panic!("{image} has no digest"));
+        assert_eq!(digest.split(' ').next().unwrap().len(), 64, "{image}");
+    }
+}
+
+#[test]
 fn the_prometheus_of_compose_finds_its_rules() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("rules")).unwrap();

@@ -11,6 +11,8 @@ use super::{command, string, text, yaml};
 /// The version of each kind of objects, its package, and its name there.
 const MODELS: &[(&str, &str, &str)] = &[
     ("monitoring.coreos.com/v1", "prometheus-operator", "operator"),
+    ("monitoring.coreos.com/v1alpha1", "prometheus-operator", "operator_alpha"),
+    ("autoscaling.k8s.io/v1", "autoscaler", "autoscaler"),
     ("gateway.networking.k8s.io/v1", "gateway-api", "gateway"),
 ];
 

@@ -11,8 +11,7 @@ use super::{command, deploy, output, text};
 fn systemd_finds_no_fault_with_the_units() {
     let folder = tempfile::tempdir().unwrap();
     let service = text("systemd/pds-exporter.service")
-        .replace("/usr/bin/pds-exporter", env!("CARGO_BIN_EXE_pds-exporter"))
-        .replace("/usr/bin/pdstool", &crate::process::pdstool());
+        .replace("/usr/bin/pds-exporter", env!("CARGO_BIN_EXE_pds-exporter"));
     let (socket, unit) =
         (folder.path().join("pds-exporter.socket"), folder.path().join("pds-exporter.service"));
     fs::write(&unit, service).unwrap();

@@ -5,50 +5,55 @@ The exporter's container. Takes `root` and the names of what differs beside anot
 {{- define "pds-exporter.container" -}}
 {{- $root := .root -}}
 {{- $web := $root.Values.webConfig -}}
+{{- $args := list
+  "--config.file=/etc/pds-exporter/pds-exporter.toml"
+  (printf "--config.auto-reload-interval=%s" $root.Values.configReloadInterval)
+  (printf "--web.listen-address=:%d" (int $root.Values.web.port)) -}}
+{{- with $root.Values.web.routePrefix }}
+{{- $args = append $args (printf "--web.route-prefix=%s" .) }}
+{{- end }}
+{{- if ne $root.Values.web.telemetryPath "/metrics" }}
+{{- $args = append $args (printf "--web.telemetry-path=%s" $root.Values.web.telemetryPath) }}
+{{- end }}
+{{- with $root.Values.web.externalUrl }}
+{{- $args = append $args (printf "--web.external-url=%s" .) }}
+{{- end }}
+{{- if eq $root.Values.mode "sharded" }}
+{{- $args = concat $args (list "--shard.index=$(PDS_SHARD_INDEX)" "--shard.count=$(PDS_SHARD_COUNT)") }}
+{{- end }}
+{{- if $web.existingSecret }}
+{{- $args = concat $args (list "--web.config.file=/etc/pds-exporter-web/web-config.yml" "--web.probes-without-auth") }}
+{{- end -}}
 name: pds-exporter
-image: {{ include "pds-exporter.image" $root }}
-imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+{{ include "pds-exporter.program" $root }}
 args:
-  - --config.file=/etc/pds-exporter/pds-exporter.toml
-  - --config.auto-reload-interval={{ $root.Values.configReloadInterval }}
-  - --web.listen-address=:{{ $root.Values.web.port }}
-  {{- with $root.Values.web.routePrefix }}
-  - --web.route-prefix={{ . }}
-  {{- end }}
-  {{- if ne $root.Values.web.telemetryPath "/metrics" }}
-  - --web.telemetry-path={{ $root.Values.web.telemetryPath }}
-  {{- end }}
-  {{- with $root.Values.web.externalUrl }}
-  - --web.external-url={{ . }}
-  {{- end }}
-  {{- if eq $root.Values.mode "sharded" }}
-  - --shard.index=$(PDS_SHARD_INDEX)
-  - --shard.count=$(PDS_SHARD_COUNT)
-  {{- end }}
-  {{- if $web.existingSecret }}
-  - --web.config.file=/etc/pds-exporter-web/web-config.yml
-  - --web.probes-without-auth
-  {{- end }}
-  {{- with $root.Values.extraArgs }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- concat $args $root.Values.extraArgs | toYaml | nindent 2 }}
 {{- with include "pds-exporter.env" $root | trim }}
 env:
   {{- . | nindent 2 }}
 {{- end }}
+{{- with $root.Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 ports:
   - name: {{ .port }}
     containerPort: {{ $root.Values.web.port }}
+{{- $probe := dict "root" $root "port" .port }}
 livenessProbe:
-  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" (printf "%s/-/healthy" (include "pds-exporter.prefix" $root))) | nindent 2 }}
-  {{- toYaml $root.Values.livenessProbe | nindent 2 }}
+  {{- include "pds-exporter.probe" (merge (dict "path" "/-/healthy" "timing" $root.Values.livenessProbe) $probe) | nindent 2 }}
 {{- if not .sidecar }}
 readinessProbe:
-  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" (printf "%s/-/ready" (include "pds-exporter.prefix" $root))) | nindent 2 }}
-  {{- toYaml $root.Values.readinessProbe | nindent 2 }}
+  {{- include "pds-exporter.probe" (merge (dict "path" "/-/ready" "timing" $root.Values.readinessProbe) $probe) | nindent 2 }}
 {{- end }}
-resources:
-  {{- include "pds-exporter.resources" $root | nindent 2 }}
+{{- with $root.Values.startupProbe }}
+startupProbe:
+  {{- include "pds-exporter.probe" (merge (dict "path" "/-/healthy" "timing" .) $probe) | nindent 2 }}
+{{- end }}
+{{- with $root.Values.lifecycle }}
+lifecycle:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- $security := $root.Values.securityContext }}
 {{- if and .sidecar $security }}
 {{- /* The pod's own context is not ours to set. */}}
@@ -87,107 +92,151 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
-{{- define "pds-exporter.env" -}}
-{{- if eq .Values.mode "sharded" }}
-# The pod's ordinal, from 0. Set by Kubernetes 1.28 and later.
-- name: PDS_SHARD_INDEX
-  valueFrom:
-    fieldRef:
-      fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
-- name: PDS_SHARD_COUNT
-  value: {{ .Values.shards | quote }}
+{{/* What each pod of ours has. */}}
+{{- define "pds-exporter.podSpec" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if ne (include "pds-exporter.disk" .) "none" }}
-- name: PDS_EXPORTER__STATE__PATH
-  value: /var/lib/pds-exporter/state.log
+{{- with concat .Values.image.pullSecrets .Values.global.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- $prometheus := .Values.state.prometheus }}
-{{- if $prometheus.url }}
-- name: PDS_EXPORTER__STATE__PROMETHEUS_URL
-  value: {{ $prometheus.url | quote }}
-- name: PDS_EXPORTER__STATE__LOOKBACK
-  value: {{ $prometheus.lookback | quote }}
-{{- with $prometheus.selector }}
-- name: PDS_EXPORTER__STATE__PROMETHEUS_SELECTOR
-  value: {{ . | quote }}
+{{- if kindIs "bool" .Values.hostUsers }}
+hostUsers: {{ .Values.hostUsers }}
 {{- end }}
-{{- with $prometheus.username }}
-- name: PDS_EXPORTER__STATE__PROMETHEUS_USERNAME
-  value: {{ . | quote }}
+{{- range $field := list "priorityClassName" "dnsPolicy" "dnsConfig" "hostAliases" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
+{{- with get $.Values $field }}
+{{- toYaml (dict $field .) | nindent 0 }}
 {{- end }}
-{{- range $variable, $key := dict "TOKEN" $prometheus.tokenKey "PASSWORD" $prometheus.passwordKey "CA" $prometheus.caKey }}
-{{- if $key }}
-- name: PDS_EXPORTER__STATE__PROMETHEUS_{{ $variable }}_FILE
-  value: /run/secrets/prometheus/{{ $key }}
-{{- end }}
-{{- end }}
-{{- with $prometheus.headersKey }}
-- name: PDS_EXPORTER__STATE__PROMETHEUS_HEADERS
-  valueFrom:
-    secretKeyRef:
-      name: {{ $prometheus.existingSecret }}
-      key: {{ . }}
-{{- end }}
-{{- end }}
-{{- with .Values.extraEnv }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
+{{/* What each container of ours has: the image, and what it may take. */}}
+{{- define "pds-exporter.program" -}}
+image: {{ include "pds-exporter.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+resources:
+  {{- include "pds-exporter.resources" . | nindent 2 }}
+{{- end -}}
+
+{{/* The environment, in which a variable of extraEnv takes the place of ours. */}}
+{{- define "pds-exporter.env" -}}
+{{- $ours := list -}}
+{{- if eq .Values.mode "sharded" }}
+{{- /* The pod's ordinal, from 0. Set by Kubernetes 1.28 and later. */}}
+{{- $index := dict "fieldRef" (dict "fieldPath" "metadata.labels['apps.kubernetes.io/pod-index']") }}
+{{- $ours = append $ours (dict "name" "PDS_SHARD_INDEX" "valueFrom" $index) }}
+{{- $ours = append $ours (dict "name" "PDS_SHARD_COUNT" "value" (toString .Values.shards)) }}
+{{- end }}
+{{- $prometheus := .Values.state.prometheus }}
+{{- $texts := list }}
+{{- if ne (include "pds-exporter.disk" .) "none" }}
+{{- $texts = append $texts (list "PATH" "/var/lib/pds-exporter/state.log") }}
+{{- end }}
+{{- if $prometheus.url }}
+{{- $texts = append $texts (list "PROMETHEUS_URL" $prometheus.url) }}
+{{- $texts = append $texts (list "LOOKBACK" $prometheus.lookback) }}
+{{- $texts = append $texts (list "PROMETHEUS_SELECTOR" $prometheus.selector) }}
+{{- $texts = append $texts (list "PROMETHEUS_USERNAME" $prometheus.username) }}
+{{- range $variable, $key := dict "TOKEN" $prometheus.tokenKey "PASSWORD" $prometheus.passwordKey "CA" $prometheus.caKey }}
+{{- $texts = append $texts (list (printf "PROMETHEUS_%s_FILE" $variable) (ternary (printf "/run/secrets/prometheus/%s" $key) "" (ne $key ""))) }}
+{{- end }}
+{{- end }}
+{{- range $texts }}
+{{- if last . }}
+{{- $ours = append $ours (dict "name" (printf "PDS_EXPORTER__STATE__%s" (first .)) "value" (last .)) }}
+{{- end }}
+{{- end }}
+{{- if and $prometheus.url $prometheus.headersKey }}
+{{- $headers := dict "secretKeyRef" (dict "name" $prometheus.existingSecret "key" $prometheus.headersKey) }}
+{{- $ours = append $ours (dict "name" "PDS_EXPORTER__STATE__PROMETHEUS_HEADERS" "valueFrom" $headers) }}
+{{- end }}
+{{- $given := list }}
+{{- range .Values.extraEnv }}
+{{- $given = append $given .name }}
+{{- end }}
+{{- $left := list }}
+{{- range $ours }}
+{{- if not (has .name $given) }}
+{{- $left = append $left . }}
+{{- end }}
+{{- end }}
+{{- with concat $left .Values.extraEnv }}
+{{- toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* A probe. Takes `root`, `port`, `path` and `timing`. */}}
 {{- define "pds-exporter.probe" -}}
-{{- if .web.clientCertificates -}}
+{{- $web := .root.Values.webConfig -}}
+{{- if $web.clientCertificates -}}
 tcpSocket:
   port: {{ .port }}
 {{- else -}}
 httpGet:
-  path: {{ .path }}
+  path: {{ printf "%s%s" (include "pds-exporter.prefix" .root) .path | quote }}
   port: {{ .port }}
-  {{- if .web.tls }}
+  {{- if $web.tls }}
   scheme: HTTPS
   {{- end }}
-{{- end -}}
+{{- end }}
+{{ toYaml .timing }}
 {{- end -}}
 
-{{/* What a claim for the state asks for. */}}
+{{/* What a claim for the state asks for. "-" is the empty class: no provisioning, as `kubectl` knows it. */}}
 {{- define "pds-exporter.claim" -}}
 accessModes:
   {{- toYaml .Values.state.accessModes | nindent 2 }}
 {{- with .Values.state.storageClassName }}
-storageClassName: {{ . }}
+storageClassName: {{ ternary "" . (eq . "-") | quote }}
 {{- end }}
 resources:
   requests:
-    storage: {{ .Values.state.size }}
+    storage: {{ .Values.state.size | quote }}
 {{- end -}}
 
-{{/* The files of the configuration: one ConfigMap, or several sources in one folder. */}}
+{{/*
+The files of the configuration: one object, or several sources in one folder. Takes `root`, `mode` (of the files of Secrets).
+*/}}
 {{- define "pds-exporter.configVolume" -}}
-{{- $name := printf "%s-config" (include "pds-exporter.name" .) -}}
-{{- $existing := .Values.existingConfig -}}
+{{- $values := .root.Values -}}
+{{- $name := printf "%s-config" (include "pds-exporter.name" .root) -}}
+{{- $existing := $values.existingConfig -}}
+{{- $own := list -}}
+{{- if $values.config -}}
+{{- $own = append $own $name -}}
+{{- end -}}
+{{- range $file, $text := $values.configFiles -}}
+{{- $own = append $own (printf "%s-%s" $name (trimSuffix ".toml" $file)) -}}
+{{- end -}}
+{{- $maps := concat (ternary list $own $values.configInSecrets) $existing.configMaps -}}
+{{- $secrets := concat (ternary $own list $values.configInSecrets) $existing.secrets -}}
 {{- if $existing.volume -}}
 {{ toYaml $existing.volume }}
-{{- else if or .Values.configFiles $existing.configMaps $existing.secrets -}}
-projected:
-  sources:
-    {{- if .Values.config }}
-    - configMap:
-        name: {{ $name }}
-    {{- end }}
-    {{- range $file, $text := .Values.configFiles }}
-    - configMap:
-        name: {{ $name }}-{{ trimSuffix ".toml" $file }}
-    {{- end }}
-    {{- range $existing.configMaps }}
-    - configMap:
-        name: {{ . }}
-    {{- end }}
-    {{- range $existing.secrets }}
-    - secret:
-        name: {{ . }}
-    {{- end }}
-{{- else -}}
+{{- else if and $maps (eq (len (concat $maps $secrets)) 1) -}}
 configMap:
-  name: {{ $name }}
+  name: {{ first $maps | quote }}
+{{- else if eq (len (concat $maps $secrets)) 1 -}}
+secret:
+  secretName: {{ first $secrets | quote }}
+  defaultMode: {{ .mode }}
+{{- else -}}
+projected:
+  {{- if $secrets }}
+  defaultMode: {{ .mode }}
+  {{- end }}
+  sources:
+    {{- range $maps }}
+    - configMap:
+        name: {{ . | quote }}
+    {{- end }}
+    {{- range $secrets }}
+    - secret:
+        name: {{ . | quote }}
+    {{- end }}
 {{- end }}
 {{- end -}}
 
@@ -199,21 +248,21 @@ projected:
   defaultMode: {{ .mode }}
   sources:
     - secret:
-        name: {{ .token.existingSecret }}
+        name: {{ .token.existingSecret | quote }}
     {{- if $renamed }}
     - secret:
-        name: {{ .token.existingSecret }}
+        name: {{ .token.existingSecret | quote }}
         items:
-          - key: {{ .token.key }}
+          - key: {{ .token.key | quote }}
             path: token
     {{- end }}
     {{- range .token.moreSecrets }}
     - secret:
-        name: {{ . }}
+        name: {{ . | quote }}
     {{- end }}
 {{- else -}}
 secret:
-  secretName: {{ .token.existingSecret }}
+  secretName: {{ .token.existingSecret | quote }}
   defaultMode: {{ .mode }}
 {{- end }}
 {{- end -}}
@@ -223,28 +272,28 @@ secret:
 {{- $root := .root -}}
 {{- $disk := include "pds-exporter.disk" $root -}}
 - name: {{ .volume }}config
-  {{- include "pds-exporter.configVolume" $root | nindent 2 }}
+  {{- include "pds-exporter.configVolume" (dict "root" $root "mode" .mode) | nindent 2 }}
 - name: {{ .volume }}token
   {{- include "pds-exporter.tokenVolume" (dict "token" $root.Values.token "mode" .mode) | nindent 2 }}
 {{- if eq $disk "claim" }}
 - name: {{ .volume }}state
   persistentVolumeClaim:
-    claimName: {{ include "pds-exporter.name" $root }}
+    claimName: {{ include "pds-exporter.name" $root | quote }}
 {{- else if eq $disk "pod" }}
 - name: {{ .volume }}state
   emptyDir:
-    sizeLimit: {{ $root.Values.state.size }}
+    sizeLimit: {{ $root.Values.state.size | quote }}
 {{- end }}
 {{- with $root.Values.state.prometheus.existingSecret }}
 - name: {{ $.volume }}prometheus
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     defaultMode: {{ $.mode }}
 {{- end }}
 {{- with $root.Values.webConfig.existingSecret }}
 - name: {{ $.volume }}web
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     defaultMode: {{ $.mode }}
 {{- end }}
 {{- with $root.Values.extraVolumes }}

@@ -1,29 +1,46 @@
-{{/* What PodMonitor and ServiceMonitor share. Takes `root` and `monitor`, its values. */}}
+{{/* The metadata of a monitor, which may lie in the namespace of Prometheus. Takes `root` and `monitor`, its values. */}}
+{{- define "pds-exporter.monitorMetadata" -}}
+{{- include "pds-exporter.metadata" (dict "root" .root "namespace" .monitor.namespace "labels" .monitor.additionalLabels) -}}
+{{- end -}}
+
+{{/* Those of the `fields` that `from` has and that are not empty. */}}
+{{- define "pds-exporter.fields" -}}
+{{- $from := .from -}}
+{{- $set := dict -}}
+{{- range .fields -}}
+{{- if get $from . -}}
+{{- $_ := set $set . (get $from .) -}}
+{{- end -}}
+{{- end -}}
+{{- if $set -}}
+{{ toYaml $set | nindent 0 }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the kinds of the operator share. */}}
 {{- define "pds-exporter.monitorSpec" -}}
-# The alerts expect this job name.
-jobLabel: app.kubernetes.io/name
-{{- with .monitor.scrapeClass }}
-scrapeClass: {{ . }}
-{{- end }}
-{{- with .monitor.sampleLimit }}
-sampleLimit: {{ . }}
-{{- end }}
+{{- include "pds-exporter.fields" (dict "from" .monitor "fields" (list "scrapeClass" "sampleLimit" "targetLimit" "labelLimit")) -}}
 {{- if kindIs "bool" .monitor.scrapeClassicHistograms }}
 scrapeClassicHistograms: {{ .monitor.scrapeClassicHistograms }}
+{{- end }}
+{{- end -}}
+
+{{/* How a kind of the operator finds the pods. */}}
+{{- define "pds-exporter.monitorSelector" -}}
+# The alerts expect this job name.
+jobLabel: app.kubernetes.io/name
+{{- if .monitor.namespace }}
+namespaceSelector:
+  matchNames: [{{ include "pds-exporter.namespace" .root | quote }}]
 {{- end }}
 selector:
   matchLabels:
     {{- include "pds-exporter.selector" .root | nindent 4 }}
 {{- end -}}
 
-{{- define "pds-exporter.monitorEndpoint" -}}
-port: http
-path: {{ include "pds-exporter.prefix" .root }}{{ .root.Values.web.telemetryPath }}
-interval: {{ .monitor.interval }}
-scrapeTimeout: {{ .monitor.scrapeTimeout }}
-{{- with .monitor.scheme | default (ternary "https" "" .root.Values.webConfig.tls) }}
-scheme: {{ . }}
-{{- end }}
+{{/* How a kind of the operator scrapes one. */}}
+{{- define "pds-exporter.monitorHow" -}}
+{{- include "pds-exporter.fields" (dict "from" .monitor "fields" (list "honorLabels" "proxyUrl" "tlsConfig" "basicAuth" "metricRelabelings")) }}
 relabelings:
   # One instance per place that a process fills, the release or the shard: counters go on in the next pod.
   - sourceLabels:
@@ -37,10 +54,23 @@ relabelings:
   {{- with .monitor.relabelings }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- range $field := list "tlsConfig" "basicAuth" "metricRelabelings" }}
-{{- with get $.monitor $field }}
-{{ $field }}:
-  {{- toYaml . | nindent 2 }}
+{{- end -}}
+
+{{- define "pds-exporter.monitorEndpoint" -}}
+port: http
+path: {{ include "pds-exporter.metricsPath" .root | quote }}
+interval: {{ .monitor.interval }}
+scrapeTimeout: {{ .monitor.scrapeTimeout }}
+{{- with include "pds-exporter.scheme" . }}
+scheme: {{ . }}
 {{- end }}
-{{- end }}
+{{- include "pds-exporter.monitorHow" . }}
+{{- end -}}
+
+{{- define "pds-exporter.metricsPath" -}}
+{{ include "pds-exporter.prefix" . }}{{ .Values.web.telemetryPath }}
+{{- end -}}
+
+{{- define "pds-exporter.scheme" -}}
+{{- .monitor.scheme | default (ternary "https" "" .root.Values.webConfig.tls) -}}
 {{- end -}}

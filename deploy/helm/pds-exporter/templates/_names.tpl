@@ -2,15 +2,15 @@
 {{- .Values.nameOverride | default .Chart.Name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/* The name of objects. That of a Service begins with a letter and has no dots, unlike that of a release. */}}
 {{- define "pds-exporter.name" -}}
-{{- $name := include "pds-exporter.chartName" . -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- $chart := include "pds-exporter.chartName" . -}}
+{{- $release := .Release.Name | replace "." "-" -}}
+{{- $name := ternary $release (printf "%s-%s" $release $chart) (contains $chart $release) -}}
+{{- if regexMatch "^[0-9]" $name -}}
+{{- $name = printf "%s-%s" $chart $release -}}
 {{- end -}}
+{{- .Values.fullnameOverride | default $name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "pds-exporter.serviceAccountName" -}}
@@ -21,42 +21,39 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The labels that select the pods, as YAML. */}}
 {{- define "pds-exporter.selector" -}}
-app.kubernetes.io/name: {{ include "pds-exporter.chartName" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "pds-exporter.chartName" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "pds-exporter.namespace" -}}
 {{- .Values.namespaceOverride | default .Release.Namespace -}}
 {{- end -}}
 
-{{/* The metadata of an object. Takes `root`, and what differs: `name` or a `suffix` of it, `labels`, `annotations`. */}}
+{{/*
+The metadata of an object. Takes `root`, and what differs: `name` or a `suffix` of it, `namespace`, `labels`, `annotations`.
+Labels are merged: those that select first, then the object's, then the release's.
+*/}}
 {{- define "pds-exporter.metadata" -}}
 {{- $root := .root -}}
-name: {{ .name | default (include "pds-exporter.name" $root) }}{{ .suffix | default "" }}
-namespace: {{ include "pds-exporter.namespace" $root }}
+{{- $own := dict
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) -}}
+{{- $fixed := merge (include "pds-exporter.selector" $root | fromYaml) (dict "app.kubernetes.io/managed-by" $root.Release.Service) -}}
+name: {{ printf "%s%s" (.name | default (include "pds-exporter.name" $root)) (.suffix | default "") | quote }}
+namespace: {{ .namespace | default (include "pds-exporter.namespace" $root) | quote }}
 labels:
-  {{- include "pds-exporter.labels" $root | nindent 2 }}
-  {{- with merge (dict) (.labels | default dict) $root.Values.commonLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- merge $fixed (.labels | default dict) $root.Values.commonLabels $own | toYaml | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) $root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{- define "pds-exporter.labels" -}}
-{{ include "pds-exporter.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{- end -}}
-
 {{- define "pds-exporter.image" -}}
 {{- $image := .Values.image -}}
-{{- $global := .Values.global | default dict -}}
-{{- with $global.imageRegistry | default $image.registry }}{{ . }}/{{ end -}}
+{{- with .Values.global.imageRegistry | default $image.registry }}{{ . }}/{{ end -}}
 {{ $image.repository }}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}

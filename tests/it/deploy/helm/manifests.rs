@@ -62,10 +62,11 @@ fn the_sidecar_patch_is_that_of_the_manifests() {
     assert_eq!(volumes(&patch), volumes(&beside));
 }
 
-/// Objects by kind and name, without what only one of the two tools adds.
+/// Objects by kind and name, without what only one of the two tools has: `helm test`, labels.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let name = |object: &Value| format!("{} {}", string(object, "/kind"), string(object, "/metadata/name"));
-    objects.iter().map(clean).map(|object| (name(&object), object)).collect()
+    let is_kept = |object: &&Value| object.pointer("/metadata/annotations/helm.sh~1hook").is_none();
+    objects.iter().filter(is_kept).map(clean).map(|object| (name(&object), object)).collect()
 }
 
 /// Without Helm's own labels, and empty maps.

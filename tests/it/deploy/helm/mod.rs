@@ -13,7 +13,7 @@ use super::kubernetes::{container, flags, object, validate};
 use super::{command, deploy, files, list, output, string, succeed, text, yaml};
 
 /// The oldest Helm that the chart is for, and a new one. Installed by name and pinned in `tests/packages`.
-const HELMS: &[&str] = &["helm-3.6", "helm"];
+const HELMS: [&str; 2] = ["helm-3.6", "helm"];
 
 /// The chart rendered by each Helm, which must agree.
 pub(super) fn template(namespace: &str, values: &[&str]) -> Vec<Value> {

@@ -80,14 +80,22 @@ fn a_configuration_may_exist_already() {
         (own, volume(&object(&objects, "Deployment"), "config"))
     };
     let (own, config) = render(&["config=", "existingConfig.secrets={pds-config}"]);
-    let sources = json!([{ "secret": { "name": "pds-config" } }]);
-    assert_eq!((own, &config["projected"]["sources"]), (0, &sources));
+    assert_eq!((own, &config["secret"]["secretName"]), (0, &json!("pds-config")));
     let (own, config) = render(&["existingConfig.volume.persistentVolumeClaim.claimName=pds-config"]);
     assert_eq!((own, &config["persistentVolumeClaim"]["claimName"]), (0, &json!("pds-config")));
+    // Or become a Secret, file by file.
+    let files = ["configInSecrets=true", "config=include = [\"*.toml\"]", "configFiles.a\\.toml=[poll]"];
+    let (own, config) = render(&files);
+    let names =
+        ["pds-exporter-config", "pds-exporter-config-a"].map(|name| json!({ "secret": { "name": name } }));
+    assert_eq!((own, &config["projected"]["sources"]), (0, &json!(names)));
+    let secrets = template("pds-exporter", &files);
+    let secret = secrets.iter().find(|object| object["metadata"]["name"] == "pds-exporter-config-a").unwrap();
+    assert_eq!((&secret["kind"], &secret["stringData"]["a.toml"]), (&json!("Secret"), &json!("[poll]")));
     // The sidecar's volumes are the same under other names.
     let patch = template("pds-exporter", &["mode=sidecar", "config=", "existingConfig.configMaps={team-a}"]);
     let patch = patch.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();
-    assert!(patch.contains("name: team-a"), "{patch}");
+    assert!(patch.contains("name: \"team-a\""), "{patch}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn the_pod_has_the_containers_names_and_probes_it_is_given() {
         list(&pod[list_of]).iter().map(|container| string(container, "/name").to_owned()).collect()
     };
     assert_eq!(names("containers"), ["pds-exporter", "proxy"]);
-    assert_eq!(names("initContainers"), ["convert-state", "wait"]);
+    assert_eq!(names("initContainers"), ["wait"]);
     assert_eq!(pod["dnsPolicy"], "None");
     assert_eq!(pod["dnsConfig"]["nameservers"], json!(["10.0.0.10"]));
     assert_eq!(pod["hostAliases"][0]["hostnames"], json!(["api.example.com"]));
@@ -113,7 +113,5 @@ fn drains_disks_and_scrapes_are_as_the_platform_wants_them() {
     let policy = "persistentVolumeClaimRetentionPolicy";
     assert!(set(&["mode=sharded"]).get(policy).is_none(), "Kubernetes keeps them");
     assert_eq!(set(&["mode=sharded", "state.keep=false"])[policy]["whenDeleted"], "Delete");
-    for kind in ["PodMonitor", "ServiceMonitor"] {
-        assert_eq!(object(&objects, kind)["spec"]["scrapeClass"], "istio");
-    }
+    assert_eq!(object(&objects, "PodMonitor")["spec"]["scrapeClass"], "istio");
 }

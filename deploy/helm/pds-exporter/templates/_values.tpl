@@ -1,0 +1,111 @@
+{{/*
+Prepares .Values, once; every template begins with it. A value that is `null` gets its default back: Helm takes such
+keys away, so a copy of values.yaml lies in files. Numbers that Helm reads as floats become integers, which are written
+as they are: 5000000, not 5e+06.
+*/}}
+{{- define "pds-exporter.values" -}}
+{{- if not .Values.isPrepared -}}
+{{- include "pds-exporter.defaults" (dict "values" .Values "defaults" (.Files.Get "files/values.yaml" | fromYaml)) -}}
+{{- range list "serviceMonitor" "scrapeConfig" "podMonitoring" -}}
+{{- include "pds-exporter.defaults" (dict "values" (get $.Values .) "defaults" $.Values.podMonitor) -}}
+{{- end -}}
+{{- include "pds-exporter.integers" .Values -}}
+{{- include "pds-exporter.refuse" . -}}
+{{- $_ := set .Values "isPrepared" true -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Adds to `values` what only `defaults` has. Labels and the fields of security contexts are for the user to remove. */}}
+{{- define "pds-exporter.defaults" -}}
+{{- $values := .values -}}
+{{- range $key, $default := .defaults -}}
+{{- $value := index $values $key -}}
+{{- if not (has $key (list "podSecurityContext" "securityContext")) -}}
+{{- if kindIs "invalid" $value -}}
+{{- $_ := set $values $key $default -}}
+{{- else if and (kindIs "map" $default) (kindIs "map" $value) (ne $key "labels") -}}
+{{- include "pds-exporter.defaults" (dict "values" $value "defaults" $default) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "pds-exporter.integers" -}}
+{{- $values := . -}}
+{{- range $key, $value := $values -}}
+{{- if kindIs "map" $value -}}
+{{- include "pds-exporter.integers" $value -}}
+{{- else if kindIs "slice" $value -}}
+{{- $list := list -}}
+{{- range $value -}}
+{{- $element := dict "value" . -}}
+{{- include "pds-exporter.integers" $element -}}
+{{- $list = append $list $element.value -}}
+{{- end -}}
+{{- $_ := set $values $key $list -}}
+{{- else if kindIs "float64" $value -}}
+{{- if and (eq $value (floor $value)) (lt $value 9e15) -}}
+{{- $_ := set $values $key (int64 $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Fails where values contradict each other; values.schema.json refuses those that are wrong alone. */}}
+{{- define "pds-exporter.refuse" -}}
+{{- $existing := .Values.existingConfig -}}
+{{- $hasExisting := or $existing.volume $existing.configMaps $existing.secrets -}}
+{{- if not (or .Values.config $hasExisting) -}}
+{{- fail "config: set it, or existingConfig" -}}
+{{- end -}}
+{{- if and .Values.configFiles .Values.config (not (regexMatch "(?m)^ *include *=" .Values.config)) -}}
+{{- fail "configFiles: `config` includes none of them; begin it with include = [\"*.toml\"] or similar" -}}
+{{- end -}}
+{{- range $file, $text := merge (dict "config" .Values.config) .Values.configFiles -}}
+{{- if gt (len $text) 1048576 -}}
+{{- fail (printf "%s: has %d bytes, and a ConfigMap or Secret holds 1048576; cut it into files, named in configFiles or existingConfig and included" $file (len $text)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (include "pds-exporter.neverReloads" .) $hasExisting -}}
+{{- fail "configReloadInterval: 0s replaces the pods when `config` changes, but a change of existingConfig is not seen; set an interval such as 30s" -}}
+{{- end -}}
+{{- $web := .Values.webConfig -}}
+{{- if and (or $web.tls $web.clientCertificates) (not $web.existingSecret) -}}
+{{- fail "webConfig: set existingSecret, the Secret with web-config.yml; without it the exporter serves plain HTTP" -}}
+{{- end -}}
+{{- if and $web.clientCertificates (not $web.tls) -}}
+{{- fail "webConfig: clientCertificates needs tls: true" -}}
+{{- end -}}
+{{- $prometheus := .Values.state.prometheus -}}
+{{- if and (or $prometheus.tokenKey $prometheus.passwordKey $prometheus.caKey $prometheus.headersKey) (not $prometheus.existingSecret) -}}
+{{- fail "state.prometheus: set existingSecret, the Secret that the keys are in" -}}
+{{- end -}}
+{{- $policy := .Values.networkPolicy -}}
+{{- if and $policy.enabled (ne .Values.mode "sidecar") (not (or $policy.fromNamespace $policy.from)) -}}
+{{- fail "networkPolicy: set fromNamespace or from; without a peer it would let everybody in" -}}
+{{- end -}}
+{{- $monitors := list -}}
+{{- range list "podMonitor" "serviceMonitor" "scrapeConfig" "podMonitoring" -}}
+{{- if (get $.Values .).enabled -}}
+{{- $monitors = append $monitors . -}}
+{{- end -}}
+{{- end -}}
+{{- if gt (len $monitors) 1 -}}
+{{- fail (printf "%s: each would scrape the same pods, as the same series; enable one of them" (join ", " $monitors)) -}}
+{{- end -}}
+{{- $gke := .Values.podMonitoring -}}
+{{- if and $gke.enabled (or $gke.namespace $gke.relabelings $gke.targetLimit) -}}
+{{- fail "podMonitoring: Google Cloud knows no namespace, relabelings and targetLimit" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
+{{- fail "ingress: set hosts" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute: set parentRefs" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where a changed configuration replaces the pods. */}}
+{{- define "pds-exporter.neverReloads" -}}
+{{- if hasPrefix "0" .Values.configReloadInterval -}}true{{- end -}}
+{{- end -}}
