@@ -240,15 +240,20 @@ impl PollThread {
     /// # Errors
     /// If the system has no thread or descriptors left.
     pub(super) fn start() -> io::Result<Self> {
-        let runtime = runtime()?;
-        let handle = runtime.handle().clone();
         let (running, ended) = oneshot::channel::<()>();
-        std::thread::Builder::new().name("polls".to_owned()).spawn(move || {
-            // Only ever dropped.
-            let _ = runtime.block_on(ended);
-            runtime.shutdown_background();
+        let (started, start) = std::sync::mpsc::channel();
+        std::thread::Builder::new().name("polls".to_owned()).spawn(move || match runtime() {
+            Ok(runtime) => {
+                // Whoever starts the thread waits for this.
+                let _ = started.send(Ok(runtime.handle().clone()));
+                // Only ever dropped.
+                let _ = runtime.block_on(ended);
+                runtime.shutdown_background();
+            }
+            Err(error) => drop(started.send(Err(error))),
         })?;
-        Ok(Self { runtime: handle, _running: running })
+        let runtime = start.recv().map_err(io::Error::other)??;
+        Ok(Self { runtime, _running: running })
     }
 
     /// Runs `work` on the thread. Dropping the returned future cancels it.
