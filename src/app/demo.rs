@@ -25,7 +25,7 @@ stale_after = "1m"
 step = "5s"
 "#;
 
-/// Objectives of the apps that are slow by design, by the end of their ids. The others have the default of the rules.
+/// Objectives of the apps that are slow by design, by the end of their ids. The others have none.
 const OBJECTIVES: &[(&str, &str)] = &[
     ("-chat", "{ threshold = \"10s\", share = 0.95 }"),
     ("-batch", "{ threshold = \"1h\", share = 0.95 }"),

@@ -1,23 +1,25 @@
 // One app: how it answers, how it runs, how it scales, what it costs.
 import { DashboardLinkBuilder, DashboardLinkType } from "@grafana/grafana-foundation-sdk/dashboard";
-import { Marker, dashboard, newBuild, perSecond, statusPage, variable } from "./frame.js";
+import { Marker, RELEASE, RELEASES, dashboard, newBuild, perSecond, statusPage, variable } from "./frame.js";
 import { below, from, graph, heatmap, stat } from "./panels.js";
 
-const A = 'project="$project", app="$app"';
+const A = `${RELEASE}, project="$project", app="$app"`;
 const QUANTILES = [0.5, 0.9, 0.95, 0.99];
 const bucketRate = `sum by (le) (rate(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`;
 const fact = (metric: string) => `max(${metric}{${A}})`;
 const cost = (replicas: string) => `max(${replicas}{${A}} * pds_app_replica_cost_dollars_per_second{${A}}) * 3600`;
 /** In the time that was counted. */
-const counted = `rate(pds_app_requests_accounted_seconds_total{${A}}[$__rate_interval])`;
+const counted = `sum(rate(pds_app_requests_accounted_seconds_total{${A}}[$__rate_interval]))`;
+const allowed = `(1 - max(pds_app_objective_ratio{${A}}))`;
 
 export const app = dashboard(
   "pds-app",
   "PDS app",
   "One app of the Project Deployment Service: latency, runs, replicas, cost.",
   [
-    variable("project", "Project", 'pds_up{app!=""}', "one"),
-    variable("app", "App", 'pds_up{project="$project"}', "one"),
+    ...RELEASES,
+    variable("project", "Project", `pds_up{${RELEASE}, resource="app"}`, "one"),
+    variable("app", "App", `pds_up{${RELEASE}, resource="app", project="$project"}`, "one"),
   ],
   [
     [
@@ -42,7 +44,7 @@ export const app = dashboard(
             title: "Hardware",
             description: "What a replica runs on, and where.",
             unit: "short",
-            width: 4,
+            width: 3,
             name: true,
           },
           { expr: `max by (hardware, region) (pds_app_info{${A}})`, legend: "{{hardware}} {{region}}" },
@@ -53,13 +55,23 @@ export const app = dashboard(
         ),
         stat(
           {
+            title: "Requests today",
+            description: "In the last 24 hours, and in the 30 whole days before; exact, however long it was counted. Needs the recording rules.",
+            unit: "short",
+            width: 3,
+          },
+          { expr: `max(pds_app:requests:increase1d{${A}})`, legend: "24 hours" },
+          { expr: `max(sum_over_time(pds_app:requests:increase1d{${A}}[30d:1d]))`, legend: "30 days" },
+        ),
+        stat(
+          {
             title: "Error budget left",
-            description: "Of 30 days, or since counters began; below 0 the objective is missed. Needs the recording rules.",
+            description: "Of 30 days, or of the days there are; below 0 the objective is missed. Empty before a day has passed. Needs the recording rules.",
             unit: "percentunit",
             width: 3,
             thresholds: below(0, "red"),
           },
-          { expr: `pds_app:slo_budget_left:ratio{${A}}` },
+          { expr: `min(pds_app:slo_budget_left:ratio{${A}})` },
         ),
         stat(
           {
@@ -67,7 +79,7 @@ export const app = dashboard(
             description:
               "Dollars per hour: at least (at its fewest replicas) and at most (at its most). How many run, the service does not tell; what it costs lies between.",
             unit: "currencyUSD",
-            width: 5,
+            width: 4,
             decimals: 2,
           },
           { expr: cost("pds_app_min_replicas"), legend: "at least" },
@@ -78,7 +90,7 @@ export const app = dashboard(
             title: "Data age",
             description: "How long ago the oldest of its resources was last learned.",
             unit: "s",
-            width: 3,
+            width: 2,
             thresholds: from(900, "orange"),
           },
           { expr: `time() - min(pds_last_success_timestamp_seconds{${A}})` },
@@ -121,7 +133,7 @@ export const app = dashboard(
             width: 24,
           },
           {
-            expr: `max by (le) (rate(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]) / ignoring (le) group_left () (${counted} > 0))`,
+            expr: `${bucketRate} / on () group_left () (${counted} > 0)`,
             legend: "{{le}}",
           },
         ),
@@ -181,10 +193,10 @@ export const app = dashboard(
             width: 8,
           },
           ...["5m", "1h", "6h", "3d"].map((window) => ({
-            expr: `pds_app:slo_errors:ratio_rate${window}{${A}}`,
+            expr: `max(pds_app:slo_errors:ratio_rate${window}{${A}})`,
             legend: `over ${window}`,
           })),
-          { expr: `1 - pds_app:slo_objective:ratio{${A}}`, legend: "allowed above {{le}} s" },
+          { expr: `1 - max by (threshold) (pds_app_objective_ratio{${A}})`, legend: "allowed above {{threshold}} s" },
         ),
         graph(
           {
@@ -195,18 +207,18 @@ export const app = dashboard(
             width: 8,
           },
           ...["1h", "6h", "3d"].map((window) => ({
-            expr: `pds_app:slo_errors:ratio_rate${window}{${A}} / on (project, app) (1 - pds_app:slo_objective:ratio{${A}})`,
+            expr: `max(pds_app:slo_errors:ratio_rate${window}{${A}}) / ${allowed}`,
             legend: `over ${window}`,
           })),
         ),
         graph(
           {
             title: "Error budget left",
-            description: "Of 30 days, or since counters began. Needs the recording rules.",
+            description: "Of 30 days, or of the days there are. Needs the recording rules.",
             unit: "percentunit",
             width: 8,
           },
-          { expr: `pds_app:slo_budget_left:ratio{${A}}`, legend: "left" },
+          { expr: `min(pds_app:slo_budget_left:ratio{${A}})`, legend: "left" },
         ),
       ],
     ],

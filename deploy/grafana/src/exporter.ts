@@ -1,10 +1,14 @@
 // The exporter itself: does it learn what it should, in time, within its limits?
-import { dashboard, variable } from "./frame.js";
+import { RELEASE, RELEASES, dashboard, variable } from "./frame.js";
 import { below, from, graph, stat, words } from "./panels.js";
 
-const I = 'cluster=~"$cluster", instance=~"$instance"';
-const rate = (metric: string, by: string, more = "") =>
-  `sum by (${by}) (rate(${metric}{${I}${more}}[$__rate_interval]))`;
+const I = `${RELEASE}, instance=~"$instance"`;
+const rate = (metric: string, by: string) => `sum by (${by}) (rate(${metric}{${I}}[$__rate_interval]))`;
+/** One exporter. */
+const EXPORTER = "cluster, namespace, job, instance";
+const NAMED = "{{namespace}} {{instance}}";
+/** Of exporters alone: other programs have such series, too. */
+const own = (expr: string) => `${expr} and on (${EXPORTER}) pds_exporter_build_info{${I}}`;
 /** Gauges that are 1 if all is well; absent where the feature is not used. */
 const IN_ORDER = [
   ["configuration", "pds_exporter_config_last_reload_successful"],
@@ -21,8 +25,8 @@ export const exporter = dashboard(
   "PDS exporter",
   "The health of pds-exporter: its polls, its requests to the service, its own resources.",
   [
-    variable("cluster", "Cluster", "pds_up", "optional"),
-    variable("instance", "Instance", 'pds_exporter_build_info{cluster=~"$cluster"}', "optional"),
+    ...RELEASES,
+    variable("instance", "Instance", `pds_exporter_build_info{${RELEASE}}`, "optional"),
   ],
   [
     [
@@ -68,8 +72,8 @@ export const exporter = dashboard(
             unit: "short",
             width: 4,
           },
-          { expr: `count(count by (index) (pds_exporter_shard_info{${I}}))`, legend: "scraped" },
-          { expr: `max(pds_exporter_shards{${I}})`, legend: "configured" },
+          { expr: `count(count by (cluster, namespace, job, index) (pds_exporter_shard_info{${I}}))`, legend: "scraped" },
+          { expr: `sum(max by (cluster, namespace, job) (pds_exporter_shards{${I}}))`, legend: "configured" },
         ),
         stat(
           {
@@ -128,7 +132,7 @@ export const exporter = dashboard(
             unit: "s",
             width: 8,
           },
-          { expr: `max by (instance) (pds_exporter_poll_lag_seconds{${I}})`, legend: "{{instance}}" },
+          { expr: `max by (${EXPORTER}) (pds_exporter_poll_lag_seconds{${I}})`, legend: NAMED },
         ),
         graph(
           {
@@ -207,15 +211,15 @@ export const exporter = dashboard(
         graph(
           { title: "CPU", description: "Cores in use.", unit: "short", width: 8 },
           {
-            expr: rate("process_cpu_seconds_total", "instance", ', job="pds-exporter"'),
-            legend: "{{instance}}",
+            expr: own(rate("process_cpu_seconds_total", EXPORTER)),
+            legend: NAMED,
           },
         ),
         graph(
           { title: "Memory", description: "Resident.", unit: "bytes", width: 8 },
           {
-            expr: `max by (instance) (process_resident_memory_bytes{${I}, job="pds-exporter"})`,
-            legend: "{{instance}}",
+            expr: own(`max by (${EXPORTER}) (process_resident_memory_bytes{${I}})`),
+            legend: NAMED,
           },
         ),
         graph(
@@ -226,8 +230,8 @@ export const exporter = dashboard(
             width: 8,
           },
           {
-            expr: `max by (instance) (scrape_duration_seconds{${I}, job="pds-exporter"})`,
-            legend: "{{instance}}",
+            expr: own(`max by (${EXPORTER}) (scrape_duration_seconds{${I}})`),
+            legend: NAMED,
           },
         ),
       ],

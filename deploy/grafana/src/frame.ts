@@ -37,11 +37,24 @@ export function variable(
   return choice === "optional" ? all.allValue(".*") : all;
 }
 
-/** Whose apps and where, and the projects that these are: `All` stands for the projects of the chosen teams. */
+/** The labels that identify a release. Links, rules and routes have the same. */
+const IDENTITY = ["cluster", "namespace", "job"];
+
+/** The chosen releases, as a selector. */
+export const RELEASE = IDENTITY.map((label) => `${label}=~"$${label}"`).join(", ");
+
+/** Which releases: each choice is one of those that the choices before it leave. */
+export const RELEASES = IDENTITY.map((label, place) => {
+  const before = IDENTITY.slice(0, place).map((other) => `${other}=~"$${other}"`);
+  const title = label.charAt(0).toUpperCase() + label.slice(1);
+  return variable(label, title, `pds_exporter_build_info{${before.join(", ")}}`, "optional");
+});
+
+/** Whose apps, and the projects that these are: `All` stands for the projects of the chosen teams. */
 export const PROJECTS = [
-  variable("cluster", "Cluster", "pds_up", "optional"),
-  variable("team", "Team", 'pds_app_info{cluster=~"$cluster"}', "optional"),
-  variable("project", "Project", 'pds_app_info{cluster=~"$cluster", team=~"$team"}', "many"),
+  ...RELEASES,
+  variable("team", "Team", `pds_app_info{${RELEASE}}`, "optional"),
+  variable("project", "Project", `pds_app_info{${RELEASE}, team=~"$team"}`, "many"),
 ];
 
 /** Where the status pages are, for links: the exporter's external URL. */
@@ -52,8 +65,9 @@ export const statusPage = (project: string, app: string) => `\${status}/apps/${p
 
 /** Requests or runs per second of the time that was counted, once however many exporters count them. */
 export const perSecond = (what: "requests" | "runs", selector: string) => {
-  const rate = (counter: string) => `rate(pds_app_${what}${counter}_total{${selector}}[$__rate_interval])`;
-  return `max by (project, app) (${rate("")} / (${rate("_accounted_seconds")} > 0))`;
+  const rate = (counter: string) =>
+    `sum by (project, app) (rate(pds_app_${what}${counter}_total{${selector}}[$__rate_interval]))`;
+  return `${rate("")} / (${rate("_accounted_seconds")} > 0)`;
 };
 
 /** A marker where an expression appears: on all graphs, with a text made of its labels. */

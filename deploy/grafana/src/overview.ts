@@ -1,9 +1,10 @@
 // All projects at a glance: what needs attention, how much, how fast, how dear.
-import { Marker, PROJECTS, dashboard, newBuild, perSecond, statusPage } from "./frame.js";
+import { Marker, PROJECTS, RELEASE, dashboard, newBuild, perSecond, statusPage } from "./frame.js";
 import { below, from, graph, list, stat, table } from "./panels.js";
 
-const P = 'project=~"$project"';
-const APP = "/d/pds-app/pds-app?var-project=${__data.fields.project}&var-app=${__value.text}&${datasource:queryparam}";
+const P = `${RELEASE}, project=~"$project"`;
+const APP =
+  "/d/pds-app/pds-app?var-project=${__data.fields.project}&var-app=${__value.text}&${cluster:queryparam}&${namespace:queryparam}&${job:queryparam}&${datasource:queryparam}";
 const cost = (replicas: string) =>
   `max by (project, app) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
 /** 95th percentile as the service computes it, in the slowest window. */
@@ -72,19 +73,19 @@ export const overview = dashboard(
             description: "At most 100. Needs the rules of deploy/prometheus.",
             width: 12,
           },
-          `topk(100, max by (severity, alertname, team, project, app) (ALERTS{alertstate="firing", alertname=~"Pds.*", project=~"$project|"}))`,
-          ["severity", "alertname", "team", "project", "app"],
+          `topk(100, max by (severity, alertname, namespace, team, project, app) (ALERTS{alertstate="firing", alertname=~"Pds.*", alertname!="PdsWatchdog", ${RELEASE}, project=~"$project|"}))`,
+          ["severity", "alertname", "namespace", "team", "project", "app"],
           APP,
         ),
         graph(
           {
             title: "Error budget left",
             description:
-              "Of 30 days, or since counters began; the ten apps with the least. Below 0 the objective is missed. Needs the recording rules.",
+              "Of 30 days, or of the days there are; the ten apps with the least. Below 0 the objective is missed. Needs the recording rules.",
             unit: "percentunit",
             width: 12,
           },
-          { expr: `bottomk(10, pds_app:slo_budget_left:ratio{${P}})`, legend: "{{app}}" },
+          { expr: `bottomk(10, min by (project, app) (pds_app:slo_budget_left:ratio{${P}}))`, legend: "{{app}}" },
         ),
       ],
     ],
@@ -136,7 +137,7 @@ export const overview = dashboard(
             { name: "$/h at most", expr: busiest(cost("pds_app_max_replicas")), unit: "currencyUSD" },
             {
               name: "Polls",
-              expr: busiest(`min by (project, app) (pds_up{${P}, app!=""})`),
+              expr: busiest(`min by (project, app) (pds_up{${P}, resource=~"app|response_time|run_execution_time"})`),
               thresholds: below(1, "orange"),
             },
           ],

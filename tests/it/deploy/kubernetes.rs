@@ -30,6 +30,9 @@ pub(super) fn validate(manifests: &str) {
         operator::validate(&custom);
     }
     assert!(!objects.is_empty());
+    for object in custom.iter().chain(&objects) {
+        assert_eq!(twice(object), None, "{object}");
+    }
     objects.iter_mut().for_each(shorten);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("manifests.json");
@@ -39,6 +42,42 @@ pub(super) fn validate(manifests: &str) {
     // It succeeds even where it does not know a kind, so anything said is a fault.
     let said = succeed(validate);
     assert!(said.is_empty(), "{said}");
+}
+
+/// Lists that the API keeps as maps, and the fields that are the key of an element.
+const LIST_MAPS: &[(&str, &[&str])] = &[
+    ("groups", &["name"]),
+    ("containers", &["name"]),
+    ("initContainers", &["name"]),
+    ("volumes", &["name"]),
+    ("volumeMounts", &["mountPath"]),
+    ("env", &["name"]),
+    ("ports", &["containerPort", "port", "protocol"]),
+];
+
+/// A key that stands twice in a list of the object, which the API refuses and the validators do not.
+pub(super) fn twice(value: &Value) -> Option<String> {
+    let fields = value.as_object().into_iter().flatten();
+    let within = fields.clone().map(|(_, field)| field).chain(list(value));
+    fields
+        .filter_map(|(name, field)| Some((name, field, LIST_MAPS.iter().find(|(list, _)| list == name)?.1)))
+        .find_map(|(name, field, keys)| {
+            let mut seen = std::collections::BTreeSet::new();
+            let key = |element: &Value| keys.iter().map(|key| element[*key].to_string()).collect::<String>();
+            list(field)
+                .iter()
+                .map(key)
+                .find(|key| !seen.insert(key.clone()))
+                .map(|key| format!("{name}: {key}"))
+        })
+        .or_else(|| within.into_iter().find_map(twice))
+}
+
+#[test]
+fn a_key_that_stands_twice_is_found() {
+    let groups =
+        serde_json::json!({ "spec": { "groups": [{ "name": "a" }, { "name": "b" }, { "name": "a" }] } });
+    assert_eq!(twice(&groups).as_deref(), Some("groups: \"a\""));
 }
 
 /// Cuts long texts, such as dashboards: to the API they are any text, and the validator reads each version anew, slowly.

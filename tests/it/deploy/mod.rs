@@ -10,6 +10,7 @@ mod helm;
 pub(crate) mod kubernetes;
 mod memory;
 mod operator;
+mod rendered;
 mod restore;
 mod steps;
 mod systemd;

@@ -44,8 +44,7 @@ async fn a_refused_token_is_told(program: &str) {
     assert_eq!(alert["labels"]["severity"], "critical");
     assert_eq!(alert["labels"]["job"], "pds-exporter");
     assert_eq!(alert["labels"]["token"], *refused);
-    let runbooks = "https://github.com/example/pds-exporter/blob/main/deploy/prometheus/runbooks";
-    assert_eq!(alert["annotations"]["runbook_url"], format!("{runbooks}/PdsTokenRejected.md"));
+    assert!(alert["annotations"]["runbook_url"].as_str().unwrap().ends_with("/PdsTokenRejected.md"));
 
     until("the failing targets are held back", async || {
         let failing = stage.alerts("PdsTargetFailing").await;
@@ -97,17 +96,9 @@ async fn a_forbidden_app_is_no_refused_token_and_silences_its_consequences_only(
 async fn the_demo_raises_no_critical_alert() {
     let exporter = Exporter::start(&["--demo"]);
     let (prometheus, _alertmanager) = watch(PROMETHEUS_2, &exporter).await;
-    let judged = "count(pds_app:slo_errors:ratio_rate1h)";
-    // The third is a slow one. At midnight, when the demo has least traffic, it takes long to have so many requests.
-    for least in 1..=3 {
-        until(&format!("{least} of the busy apps are judged"), async || {
-            let count = prometheus.query(judged).await;
-            let count =
-                count.first().map(|count| count["value"][1].as_str().unwrap().parse::<u32>().unwrap());
-            count.is_some_and(|count| count >= least)
-        })
-        .await;
-    }
+    let judged = "count(pds_app:slo_errors:ratio_rate1h) > 0";
+    // At midnight, when the demo has least traffic, it takes long to have so many requests.
+    until("an app with an objective is judged", async || !prometheus.query(judged).await.is_empty()).await;
     // The longest `for` of a critical alert is 15 minutes: 15 seconds here.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(20) {

@@ -14,6 +14,11 @@ const EMPTY_HERE: &[&str] = &[
     "pds_app_accounting_behind_seconds",
     // Nothing has to fire.
     "ALERTS",
+    // A day, and windows of hours, have not passed.
+    "slo_budget_left",
+    "ratio_rate6h",
+    "ratio_rate3d",
+    "[30d:1d]",
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,6 +33,8 @@ async fn every_panel_and_every_documented_query_shows_something() {
             ("$app", &*apps[0]),
             ("$instance", ".*"),
             ("$cluster", ".*"),
+            ("$namespace", ".*"),
+            ("$job", ".*"),
         ]
         .iter()
         .fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value))
@@ -46,7 +53,9 @@ async fn every_panel_and_every_documented_query_shows_something() {
     let examples = crate::docs::queries();
     assert!(examples.len() >= 5, "{examples:?}");
     // One that finds what is wrong finds nothing here; that it is understood is enough.
-    empty.extend(examples.into_iter().map(|(path, query)| (filled(&query.replace(" == 0", "")), path)));
+    let examples =
+        examples.into_iter().filter(|(_, query)| !EMPTY_HERE.iter().any(|part| query.contains(part)));
+    empty.extend(examples.map(|(path, query)| (filled(&query.replace(" == 0", "")), path)));
     until(&format!("all of {} expressions have data", empty.len()), async || {
         let mut still = BTreeMap::new();
         for (expression, panel) in std::mem::take(&mut empty) {

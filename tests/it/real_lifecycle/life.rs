@@ -71,7 +71,8 @@ impl Life {
         Configuration::new(&self.world, &self.service).of_projects(owned)
     }
 
-    /// Starts the exporter that Prometheus knows by this instance.
+    /// Starts the exporter that Prometheus knows by this instance, of the release `pds` where a namespace stands before it:
+    /// `team/pds-0`.
     pub(crate) async fn start(&mut self, instance: &'static str, config: Config) {
         let telemetry = Telemetry::new(false).unwrap();
         let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
@@ -98,6 +99,12 @@ impl Life {
         for _ in 0..minutes * 60 / self.scrape {
             tokio::time::sleep(Duration::from_secs(self.scrape)).await;
             for (instance, running) in &self.running {
+                let release = match instance.split_once('/') {
+                    Some((namespace, instance)) => {
+                        format!("namespace=\"{namespace}\",job=\"pds\",instance=\"{instance}\"")
+                    }
+                    None => format!("job=\"pds-exporter\",instance=\"{instance}\""),
+                };
                 let page = rig::whole_page(&running.handle.context);
                 let up = [("up", 1.0)];
                 for (name, value) in series(&page).chain(up) {
@@ -105,7 +112,7 @@ impl Life {
                     let comma = if labels == "}" { "" } else { "," };
                     // The rules' time begins at 0.
                     let since = if name.ends_with("_timestamp_seconds") { self.begun as f64 } else { 0.0 };
-                    let of = format!("{name}{{job=\"pds-exporter\",instance=\"{instance}\"{comma}{labels}");
+                    let of = format!("{name}{{{release}{comma}{labels}");
                     let values = self.scraped.entry(of).or_default();
                     values.resize(self.scrapes, None);
                     values.push(Some(value - since));
@@ -186,13 +193,26 @@ impl Life {
 
     /// The alerts that fire, minute by minute, as the shipped rules have it in a real Prometheus.
     pub(crate) fn firing(self) -> Vec<BTreeSet<String>> {
-        let rules = files("prometheus/rules", "yml");
-        let text = rules.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>();
-        let order = yaml(&text.replace("\ngroups:\n", "\n---\ngroups:\n")).into_iter().flat_map(|file| {
-            let groups = file["groups"].as_array().unwrap().clone();
+        self.firing_by(&files("prometheus/rules", "yml"))
+    }
+
+    /// The same as these rules have it.
+    pub(crate) fn firing_by(self, rules: &[std::path::PathBuf]) -> Vec<BTreeSet<String>> {
+        let texts: Vec<String> = rules.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let order = texts.iter().flat_map(|text| {
+            let groups = yaml(text).remove(0)["groups"].as_array().unwrap().clone();
             groups.into_iter().map(|group| string(&group, "/name").to_owned())
         });
-        let first = ["pds-objectives", "pds-owners", "pds-apps", "pds-tokens", "pds-slo", "pds-slo-long"];
+        let first = [
+            "pds-objectives",
+            "pds-owners",
+            "pds-rates",
+            "pds-increases",
+            "pds-tokens",
+            "pds-slo",
+            "pds-slo-budget",
+            "pds-slo-long",
+        ];
         let rest = order.filter(|name| !first.contains(&&**name)).collect::<BTreeSet<_>>();
         let order: Vec<&str> = first.into_iter().chain(rest.iter().map(String::as_str)).collect();
         let mut test = format!(
@@ -203,7 +223,8 @@ impl Life {
         );
         for (name, values) in &self.scraped {
             let family = name.split('{').next().unwrap();
-            if family == "up" || text.contains(family.trim_end_matches("_bucket")) {
+            let is_read = |text: &String| text.contains(family.trim_end_matches("_bucket"));
+            if family == "up" || texts.iter().any(is_read) {
                 let values = notation(values, self.scrapes);
                 writeln!(test, "  - {{series: {}, values: '{values}'}}", serde_json::json!(name)).unwrap();
             }
@@ -212,7 +233,11 @@ impl Life {
         let looks = self.scrapes * self.scrape as usize / LOOK;
         for look in 1..looks {
             let at = look * LOOK + 7;
-            writeln!(test, "  - {{expr: 'ALERTS{{alertstate=\"firing\"}}', eval_time: {at}s}}").unwrap();
+            writeln!(
+                test,
+                "  - {{expr: 'ALERTS{{alertstate=\"firing\",alertname!=\"PdsWatchdog\"}}', eval_time: {at}s}}"
+            )
+            .unwrap();
         }
         let file = self.folder.path().join("test.yml");
         std::fs::write(&file, test).unwrap();

@@ -51,7 +51,7 @@ pub(super) async fn judged<'a>(
     let mut samples = String::new();
     for interval in INTERVALS {
         for (record, (_, expression)) in &recording {
-            if let about @ About::Rate { .. } = About::of(record) {
+            if let about @ (About::Rate { .. } | About::Increase) = About::of(record) {
                 for row in server.range_of_all(expression, (first, end, interval)).await {
                     matrices[usize::from(about == About::Rate { runs: true })].judge(record, &row);
                 }
@@ -74,8 +74,11 @@ pub(super) async fn judged<'a>(
     for (interval, resampled) in INTERVALS.into_iter().zip(resampled.iter()) {
         let mut matrix = Matrix::of(life, resampled);
         for (record, (of_group, expression)) in &recording {
-            if About::of(record) == About::Slow && !record.ends_with("30d") {
-                let query = written_out(expression, &recording)
+            if About::of(record) == About::Slow {
+                // Whether enough was counted is for alerts.
+                let ratio = expression.split("\n  and on").next().unwrap();
+                let query = ratio
+                    .replace("on (cluster, namespace, job) group_left () (pds:slo_least_requests:count", "(0")
                     .replace("{le", &format!("{{evaluated=\"{interval}\",le"));
                 for row in server.range_of_all(&query, (first, end, of_group.unwrap_or(interval))).await {
                     matrix.judge(record, &row);

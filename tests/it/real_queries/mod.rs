@@ -103,10 +103,12 @@ async fn with_late_data(scrape: u32) -> Recording {
     Recording::of(life, scrape, begun, quirks.late_share)
 }
 
-/// With a state file and the rules' objective.
+/// With a state file and an objective.
 fn configured(life: &Life) -> Configuration<'_> {
     let path = json!(life.folder.path().join("ledgers"));
-    life.config().of_projects("").tables(&format!("[state]\npath = {path}"))
+    life.config()
+        .of_projects("objective = { threshold = \"1s\", share = 0.99 }\n")
+        .tables(&format!("[state]\npath = {path}"))
 }
 
 /// All queries that ship, filled in for an app; each once.
@@ -125,7 +127,8 @@ fn queries(recording: &Recording, pages: &[String]) -> BTreeSet<String> {
                 "pds:slo_requests:total{le!=\"+Inf\"}",
                 "pds_app_request_duration_seconds_bucket{le=\"1.0\"}",
             )
-            .replace("on () group_left () (pds:slo_least_requests:count / 3600)", "0");
+            .replace("pds:slo_accounted_seconds:total", "pds_app_requests_accounted_seconds_total")
+            .replace("on (cluster, namespace, job) group_left () (pds:slo_least_requests:count", "(0");
         queries.insert(raw);
     }
     for (_, dashboard) in dashboards() {
@@ -145,6 +148,8 @@ fn queries(recording: &Recording, pages: &[String]) -> BTreeSet<String> {
             ("$project", project),
             ("$app", app),
             ("$cluster", ".*"),
+            ("$namespace", ".*"),
+            ("$job", ".*"),
             ("$instance", ".*"),
         ];
         all.iter().fold(query, |query, (variable, value)| query.replace(variable, value))

@@ -65,6 +65,8 @@ async fn no_panel_asks_for_more_samples_of_ten_thousand_apps_over_a_day_than_pro
                 .replace("$project", if of_one { &project } else { ".*" })
                 .replace("$app", &apps[0])
                 .replace("$cluster", ".*")
+                .replace("$namespace", ".*")
+                .replace("$job", ".*")
                 .replace("$instance", ".*");
             most.push((peak(&server, &filled, place).await, title.to_owned()));
         }

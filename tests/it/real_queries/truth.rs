@@ -27,14 +27,16 @@ impl About {
             // What a rule records.
             () if query.starts_with("pds_app:requests:rate") => Self::Rate { runs: false },
             () if query.starts_with("pds_app:runs:rate") => Self::Rate { runs: true },
+            () if query.starts_with("pds_app:requests:increase") && !has("(") => Self::Increase,
             () if query.starts_with("pds_app:slo_errors:ratio_rate") && !has("(") => Self::Slow,
             () if !has("[") || has("topk") || has("histogram_quantile") || has("late_") || has("(le)") => {
                 Self::Else
             }
+            () if has("_bucket") && has("1 - ") && has("le=\"1.0\"") => Self::Slow,
+            () if has("rate(pds_app_requests_total") && has("increase(") => Self::Increase,
             () if has("_accounted_seconds_total") && has(" / ") => {
                 Self::Rate { runs: has("pds_app_runs_total") }
             }
-            () if has("_bucket") && has("1 - ") && has("le=\"1.0\"") => Self::Slow,
             () if query.starts_with("increase(pds_app_requests_total") => Self::Increase,
             () => Self::Else,
         }
@@ -45,7 +47,7 @@ impl About {
 pub(super) fn window(query: &str) -> i64 {
     let range = match query.split_once('[') {
         Some((_, rest)) => rest.split_once(']').unwrap().0,
-        None => query.rsplit_once("rate").unwrap().1,
+        None => query.rsplit_once("rate").or(query.rsplit_once("increase")).unwrap().1,
     };
     let (number, unit) = range.split_at(range.len() - 1);
     number.parse::<i64>().unwrap()

@@ -27,8 +27,8 @@ scrapeClassicHistograms: {{ .monitor.scrapeClassicHistograms }}
 
 {{/* How a kind of the operator finds the pods. */}}
 {{- define "pds-exporter.monitorSelector" -}}
-# The alerts expect this job name.
-jobLabel: app.kubernetes.io/name
+# The job is the release, as the alerts expect.
+jobLabel: app.kubernetes.io/instance
 {{- if .monitor.namespace }}
 namespaceSelector:
   matchNames: [{{ include "pds-exporter.namespace" .root | quote }}]

@@ -19,6 +19,7 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
             vec![
                 "podMonitor.enabled=true",
                 "prometheusRule.enabled=true",
+                "prometheusRule.thisReleaseOnly=false",
                 "dashboards.enabled=true",
                 "state.prometheus.url=http://prometheus-operated.monitoring.svc:9090",
             ],

@@ -144,30 +144,34 @@ fn rules_can_be_left_out_and_objectives_set() {
         let found = rules.iter().find(|rule| rule["record"] == record);
         string(found.unwrap_or_else(|| panic!("no {record}")), "/expr").to_owned()
     };
-    let objective = "label_replace(vector(0.999), \"le\", \"0.5\", \"\", \"\")";
-    assert_eq!(expression("pds:slo_objective:ratio"), objective);
-    assert_eq!(expression("pds:slo_least_requests:count"), "vector(1000)");
-    assert_eq!(expression("pds:response_time_p95_objective:seconds"), "vector(1)");
-    assert_eq!(expression("pds:cost_ceiling:dollars_per_hour"), "vector(12.5)");
-    let links = expression("pds:links:info");
-    assert!(
-        links.contains("\"https://wiki.example.com/pds\"")
-            && links.contains("\"https://grafana.example.com\"")
-    );
+    for (record, figure) in [
+        ("pds:slo_least_requests:count", "1000"),
+        ("pds:response_time_p95_objective:seconds", "1"),
+        ("pds:cost_ceiling:dollars_per_hour", "12.5"),
+    ] {
+        let of_release =
+            "(last_over_time(pds_exporter_build_info{namespace=\"pds-exporter\", job=\"pds-exporter\"}[1h]))";
+        let expected = format!("{figure} * group by (region, cluster, namespace, job) {of_release}");
+        assert_eq!(expression(record), expected);
+    }
+    for alert in rules.iter().filter(|rule| rule["alert"].is_string()) {
+        assert!(string(alert, "/annotations/runbook_url").starts_with("https://wiki.example.com/pds/Pds"));
+        assert!(
+            string(alert, "/annotations/dashboard_url").starts_with("https://grafana.example.com/d/pds-")
+        );
+    }
     // Owners are joined by the labels given, in every alert and where they are recorded.
-    assert!(expression("pds:owner:info").contains("group by (project, app, team, tier)"));
+    let owners = "group by (region, cluster, namespace, job, project, app, team, tier) (pds_app_info";
+    assert!(expression("pds:owner:info").contains(owners), "{}", expression("pds:owner:info"));
     let alerts = rules.iter().filter(|rule| rule["alert"].is_string());
     for joined in alerts.map(|rule| string(rule, "/expr")).filter(|text| text.contains("pds:owner:info")) {
-        assert!(joined.contains("group_left (team, tier) pds:owner:info"), "{joined}");
+        assert!(joined.contains("group_left (team, tier) pds:owner:info{"), "{joined}");
     }
     // One of several Prometheus servers that divide the shards can't tell which are missing.
     let divided =
         template("pds-exporter", &["prometheusRule.enabled=true", "prometheusRule.allShards=false"]);
     let divided = object(&divided, "PrometheusRule").to_string();
     assert!(divided.contains("PdsExporterDown") && !divided.contains("PdsShardMissing"));
-    // Another name is another job.
-    let renamed = object(&example("persistent"), "PrometheusRule").to_string();
-    assert!(renamed.contains("job=\\\"pds\\\"") && !renamed.contains("job=\\\"pds-exporter\\\""));
 }
 
 #[test]
