@@ -80,7 +80,7 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
     assert_eq!(text, "The service refuses the token of p-1 (401) since 03:01 UTC: 2 apps and 1 project");
     assert_eq!(
         remedy,
-        "Create a new token in the service's dashboard and replace /run/secrets/p-1; nothing else is needed."
+        "Create a new token in the service's dashboard and replace /run/secrets/p-1, on Kubernetes in its Secret; the kubelet updates the file within two minutes, and nothing else is needed."
     );
     let app = fixture.source.status().apps[2].problems.clone();
     let texts: Vec<&str> = app.iter().map(|problem| &*problem.text).collect();
