@@ -39,19 +39,18 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl 
     drop(permit);
     update.end().await;
     let now = context.clock.now();
-    let failure =
-        |error: &PollError| PollFailure { class: error.class(), message: with_sources(error).into() };
-    let polled = PollRecord { at: now, took, failure: result.as_ref().err().map(failure) };
-    let tell = result.as_ref().is_err_and(|error| !error.is_of_account(plan.config.api.timeout));
+    let failure = result.as_ref().err().map(|error| PollFailure {
+        class: error.class(),
+        message: with_sources(error).into(),
+        is_own: !error.is_of_account(plan.config.api.timeout),
+    });
+    let behind = target.counter.as_ref().is_some_and(|counter| counter.counters_are_behind());
+    let polled = PollRecord { at: now, took, behind, failure };
     for subject in &target.subjects {
         if gone {
             subject.cell.clear();
         }
-        let transition = match &polled.failure {
-            None => subject.cell.succeeded(now),
-            Some(failure) => subject.cell.failed(now, failure, tell),
-        };
-        subject.cell.record(polled.clone(), &plan.shown());
+        let transition = subject.cell.record(polled.clone(), &plan.shown());
         context.transitions.polled(&subject.cell.key, &transition, result.as_ref().err());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }

@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, interval, sleep_until};
 
-use crate::store::PollFailure;
+use crate::store::{PollFailure, PollRecord};
 use pds_ledger::{Key, restore::Restorer};
 
 use super::error::PANIC;
@@ -186,9 +186,11 @@ impl Poller {
             // The panic itself is logged and counted where it happens.
             tracing::error!(target = %target.key, "a poll panicked and was contained");
             let message = "the poll panicked: a bug of the exporter".into();
-            let failure = PollFailure { class: PANIC, message };
+            let failure = Some(PollFailure { class: PANIC, message, is_own: true });
+            let (at, took) = (self.context.clock.now(), started.at.elapsed());
+            let polled = PollRecord { at, took, behind: false, failure };
             for subject in &target.subjects {
-                subject.cell.failed(self.context.clock.now(), &failure, true);
+                subject.cell.record(polled.clone(), &self.plan.shown());
             }
         }
         // It may have shown something in the moment of the reload.

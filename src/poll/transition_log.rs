@@ -52,7 +52,7 @@ impl TransitionLog {
     pub fn polled(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
         let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
         match (transition, error) {
-            (Transition::Failing, Some(error)) if self.has_line(LogClass::Failing(error.class())) => {
+            (Transition::Failing, Some(error)) if self.take_line(LogClass::Failing(error.class())) => {
                 tracing::warn!(
                     resource,
                     project,
@@ -64,7 +64,7 @@ impl TransitionLog {
                     "polling began to fail"
                 );
             }
-            (Transition::Recovered { after }, _) if self.has_line(LogClass::Recovered) => {
+            (Transition::Recovered { after }, _) if self.take_line(LogClass::Recovered) => {
                 let after = humantime::format_duration(Duration::from_secs(after.as_secs())).to_string();
                 tracing::info!(resource, project, app, after, "polling recovered");
             }
@@ -74,7 +74,7 @@ impl TransitionLog {
 
     /// The counters of the target `key` give up `seconds`. Only the first time is logged.
     pub fn gave_up(&self, key: &Key, seconds: u64) {
-        if self.has_line(LogClass::GaveUp) {
+        if self.take_line(LogClass::GaveUp) {
             tracing::warn!(
                 resource = key.resource.as_str(),
                 project = %key.owner.project,
@@ -87,7 +87,7 @@ impl TransitionLog {
 
     /// The counters of the target `key` give up a stretch of time that the service does not answer for.
     pub fn hole(&self, key: &Key, hole: &GivenUp) {
-        if self.has_line(LogClass::Hole) {
+        if self.take_line(LogClass::Hole) {
             tracing::warn!(
                 resource = key.resource.as_str(),
                 project = %key.owner.project,
@@ -102,7 +102,7 @@ impl TransitionLog {
 
     /// The service begins to refuse requests about a container of the app `key`.
     pub fn container_failed(&self, key: &Key, container: &str, error: &PollError) {
-        if self.has_line(LogClass::Container) {
+        if self.take_line(LogClass::Container) {
             tracing::warn!(
                 resource = key.resource.as_str(),
                 project = %key.owner.project,
@@ -117,25 +117,25 @@ impl TransitionLog {
     /// Ends the period, and sums up its changes without a line.
     pub fn sum_up(&self) {
         for (class, logged) in std::mem::take(&mut *self.present.lock()) {
-            tell_further(class, logged.further);
+            log_further(class, logged.further);
         }
     }
 
-    /// Counts a change. Returns whether it gets a line.
-    fn has_line(&self, class: LogClass) -> bool {
+    /// Counts a change. Returns whether it gets a line of its own.
+    fn take_line(&self, class: LogClass) -> bool {
         let mut present = self.present.lock();
         let logged = present.entry(class).or_default();
-        let has_line = logged.lines < LINES;
-        if has_line {
+        let is_logged = logged.lines < LINES;
+        if is_logged {
             logged.lines += 1;
         } else {
             logged.further += 1;
         }
-        has_line
+        is_logged
     }
 }
 
-fn tell_further(class: LogClass, targets: u64) {
+fn log_further(class: LogClass, targets: u64) {
     match class {
         _ if targets == 0 => {}
         LogClass::Failing(class) => {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn each_class_has_its_lines_in_each_period_and_the_rest_is_summed_up_when_it_ends() {
         let transitions = TransitionLog::default();
-        let lines = |class, times: u32| (0..times).filter(|_| transitions.has_line(class)).count();
+        let lines = |class, times: u32| (0..times).filter(|_| transitions.take_line(class)).count();
         assert_eq!(lines(LogClass::Failing("500"), LINES + 7), 10);
         assert_eq!(lines(LogClass::Failing("connect"), 12), 10, "another reason is told");
         assert_eq!(lines(LogClass::Recovered, 1), 1);

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::{History, PollRecord, Reply, SlotSummary};
+use crate::store::{Event, History, Reply, SlotSummary};
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
@@ -11,9 +11,6 @@ use super::view::{Part, View};
 use pds_diagnosis::incident::Incident;
 use pds_diagnosis::model::{App, Counting};
 use pds_diagnosis::verdict::CountedAgain;
-
-/// Polls listed, over all resources of the app; older ones only if they failed.
-const POLLS: usize = 20;
 
 /// One app in full.
 #[derive(Clone, Debug)]
@@ -40,8 +37,8 @@ pub struct Detail {
     pub interval: f64,
     /// The length of its window.
     pub window_minutes: f64,
-    /// The last hours, oldest first.
-    pub course: Vec<SlotSummary>,
+    /// The last six hours, oldest first.
+    pub six_hours: Vec<SlotSummary>,
     /// Builds that became ready within the last day, newest first.
     pub builds: Vec<Incident>,
     /// The settings in groups.
@@ -50,8 +47,8 @@ pub struct Detail {
     pub changes: Vec<Changed>,
     /// When each of the app's resources is polled next, in their order.
     pub next_polls: Vec<Option<Timestamp>>,
-    /// The last polls of all resources, newest first; failures are kept longer than successes.
-    pub polls: Vec<(&'static str, PollRecord)>,
+    /// The last polls of all resources, newest first; consecutive ones that ended alike are one event.
+    pub polls: Vec<(&'static str, Event)>,
     /// The last replies; `None` if one was not kept.
     pub replies: Vec<(&'static str, Option<Reply>)>,
 }
@@ -74,7 +71,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let parts = view.parts_of((p, a));
     let overview = view.app((p, a), &parts);
     let store = &view.context.store;
-    store.replies().look_at(&overview.project, &overview.id);
+    store.replies().view(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> =
         parts.iter().map(|part| (part.resource().as_str(), store.replies().of(&part.target.key))).collect();
     let runs = replies.iter().find(|(resource, _)| *resource == run_execution_time::RESOURCE.as_str());
@@ -107,7 +104,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .find(|part| part.target.endpoint.cadence == Cadence::Metrics)
             .map_or(0.0, |part| view.plan.interval(part.target).as_secs_f64()),
         window_minutes: view.window_minutes(),
-        course: parts.iter().flat_map(|part| part.subject.cell.history(History::course)).collect(),
+        six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
         changes: changed(&changes, settings.families),
         settings: settings::groups(&settings),
@@ -118,16 +115,15 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     })
 }
 
-/// The last polls of all parts, and failures before them.
-fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, PollRecord)> {
-    let of = |part: &Part<'_>| {
-        let resource = part.resource().as_str();
-        part.subject.cell.history(History::polls).into_iter().map(move |poll| (resource, poll))
-    };
-    let mut polls: Vec<(&'static str, PollRecord)> = parts.iter().flat_map(of).collect();
-    polls.sort_by_key(|(_, poll)| std::cmp::Reverse(poll.at));
-    let older = polls.split_off(POLLS.min(polls.len()));
-    polls.extend(older.into_iter().filter(|(_, poll)| poll.failure.is_some()));
+/// The polls of all parts, newest first.
+fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, Event)> {
+    let mut polls: Vec<(&'static str, Event)> = Vec::new();
+    for part in parts {
+        let stretches = part.subject.cell.history(|history| history.events.clone());
+        let stretches = stretches.iter().map(|(event, _)| event).filter(|event| event.is_stretch());
+        polls.extend(stretches.map(|event| (part.resource().as_str(), event.clone())));
+    }
+    polls.sort_by_key(|(_, event)| std::cmp::Reverse(event.times()[1]));
     polls
 }
 

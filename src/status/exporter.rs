@@ -19,7 +19,7 @@ const POLL_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the exporter, whose next poll is `due`.
 pub(super) fn exporter(
-    View { plan, now, snapshot, incidents, .. }: &View,
+    View { plan, now, snapshot, observed, .. }: &View,
     due: Option<Instant>,
     started: Timestamp,
 ) -> Exporter {
@@ -31,7 +31,7 @@ pub(super) fn exporter(
             file: account.file().map(|file| file.display().to_string()),
             readable: known.readable,
             range_ignored: account.ignored_range(),
-            incidents: incidents.of((account.name(), ""), *now),
+            incidents: observed.incidents(account.name(), *now),
         }
     });
     Exporter {

@@ -1,165 +1,175 @@
-//! What happened in the last six hours, to the service, to each token and to each app.
-//!
-//! `Incidents` keeps only exceptions: nothing for an app that is well, or that shares the trouble of its service
-//! account. Builds are read from the changes of the settings.
+//! What happened in the last six hours, to the service, to each token and to each app: read from their events.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use tokio::time::Duration;
 
+use crate::store::{Event, Events, What};
 use pds_diagnosis::cause::Cause;
 use pds_diagnosis::incident::{Incident, IncidentKind};
 
-/// How far back incidents are kept.
+use super::exporter::to_second;
+
+/// How far back incidents reach.
 pub const REACH: SignedDuration = SignedDuration::from_hours(6);
-/// What ends and begins again within this many seconds is one incident.
-const GAP: i64 = 300;
-/// Incidents kept of one object.
-const MAX_INCIDENTS: usize = 32;
-/// Objects of which incidents are kept.
-pub(super) const MAX_OBJECTS: usize = 2_000;
+/// What ends and begins again within this time is one incident.
+const GAP: SignedDuration = SignedDuration::from_mins(5);
 
-/// The object of incidents: the service (two empty texts), a token (its name first), or an app (project and id).
-type Object = (Box<str>, Box<str>);
+/// The service among the names of tokens.
+pub(super) const SERVICE: &str = "";
 
-/// The incidents of all objects.
+/// What is going on with the service and with each token, by name.
+pub(super) type GoingOn = Vec<(Box<str>, What)>;
+
+/// The events of the service and of each token.
 #[derive(Debug, Default)]
-pub(super) struct Incidents(Mutex<Kept>);
+pub(super) struct Observed(Mutex<BTreeMap<Box<str>, Events>>);
 
-#[derive(Debug, Default)]
-struct Kept {
-    of: BTreeMap<Object, Vec<Span>>,
-    /// When was last looked, Unix time.
-    observed: i64,
-}
-
-/// An incident as it is kept; Unix times.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    kind: IncidentKind,
-    start: i64,
-    end: i64,
-    cause: Option<&'static Cause>,
-}
-
-/// What goes on with an object, since when if that is known, and why.
-pub(super) type GoingOn = (IncidentKind, Option<Timestamp>, Option<&'static Cause>);
-
-impl Incidents {
-    /// Records what goes on with each object at `now`.
-    pub(super) fn observe<'a>(
-        &self,
-        now: Timestamp,
-        all: impl Iterator<Item = ((&'a str, &'a str), GoingOn)>,
-    ) {
+impl Observed {
+    /// Records what is going on at `now`; others are forgotten.
+    pub(super) fn record(&self, going_on: GoingOn, now: Timestamp) {
         let mut kept = self.0.lock();
-        kept.observed = now.as_second();
-        all.for_each(|(object, going_on)| kept.add(object, going_on, now));
-        let oldest = now.as_second() - REACH.as_secs();
-        kept.of.retain(|_, spans| {
-            spans.retain(|span| span.end >= oldest);
-            !spans.is_empty()
-        });
+        let mut before = mem::take(&mut *kept);
+        *kept = going_on
+            .into_iter()
+            .map(|(name, what)| {
+                let mut events = before.remove(&name).unwrap_or_default();
+                events.add(Event::new(what, now, Duration::ZERO));
+                (name, events)
+            })
+            .collect();
     }
 
     /// Records a moment of the exporter, which concerns the service as a whole.
-    pub(super) fn note(&self, kind: IncidentKind, now: Timestamp) {
-        self.0.lock().add(("", ""), (kind, None, None), now);
+    pub(super) fn note(&self, what: What, now: Timestamp) {
+        let event = Event::new(what, now, Duration::ZERO);
+        self.0.lock().entry(SERVICE.into()).or_default().add(event);
     }
 
-    /// The incidents of `object` within reach of `now`, oldest first.
-    pub(super) fn of(&self, object: (&str, &str), now: Timestamp) -> Vec<Incident> {
-        let kept = self.0.lock();
-        let (oldest, observed) = (now.as_second() - REACH.as_secs(), kept.observed);
-        let time = |second| Timestamp::from_second(second).unwrap_or(now);
-        let spans = kept.of.get(&(object.0.into(), object.1.into())).into_iter().flatten();
-        let incident = |span: &Span| Incident {
-            kind: span.kind,
-            start: time(span.start),
-            end: (!span.lasts() || span.end < observed).then(|| time(span.end)),
-            detail: span.cause.map(|cause| cause.says_of(&[])),
-        };
-        spans.filter(|span| span.end >= oldest).map(incident).collect()
+    /// The incidents of the service or of a token within reach of `now`, oldest first.
+    pub(super) fn incidents(&self, name: &str, now: Timestamp) -> Vec<Incident> {
+        joined(self.0.lock().get(name).map(incidents).unwrap_or_default(), now)
+    }
+
+    /// The incidents of an app: those of its targets, and `builds`, without what happened to all that its `token` asks for.
+    pub(super) fn of_app(&self, mut all: Vec<Incident>, token: &str, now: Timestamp) -> Vec<Incident> {
+        if all.iter().any(lasts) {
+            let others = [SERVICE, token].map(|name| self.incidents(name, now)).concat();
+            all.retain(|incident| !others.iter().any(|other| covers(other, incident)));
+        }
+        joined(all, now)
     }
 }
 
-impl Kept {
-    fn add(&mut self, object: (&str, &str), (kind, since, cause): GoingOn, now: Timestamp) {
-        let object = (object.0.into(), object.1.into());
-        if self.of.len() >= MAX_OBJECTS && !self.of.contains_key(&object) {
-            return;
-        }
-        let now = now.as_second();
-        let start = since.map_or(now, |since| since.as_second().min(now));
-        let spans = self.of.entry(object).or_default();
-        match spans.iter_mut().rev().find(|span| span.kind == kind) {
-            Some(span) if span.lasts() && span.end + GAP >= start => (span.end, span.cause) = (now, cause),
-            _ => {
-                if spans.len() == MAX_INCIDENTS {
-                    spans.remove(0);
-                }
-                spans.push(Span { kind, start, end: now, cause });
+/// The incidents among these events.
+pub(super) fn incidents(events: &Events) -> Vec<Incident> {
+    let incident = |(event, goes_on): (&Event, bool)| {
+        let ([start, end], mut detail) = (event.times(), None);
+        let (kind, start) = match &event.what {
+            What::Ok | What::Changed(_) => return None,
+            What::Behind => (IncidentKind::CatchUp, start),
+            What::Failed(failure) => {
+                detail = Some(Cause::of_class(failure.class).says_of(&[]));
+                (IncidentKind::Outage, to_second(failure.since))
             }
-        }
-    }
+            What::Restart => (IncidentKind::Restart, start),
+            What::Reload => (IncidentKind::Reload, start),
+            What::ReloadRefused => (IncidentKind::ReloadRefused, start),
+        };
+        Some(Incident { kind, start, end: (!goes_on).then_some(end), detail })
+    };
+    events.iter().filter_map(incident).collect()
 }
 
-impl Span {
-    /// Whether it lasts for a while.
-    fn lasts(&self) -> bool {
-        matches!(self.kind, IncidentKind::Outage | IncidentKind::CatchUp)
+fn lasts(incident: &Incident) -> bool {
+    matches!(incident.kind, IncidentKind::Outage | IncidentKind::CatchUp)
+}
+
+/// Whether `other` began before `incident`, is of the same kind and ends after it, more or less.
+fn covers(other: &Incident, incident: &Incident) -> bool {
+    let ends_after = other.end.is_none_or(|end| incident.end.is_some_and(|own| own <= end + GAP));
+    lasts(other) && other.kind == incident.kind && other.start <= incident.start + GAP && ends_after
+}
+
+/// These within reach of `now`, oldest first; those of a kind that follow one another are one.
+fn joined(mut all: Vec<Incident>, now: Timestamp) -> Vec<Incident> {
+    all.retain(|incident| incident.end.is_none_or(|end| end >= now - REACH));
+    all.sort_by_key(|incident| incident.start);
+    let mut joined: Vec<Incident> = Vec::new();
+    for incident in all {
+        let follows = |known: &&mut Incident| {
+            known.kind == incident.kind && known.end.is_none_or(|end| incident.start <= end + GAP)
+        };
+        match joined.iter_mut().rfind(follows).filter(|_| lasts(&incident)) {
+            Some(known) => {
+                known.end = known.end.zip(incident.end).map(|(one, other)| one.max(other));
+                known.detail = incident.detail;
+            }
+            None => joined.push(incident),
+        }
     }
+    joined
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use pds_diagnosis::cause;
+    use crate::store::Failure;
 
     fn at(minute: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + 60 * minute).unwrap()
     }
 
-    fn outage(since: i64) -> GoingOn {
-        (IncidentKind::Outage, Some(at(since)), Some(&cause::TOKEN_REFUSED))
+    fn outage(since: i64) -> What {
+        What::Failed(Arc::new(Failure::new(at(since), "401", "no".into())))
     }
 
-    fn seen(incidents: &Incidents, now: i64) -> Vec<(IncidentKind, i64, Option<i64>)> {
+    /// Kind, beginning and end in minutes.
+    fn told(incidents: &[Incident]) -> Vec<(IncidentKind, i64, Option<i64>)> {
         let minute = |time: Timestamp| (time.as_second() - at(0).as_second()) / 60;
-        let all = incidents.of(("p", "a"), at(now));
-        all.iter().map(|it| (it.kind, minute(it.start), it.end.map(minute))).collect()
+        incidents.iter().map(|it| (it.kind, minute(it.start), it.end.map(minute))).collect()
     }
 
     #[test]
     fn an_incident_lasts_until_it_is_no_longer_seen_and_soon_again_is_the_same_one() {
-        let incidents = Incidents::default();
-        for (now, going_on) in [(2, true), (3, true), (4, false), (7, true), (8, false), (30, true)] {
-            let seen = going_on.then(|| (("p", "a"), outage(if now < 5 { 1 } else { now })));
-            incidents.observe(at(now), seen.into_iter());
+        let observed = Observed::default();
+        for (now, failing) in [(2, true), (3, true), (4, false), (7, true), (8, false), (30, true)] {
+            let what = if failing { outage(if now < 5 { 1 } else { now }) } else { What::Ok };
+            observed.record(vec![("t".into(), what)], at(now));
         }
         let expected = [(IncidentKind::Outage, 1, Some(7)), (IncidentKind::Outage, 30, None)];
-        assert_eq!(seen(&incidents, 30), expected);
-        assert_eq!(incidents.of(("p", "b"), at(30)), [], "an app that is well takes nothing");
-        assert_eq!(seen(&incidents, 6 * 60 + 8), expected[1..]);
-        incidents.observe(at(12 * 60), std::iter::empty());
-        assert!(incidents.0.lock().of.is_empty(), "what is old is forgotten");
+        let seen = |now| told(&observed.incidents("t", at(now)));
+        assert_eq!(seen(30), expected);
+        assert_eq!(seen(6 * 60 + 8), expected[1..]);
+        let of_app = |start, end: Option<i64>| {
+            let own = Incident {
+                kind: IncidentKind::Outage,
+                start: at(start),
+                end: end.map(at),
+                ..Incident::default()
+            };
+            told(&observed.of_app(vec![own], "t", at(31)))
+        };
+        assert_eq!(of_app(32, None), [], "the token has it, too");
+        assert_eq!(of_app(6, Some(9)), []);
+        for (start, end) in [(20, None), (7, Some(20)), (3, None)] {
+            assert_eq!(of_app(start, end), [(IncidentKind::Outage, start, end)], "of the app alone");
+        }
+        observed.record(Vec::new(), at(40));
+        assert_eq!(seen(40), [], "a token that is gone");
     }
 
     #[test]
-    fn moments_stay_apart_and_what_is_kept_has_bounds() {
-        let incidents = Incidents::default();
-        incidents.note(IncidentKind::Reload, at(1));
-        incidents.note(IncidentKind::Reload, at(2));
-        let ends: Vec<_> = incidents.of(("", ""), at(3)).into_iter().map(|it| it.end).collect();
+    fn moments_stay_apart() {
+        let observed = Observed::default();
+        observed.note(What::Reload, at(1));
+        observed.note(What::Reload, at(2));
+        let ends: Vec<_> = observed.incidents(SERVICE, at(3)).into_iter().map(|it| it.end).collect();
         assert_eq!(ends, [Some(at(1)), Some(at(2))]);
-        for minute in 0..100 {
-            incidents.observe(at(minute * 6), [(("p", "a"), outage(minute * 6))].into_iter());
-            incidents.0.lock().of.values().for_each(|spans| assert!(spans.len() <= MAX_INCIDENTS));
-        }
-        let names: Vec<String> = (0..MAX_OBJECTS + 9).map(|n| n.to_string()).collect();
-        incidents.observe(at(600), names.iter().map(|name| (("p", name.as_str()), outage(600))));
-        assert_eq!(incidents.0.lock().of.len(), MAX_OBJECTS);
-        assert!(size_of::<Span>() <= 32);
     }
 }

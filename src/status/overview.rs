@@ -12,7 +12,7 @@ use tokio::time::Duration;
 
 use crate::poll::counters::Counters;
 use crate::poll::plan::{Target, TargetSubject};
-use crate::store::{Change, History, Point, PollFailure, Variant};
+use crate::store::{Change, History, Point, Variant};
 use pds_core::printable::steers_terminal;
 use pds_diagnosis::cause::{About, Verdict};
 use pds_exposition::Family;
@@ -23,10 +23,10 @@ use pds_ledger::ledger_store::Found;
 
 use super::document::{LazyApp, Status};
 use super::exporter::{exporter, to_second};
-use super::incidents::REACH;
+use super::incidents::{GoingOn, REACH, incidents};
 use super::judge::{Judged, judge_app, judge_project};
 use super::reasons::reasons;
-use super::service::Tally;
+use super::service::Totals;
 use super::settings::builds;
 use super::view::{Part, Place, Values, View};
 use pds_diagnosis::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
@@ -39,18 +39,18 @@ const LATE: f64 = 10.0;
 const BLOCK: usize = 1_000;
 
 impl View {
-    /// The whole model.
-    pub(super) fn status(self: &Arc<Self>, started: Timestamp) -> Status {
+    /// The whole model, and what is going on with the service and its tokens.
+    pub(super) fn status(self: &Arc<Self>, started: Timestamp) -> (Status, GoingOn) {
         let count: usize = self.plan.config.projects.iter().map(|project| project.apps.len()).sum();
-        let mut tally = Tally::new(count > 0);
+        let mut totals = Totals::new(count > 0);
         let of_projects = self.plan.config.projects.iter().zip(self.of_projects());
         let projects = of_projects.map(|(configured, parts)| {
-            parts.iter().for_each(|part| tally.add(part));
+            parts.iter().for_each(|part| totals.add(part));
             self.project(configured, parts)
         });
         let projects: Vec<Project> = projects.collect();
-        let apps = self.apps(count, &mut tally);
-        tally.record(self);
+        let apps = self.apps(count, &mut totals);
+        let going_on = totals.going_on();
         let count = |of: fn(&LazyApp) -> Verdict| {
             Verdict::ALL.map(|verdict| apps.iter().filter(|app| of(app) == verdict).count())
         };
@@ -66,14 +66,14 @@ impl View {
             warning,
             problem,
             waiting,
-            rechecked: tally.rechecked,
+            rechecked: totals.rechecked,
             audit: Audited { equal: self.snapshot.audit.equal, different: self.snapshot.audit.different },
             ..Summary::default()
         };
         let mut status = Status {
-            exporter: exporter(self, tally.due, started),
-            failing: tally.failing,
-            service: tally.service(self),
+            exporter: exporter(self, totals.due, started),
+            failing: totals.failing,
+            service: totals.service(self),
             summary,
             projects,
             apps,
@@ -81,11 +81,11 @@ impl View {
         status.summary.reasons = reasons(&status, self);
         let of_numbers = status.summary.reasons.iter().find(|reason| reason.about == About::Numbers);
         status.summary.verdict = of_numbers.map_or(Verdict::Ok, |reason| reason.verdict);
-        status
+        (status, going_on)
     }
 
     /// All apps. Two threads share many, because most of what is read is in no cache.
-    fn apps<'a>(self: &'a Arc<Self>, count: usize, tally: &mut Tally<'a>) -> Vec<LazyApp> {
+    fn apps<'a>(self: &'a Arc<Self>, count: usize, totals: &mut Totals<'a>) -> Vec<LazyApp> {
         let next = AtomicUsize::new(0);
         let judge = || {
             let starts = iter::repeat_with(|| next.fetch_add(BLOCK, Ordering::Relaxed));
@@ -107,22 +107,21 @@ impl View {
         blocks.sort_unstable_by_key(|(start, ..)| *start);
         let mut apps = Vec::with_capacity(count);
         for (_, (judged, of_block)) in blocks {
-            tally.merge(of_block);
+            totals.merge(of_block);
             apps.extend(judged);
         }
         apps
     }
 
-    /// The apps at `range` of all apps, and what they say together.
-    fn judged(self: &Arc<Self>, range: Range<usize>) -> (Vec<LazyApp>, Tally<'_>) {
-        let (mut apps, mut tally) = (Vec::with_capacity(range.len()), Tally::new(true));
+    /// The apps at `range` of all apps, and their totals.
+    fn judged(self: &Arc<Self>, range: Range<usize>) -> (Vec<LazyApp>, Totals<'_>) {
+        let (mut apps, mut totals) = (Vec::with_capacity(range.len()), Totals::new(true));
         self.each_app(range, |place, parts| {
-            parts.iter().for_each(|part| tally.add(part));
-            tally.add_app(parts);
+            parts.iter().for_each(|part| totals.add(part));
             let judged = judge_app(self, parts, &self.values(parts, get_app::RESOURCE));
             apps.push(LazyApp::new(self, place, judged));
         });
-        (apps, tally)
+        (apps, totals)
     }
 
     /// The samples of `resource` for the shown window, unless stale.
@@ -197,9 +196,9 @@ impl View {
         let trend_point =
             |at: Point| TrendPoint { p95: at.p95, requests_per_minute: at.requests.map(per_minute) };
         let Judged { verdict, problems, .. } = judge_app(self, parts, &settings);
-        let mut incidents = self.incidents.of((&project.id, &app.id), self.now);
-        incidents.extend(builds(&self.changes(parts, REACH)));
-        incidents.sort_by_key(|incident| incident.start);
+        let events = |part: &Part<'_>| part.subject.cell.history(|history| incidents(&history.events));
+        let happened = parts.iter().flat_map(events).chain(builds(&self.changes(parts, REACH))).collect();
+        let token = self.plan.client.account(&project.id);
         let label = |family, name| settings.label(family, name).map(Cow::into_owned);
         let name = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         let message = parts.iter().find_map(|part| part.subject.cell.message(self.instant));
@@ -221,7 +220,7 @@ impl View {
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
             resources: parts.iter().map(|part| part.status.clone()).collect(),
             last_error: last_error(parts),
-            incidents,
+            incidents: self.observed.of_app(happened, token.name(), self.now),
             trend: trend.map(trend_point).collect(),
         }
     }
@@ -295,9 +294,10 @@ impl View {
 
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {
     let failures = parts.iter().filter_map(|part| {
-        let poll = part.subject.cell.history(History::last_failure)?;
-        let (PollFailure { class, message }, at) = (poll.failure?, to_second(poll.at));
-        Some(LastError { at, resource: part.resource().as_str().into(), class: class.into(), message })
+        let event = part.subject.cell.history(History::last_failed)?;
+        let ([_, at], failure) = (event.times(), event.failure()?);
+        let (class, message) = (failure.class.into(), Arc::clone(&failure.message));
+        Some(LastError { at, resource: part.resource().as_str().into(), class, message })
     });
     failures.max_by_key(|error| error.at)
 }

@@ -1,25 +1,25 @@
 //! The service's part of the model, derived from the state of all targets.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::poll::plan::Target;
 use pds_core::clock::differ;
 use pds_diagnosis::cause::{self, Cause, Scope};
 use pds_interface::{Cadence, Counted};
 
-use super::incidents::{GoingOn, MAX_OBJECTS};
-use super::view::{Part, View};
-use pds_diagnosis::incident::IncidentKind;
+use crate::store::{Failure, What};
 use pds_diagnosis::model::{Counting, Resource, Service, ServiceState, State};
-use pds_diagnosis::verdict::CountedAgain;
-use pds_diagnosis::verdict::Failing;
+use pds_diagnosis::verdict::{CountedAgain, Failing};
 
-/// What all resources together say, added one by one.
+use super::incidents::{GoingOn, SERVICE};
+use super::view::{Part, View};
+
+/// The state of all resources together, added one by one.
 #[derive(Debug, Default)]
-pub(super) struct Tally<'a> {
+pub(super) struct Totals<'a> {
     /// How many are failing.
     pub(super) failing: usize,
     /// Requests that were counted again.
@@ -28,20 +28,18 @@ pub(super) struct Tally<'a> {
     pub(super) due: Option<Instant>,
     last_success: Option<Timestamp>,
     /// By the service accounts' names.
-    accounts: BTreeMap<&'a str, Told>,
-    /// What goes on with single apps, each with the first of its targets.
-    apps: Vec<(&'a Target, GoingOn)>,
-    /// Whether settings tell of the service, too.
-    settings_tell: bool,
+    accounts: BTreeMap<&'a str, AccountSummary>,
+    /// Whether settings report on the service, too.
+    settings_report: bool,
 }
 
-/// What the resources that one service account asks for say of it and of the service.
+/// The state of the resources that one service account asks for.
 #[derive(Debug, Default)]
-struct Told {
+struct AccountSummary {
     /// Counters, and how many of them catch up.
     counted: usize,
     behind: usize,
-    /// Whether one has been polled. This and all below is of resources that are polled often enough to tell.
+    /// Whether one has been polled. This and all below is of resources that are polled often enough to report on the service.
     polled: bool,
     /// Whether one got its reply, or has not failed.
     answered: bool,
@@ -52,10 +50,10 @@ struct Told {
     last_failing: Option<Failing>,
 }
 
-impl<'a> Tally<'a> {
-    /// Nothing so far. Settings are polled too rarely to tell of the service; without apps there is nothing else.
+impl<'a> Totals<'a> {
+    /// Nothing so far. Settings are polled too rarely to report on the service; without apps there is nothing else.
     pub(super) fn new(has_apps: bool) -> Self {
-        Self { settings_tell: !has_apps, ..Self::default() }
+        Self { settings_report: !has_apps, ..Self::default() }
     }
 
     /// Adds a resource.
@@ -67,38 +65,27 @@ impl<'a> Tally<'a> {
         }
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
-        let tells = self.settings_tell || target.endpoint.cadence == Cadence::Metrics;
-        self.accounts.entry(target.account.name()).or_default().add(&Told::by(resource, tells));
+        let reports = self.settings_report || target.endpoint.cadence == Cadence::Metrics;
+        self.accounts.entry(target.account.name()).or_default().add(&AccountSummary::of(resource, reports));
     }
 
-    /// Adds what goes on with the app that has these targets.
-    pub(super) fn add_app(&mut self, parts: &[Part<'a>]) {
-        if let (Some(first), true) = (parts.first(), self.apps.len() < MAX_OBJECTS) {
-            self.apps.extend(going_on(parts).map(|going_on| (first.target, going_on)));
-        }
-    }
-
-    /// What all accounts say.
-    fn all(&self) -> Told {
-        let mut all = Told::default();
+    /// All accounts together.
+    fn all(&self) -> AccountSummary {
+        let mut all = AccountSummary::default();
         self.accounts.values().for_each(|account| all.add(account));
         all
     }
 
-    /// Records what goes on: with the service, with the tokens that fare otherwise, and with the apps that fare
-    /// otherwise than most of their token.
-    pub(super) fn record(&self, view: &View) {
+    /// What is going on with the service, and with each token apart from that.
+    pub(super) fn going_on(&self) -> GoingOn {
         let service = self.all().going_on();
-        let kind = |going_on: Option<GoingOn>| going_on.map(|(kind, ..)| kind);
-        let tokens = self.accounts.iter().filter_map(|(name, told)| Some(((*name, ""), told.going_on()?)));
-        let tokens = tokens.filter(|(_, going_on)| kind(service) != Some(going_on.0));
-        let apps = self.apps.iter().filter_map(|(target, going_on)| {
-            let of_account = self.accounts.get(target.account.name()).and_then(Told::going_on);
-            let owner = &target.key.owner;
-            (kind(of_account) != Some(going_on.0)).then_some(((&*owner.project, &*owner.app), *going_on))
+        let is_same = |what: &What| std::mem::discriminant(what) == std::mem::discriminant(&service);
+        let tokens = self.accounts.iter().map(|(name, account)| {
+            let what = account.going_on();
+            (Box::from(*name), if is_same(&what) { What::Ok } else { what })
         });
-        let service = service.map(|going_on| (("", ""), going_on));
-        view.incidents.observe(view.now, service.into_iter().chain(tokens).chain(apps));
+        let tokens: GoingOn = tokens.collect();
+        [(Box::from(SERVICE), service)].into_iter().chain(tokens).collect()
     }
 
     /// Adds what `other` has collected of further resources.
@@ -110,8 +97,6 @@ impl<'a> Tally<'a> {
         for (name, account) in other.accounts {
             self.accounts.entry(name).or_default().add(&account);
         }
-        let room = MAX_OBJECTS.saturating_sub(self.apps.len());
-        self.apps.extend(other.apps.into_iter().take(room));
     }
 
     /// The service's part of the model.
@@ -132,7 +117,7 @@ impl<'a> Tally<'a> {
             clocks_differ: skew.is_some_and(differ),
             requests_per_minute: rate.requests_per_minute,
             failures_per_minute: rate.failures_per_minute,
-            incidents: view.incidents.of(("", ""), view.now),
+            incidents: view.observed.incidents(SERVICE, view.now),
         }
     }
 }
@@ -146,23 +131,6 @@ fn catches_up(resource: &Resource) -> bool {
     behind && resource.failing.is_none() && resource.state != State::Waiting
 }
 
-/// What goes on with the app that has these targets.
-fn going_on(parts: &[Part<'_>]) -> Option<GoingOn> {
-    let failing = parts.iter().filter_map(|part| part.status.failing.as_ref());
-    match failing.min_by_key(|failing| failing.since) {
-        Some(failing) => Some(outage(Some(failing.since), failing)),
-        None => parts.iter().any(|part| catches_up(&part.status)).then_some(CATCH_UP),
-    }
-}
-
-/// Counters catch up.
-const CATCH_UP: GoingOn = (IncidentKind::CatchUp, None, None);
-
-/// Polls fail as `failing` says.
-fn outage(since: Option<Timestamp>, failing: &Failing) -> GoingOn {
-    (IncidentKind::Outage, since, Some(Cause::of_class(&failing.class)))
-}
-
 /// The state of a service that `cause` keeps from answering.
 fn silence(cause: &Cause) -> ServiceState {
     match cause {
@@ -173,13 +141,13 @@ fn silence(cause: &Cause) -> ServiceState {
     }
 }
 
-impl Told {
-    /// What `resource` says, also of the service if it `tells`.
-    fn by(resource: &Resource, tells: bool) -> Self {
+impl AccountSummary {
+    /// The state of `resource`, which `reports` on the service or is polled too rarely for that.
+    fn of(resource: &Resource, reports: bool) -> Self {
         let (counted, behind) = (usize::from(resource.counting.is_some()), usize::from(catches_up(resource)));
-        let told = Self { counted, behind, ..Self::default() };
-        if !tells {
-            return told;
+        let summary = Self { counted, behind, ..Self::default() };
+        if !reports {
+            return summary;
         }
         let failing = resource.failing.as_ref();
         let silence = failing.and_then(|failing| {
@@ -195,7 +163,7 @@ impl Told {
             last_success: resource.last_success,
             first_failing: failing.map(|failing| failing.since),
             last_failing: failing.cloned(),
-            ..told
+            ..summary
         }
     }
 
@@ -230,11 +198,17 @@ impl Told {
         self.first_failing.map(|first| self.last_success.unwrap_or(first))
     }
 
-    /// What goes on with everything that is asked for: nothing is answered, or most counters catch up.
-    fn going_on(&self) -> Option<GoingOn> {
+    /// What is going on with everything that is asked for: nothing is answered, or most counters catch up.
+    fn going_on(&self) -> What {
         match self.last_failing.as_ref().filter(|_| self.state().is_silent()) {
-            Some(failing) => Some(outage(self.since(), failing)),
-            None => (2 * self.behind > self.counted).then_some(CATCH_UP),
+            Some(failing) => {
+                let classes = Cause::of_class(&failing.class).classes.iter();
+                let class = classes.copied().find(|class| *class == failing.class).unwrap_or_default();
+                let since = self.since().unwrap_or(failing.since);
+                What::Failed(Arc::new(Failure::new(since, class, Arc::clone(&failing.message))))
+            }
+            None if 2 * self.behind > self.counted => What::Behind,
+            None => What::Ok,
         }
     }
 }

@@ -15,10 +15,11 @@ use pds_exposition::Format;
 
 use super::detail::{self, Detail};
 use super::document::Status;
-use super::incidents::Incidents;
+use super::incidents::Observed;
 use super::reasons::ReasonLog;
 use super::view::View;
-use pds_diagnosis::incident::IncidentKind;
+use crate::store::What;
+use pds_diagnosis::verdict::Reason;
 
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
@@ -36,7 +37,7 @@ struct Inner {
     started: Timestamp,
     followed: RwLock<Arc<Followed>>,
     refused: Mutex<Option<Refused>>,
-    incidents: Arc<Incidents>,
+    observed: Arc<Observed>,
     read: Mutex<Option<Reading>>,
 }
 
@@ -70,23 +71,23 @@ impl Source {
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
         let followed = RwLock::new(Arc::new(Followed { plan, explained: explained.into() }));
-        let incidents = Arc::new(Incidents::default());
-        incidents.note(IncidentKind::Restart, started);
+        let observed = Arc::new(Observed::default());
+        observed.note(What::Restart, started);
         let (refused, read) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { context, started, followed, refused, incidents, read }))
+        Self(Arc::new(Inner { context, started, followed, refused, observed, read }))
     }
 
     /// Switches to another plan, as the poller does at a reload.
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Arc::new(Followed { plan, explained: explained.into() });
         *self.0.followed.write() = followed;
-        self.0.incidents.note(IncidentKind::Reload, self.now());
+        self.0.observed.note(What::Reload, self.now());
     }
 
     /// Sets whether the last reload was `refused`.
     pub fn refused(&self, refused: Option<Refused>) {
         if let Some(refused) = &refused {
-            self.0.incidents.note(IncidentKind::ReloadRefused, refused.at);
+            self.0.observed.note(What::ReloadRefused, refused.at);
         }
         *self.0.refused.lock() = refused;
     }
@@ -108,13 +109,13 @@ impl Source {
             return Arc::clone(&last.status);
         }
         let view = Arc::new(self.view());
-        let status = Arc::new(view.status(self.0.started));
+        let status = Arc::new(view.status(self.0.started).0);
         *read = Some(Reading { at: Instant::now(), of, status: Arc::clone(&status) });
         status
     }
 
-    /// Records every half minute what goes on, so that the incidents of the last hours are known, and logs the reasons of
-    /// the verdict.
+    /// Records every half minute what is going on, for the incidents of the last hours, and logs the reasons of the
+    /// verdict.
     pub async fn watch(self) {
         let mut log = ReasonLog::default();
         let mut pause = Duration::from_secs(1);
@@ -122,12 +123,19 @@ impl Source {
             tokio::time::sleep(pause).await;
             pause = LOOK.min(pause * 2);
             let source = self.clone();
-            let look = move || Arc::new(source.view()).status(source.0.started).summary.reasons;
             // A look that panics is followed by the next one.
-            if let Ok(reasons) = tokio::task::spawn_blocking(look).await {
+            if let Ok(reasons) = tokio::task::spawn_blocking(move || source.look()).await {
                 log.tell(&reasons);
             }
         }
+    }
+
+    /// Records what is going on with the service and its tokens. Returns the reasons of the verdict.
+    pub(crate) fn look(&self) -> Vec<Reason> {
+        let view = Arc::new(self.view());
+        let (status, going_on) = view.status(self.0.started);
+        self.0.observed.record(going_on, view.now);
+        status.summary.reasons
     }
 
     /// One app in full; `None` if it is not configured. Its replies are kept from now on.
@@ -179,7 +187,7 @@ impl Source {
     }
 
     fn view(&self) -> View {
-        View::new(Arc::clone(&self.followed().plan), self.0.context.clone(), Arc::clone(&self.0.incidents))
+        View::new(Arc::clone(&self.followed().plan), self.0.context.clone(), Arc::clone(&self.0.observed))
     }
 
     fn followed(&self) -> Arc<Followed> {

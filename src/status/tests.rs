@@ -63,17 +63,6 @@ async fn an_answered_app_shows_every_value() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_twenty_polls_of_an_app_are_listed() {
-    let fixture = fixture::fixture(1).await;
-    for _ in 0..20 {
-        fixture.answer(1.0);
-        advance(Duration::from_secs(60)).await;
-    }
-    let app = fixture.source.status().apps[0].clone();
-    assert_eq!(fixture.source.detail(&app.project, &app.id).unwrap().polls.len(), 20);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_failing_resource_keeps_its_values_until_they_are_stale() {
     let fixture = answered().await;
     fixture.fail("timeout", "no reply within 10s", |key| key.resource == response_time::RESOURCE);

@@ -16,7 +16,7 @@ use pds_interface::{Resource, Scope};
 use pds_ledger::{Settled, ledger_store::Found};
 use pds_telemetry::Snapshot;
 
-use super::incidents::Incidents;
+use super::incidents::Observed;
 use pds_diagnosis::model;
 
 /// Apps prefetched per batch.
@@ -49,13 +49,13 @@ pub(super) struct View {
     pub(super) instant: Instant,
     pub(super) settled: Settled,
     pub(super) snapshot: Snapshot,
-    pub(super) incidents: Arc<Incidents>,
+    pub(super) observed: Arc<Observed>,
     /// Where the targets of each resource of apps stand in the plan.
     of_apps: Vec<Range<usize>>,
 }
 
 impl View {
-    pub(super) fn new(plan: Arc<Plan>, context: Context, incidents: Arc<Incidents>) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, context: Context, observed: Arc<Observed>) -> Self {
         let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
         // A plan lists its targets by resource, and those of apps in the order of the configuration.
         let of_apps = of_apps.map(|resource| {
@@ -63,7 +63,7 @@ impl View {
             start..plan.targets.partition_point(|target| target.key.resource <= resource)
         });
         Self {
-            incidents,
+            observed,
             of_apps: of_apps.collect(),
             now: context.clock.now(),
             instant: Instant::now(),

@@ -1,16 +1,8 @@
-//! What changed in the settings of an app over the last day.
+//! What a poll changed in the settings of an app.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use pds_exposition::{Family, Labels, Samples};
-
-/// Changes kept per app.
-const MAX_CHANGES: usize = 32;
-/// How long a change is kept.
-const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 /// A changed setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,29 +28,9 @@ pub enum Fact {
     Number(f64),
 }
 
-/// The changes of one app.
-#[derive(Debug, Default)]
-pub(super) struct Changes {
-    /// The oldest first.
-    kept: VecDeque<Change>,
-    /// The samples that the current poll has replaced.
-    pub(super) former: Option<Arc<Samples>>,
-}
-
-impl Changes {
-    /// Adds the changes between two replies, the second of which came at `at`.
-    pub(super) fn add(&mut self, at: Timestamp, families: &[Family], before: &Samples, after: &Samples) {
-        self.kept.extend(families.iter().flat_map(|family| differences(at, families, family, before, after)));
-        let old = |change: &Change| at.duration_since(change.at) > KEPT;
-        while self.kept.len() > MAX_CHANGES || self.kept.front().is_some_and(old) {
-            self.kept.pop_front();
-        }
-    }
-
-    /// The changes since `since`, the newest first.
-    pub(super) fn since(&self, since: Timestamp) -> Vec<Change> {
-        self.kept.iter().rev().filter(|change| change.at >= since).cloned().collect()
-    }
+/// The changes between two replies, the second of which came at `at`.
+pub(super) fn changes(at: Timestamp, families: &[Family], before: &Samples, after: &Samples) -> Vec<Change> {
+    families.iter().flat_map(|family| differences(at, families, family, before, after)).collect()
 }
 
 /// The differences in the first series of `family`. Times are skipped: they change with every other setting.
@@ -117,42 +89,25 @@ mod tests {
         sink.finish(&Layouts::default())
     }
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
     #[test]
     fn a_change_says_what_it_was_and_what_it_is() {
-        let mut changes = Changes::default();
+        let second = Timestamp::from_second(20).unwrap();
+        let found = |before: &Samples, after: &Samples| changes(second, &FAMILIES, before, after);
         let first = samples("us", Some(4.0), 1.0);
-        changes.add(at(10), &FAMILIES, &first, &samples("us", Some(4.0), 2.0));
-        assert_eq!(changes.since(at(0)), [], "the time of the last update is no setting");
-        changes.add(at(20), &FAMILIES, &first, &samples("eu", Some(8.0), 2.0));
-        changes.add(at(30), &FAMILIES, &samples("eu", Some(8.0), 2.0), &samples("eu", None, 2.0));
+        assert_eq!(found(&first, &samples("us", Some(4.0), 2.0)), [], "the last update is no setting");
         let text = |text: &str| Some(Fact::Text(text.into()));
         let number = |value| Some(Fact::Number(value));
-        let change =
-            |second, family, label, before, after| Change { at: at(second), family, label, before, after };
+        let change = |family, label, before, after| Change { at: second, family, label, before, after };
         assert_eq!(
-            changes.since(at(20)),
+            found(&first, &samples("eu", Some(8.0), 2.0)),
             [
-                change(30, "pds_app_max_replicas", None, number(8.0), None),
-                change(20, "pds_app_max_replicas", None, number(4.0), number(8.0)),
-                change(20, "pds_app_info", Some("region"), text("us"), text("eu")),
+                change("pds_app_info", Some("region"), text("us"), text("eu")),
+                change("pds_app_max_replicas", None, number(4.0), number(8.0)),
             ]
         );
-        assert_eq!(changes.since(at(25)).len(), 1);
-    }
-
-    #[test]
-    fn changes_are_kept_for_a_day_and_not_without_bounds() {
-        let mut changes = Changes::default();
-        let flip = |n: i64| samples("us", Some(if n % 2 == 0 { 1.0 } else { 2.0 }), 1.0);
-        for n in 0..100 {
-            changes.add(at(n), &FAMILIES, &flip(n), &flip(n + 1));
-        }
-        assert_eq!(changes.since(at(0)).len(), MAX_CHANGES);
-        changes.add(at(100 + 24 * 3600), &FAMILIES, &flip(0), &flip(1));
-        assert_eq!(changes.since(at(0)).len(), 1);
+        assert_eq!(
+            found(&first, &samples("us", None, 2.0)),
+            [change("pds_app_max_replicas", None, number(4.0), None)]
+        );
     }
 }

@@ -1,192 +1,256 @@
-//! Recent polls of a target, small enough to keep for every target: some 80 bytes each, and 130 more for the trend of
-//! an app's response times, besides its last hours ([`super::course`]).
+//! What happened to a target: its last events and the last six hours of its samples. Nothing else is kept of the past,
+//! and page, plots, log and status read only this.
 //!
-//! Successes and failures are kept separately, so that a failure stays visible after many successes. Trend values have
-//! a precision of 0.03 percent: they are plotted, never exposed.
+//! Polls that end alike are one event, however many, so an event of a target that is well lasts for days. The newest
+//! [`MAX_EVENTS`] of each kind are kept, so a failure stays visible after many successes. The service and each token
+//! have a ring of events, too; theirs are what looks at the status found.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-use pds_exposition::Samples;
-use pds_interface::polled::Polled;
+use super::changes::Change;
+use super::six_hours::{Point, SixHours, SlotSummary, pack, unpack};
 
-use super::changes::{Change, Changes};
-use super::course::{Course, Point, SlotSummary, pack, unpack};
-
-/// Successes kept per target: of the last 20 polls of an app, its two metrics calls make 10 each.
-const SUCCESSES: usize = 10;
-/// Failures kept per target.
-const FAILURES: usize = 8;
-/// Points kept per trend: half an hour at one poll per minute.
+/// Events kept of each kind.
+const MAX_EVENTS: usize = 16;
+/// Points of a trend.
 pub const POINTS: usize = 30;
 
-/// One poll of a target.
-#[derive(Clone, Debug, PartialEq)]
+/// The end of a poll.
+#[derive(Clone, Debug)]
 pub struct PollRecord {
-    /// When it ended; to the second.
+    /// When it ended; kept to the second.
     pub at: Timestamp,
     /// How long it took, including all requests.
     pub took: Duration,
+    /// Whether the target's counters are hidden because they lack time.
+    pub behind: bool,
     /// Why it failed, if it did.
     pub failure: Option<PollFailure>,
 }
 
 /// Why a poll failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PollFailure {
     /// Its class: a word of the closed set of `pds_api_requests_total`'s label `code`, or of the poll's own.
     pub class: &'static str,
     /// The error text.
     pub message: Arc<str>,
+    /// Whether the log names the target: false for a reason that stops its whole service account, which the account
+    /// logs itself.
+    pub is_own: bool,
 }
 
-/// The last polls of one target.
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Polls succeeded.
+    Ok,
+    /// Polls succeeded, but counters are hidden because they lack time.
+    Behind,
+    /// Polls failed.
+    Failed(Arc<Failure>),
+    /// Settings changed.
+    Changed(Arc<Vec<Change>>),
+    /// The exporter started.
+    Restart,
+    /// The configuration was loaded again.
+    Reload,
+    /// A reload was refused.
+    ReloadRefused,
+}
+
+/// Why polls fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When they began to fail, for whatever reason.
+    pub since: Timestamp,
+    /// The class of the last failure.
+    pub class: &'static str,
+    /// The text of the last failure.
+    pub message: Arc<str>,
+    /// The class logged last for the target; `None` if only the service account logged the failure.
+    logged: Option<&'static str>,
+}
+
+impl Failure {
+    /// A failure that the target does not log.
+    pub fn new(since: Timestamp, class: &'static str, message: Arc<str>) -> Self {
+        Self { since, class, message, logged: None }
+    }
+}
+
+/// What a poll's outcome changed. Logged unless it is `Same`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// Nothing.
+    Same,
+    /// The first failure, or the first for another reason.
+    Failing,
+    /// The first success after failures of its own.
+    Recovered {
+        /// How long it was failing, by the wall clock.
+        after: Duration,
+    },
+}
+
+/// Something that happened at a moment, or over a stretch of consecutive polls. Unix seconds; durations are packed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// What happened.
+    pub what: What,
+    /// How many polls it is.
+    pub polls: u32,
+    from: u32,
+    until: u32,
+    took: [u16; 2],
+}
+
+impl Event {
+    /// An event of one poll that took so long, or of one moment.
+    pub fn new(what: What, at: Timestamp, took: Duration) -> Self {
+        let second = u32::try_from(at.as_second()).unwrap_or_default();
+        Self { what, polls: 1, from: second, until: second, took: [pack(Some(took.as_secs_f64())); 2] }
+    }
+
+    /// The end of its first poll, and that of its last.
+    pub fn times(&self) -> [Timestamp; 2] {
+        [self.from, self.until].map(|second| Timestamp::from_second(second.into()).unwrap_or_default())
+    }
+
+    /// How long its polls took, the shortest and the longest, in seconds.
+    pub fn took(&self) -> [f64; 2] {
+        self.took.map(|took| unpack(took).unwrap_or_default())
+    }
+
+    /// Whether it is a stretch of polls.
+    pub fn is_stretch(&self) -> bool {
+        matches!(self.what, What::Ok | What::Behind | What::Failed(_))
+    }
+
+    /// Why its polls failed, if they did.
+    pub fn failure(&self) -> Option<&Arc<Failure>> {
+        if let What::Failed(failure) = &self.what { Some(failure) } else { None }
+    }
+
+    fn is_same_kind(&self, other: &Self) -> bool {
+        std::mem::discriminant(&self.what) == std::mem::discriminant(&other.what)
+    }
+
+    /// Adds `next`, if it goes on with the same outcome.
+    fn extend(&mut self, next: &Self) -> bool {
+        let class = |event: &Self| event.failure().map(|failure| failure.class);
+        let goes_on = self.is_same_kind(next) && class(self) == class(next);
+        if goes_on {
+            self.what = next.what.clone();
+            self.polls = self.polls.saturating_add(next.polls);
+            self.until = next.until;
+            self.took = [self.took[0].min(next.took[0]), self.took[1].max(next.took[1])];
+        }
+        goes_on
+    }
+}
+
+/// The last events, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Events(Vec<Event>);
+
+impl Events {
+    /// Adds an event, or lengthens the last stretch.
+    pub fn add(&mut self, event: Event) {
+        if event.is_stretch() && self.last_stretch_mut().is_some_and(|last| last.extend(&event)) {
+            return;
+        }
+        let mut same = self.0.iter().enumerate().filter(|(_, known)| known.is_same_kind(&event));
+        if let (Some((oldest, _)), MAX_EVENTS..) = (same.next(), same.count() + 1) {
+            self.0.remove(oldest);
+        }
+        // Most targets have one event.
+        self.0.reserve_exact(1);
+        self.0.push(event);
+    }
+
+    /// All of them, and whether each is still going on.
+    pub fn iter(&self) -> impl Iterator<Item = (&Event, bool)> {
+        let last = self.0.iter().rposition(Event::is_stretch);
+        self.0.iter().enumerate().map(move |(index, event)| (event, Some(index) == last))
+    }
+
+    fn last_stretch_mut(&mut self) -> Option<&mut Event> {
+        self.0.iter_mut().rfind(|event| event.is_stretch())
+    }
+}
+
+/// What happened to one target.
 #[derive(Debug, Default)]
 pub struct History {
-    successes: Ring<Success, SUCCESSES>,
-    /// Boxed, because most targets have none.
-    #[expect(
-        clippy::box_collection,
-        reason = "8 bytes instead of 24 for each of the many that never failed"
-    )]
-    failures: Option<Box<Vec<PollRecord>>>,
-    /// `None` for targets that have neither.
-    more: Option<Box<More>>,
-}
-
-/// History that only some targets have.
-#[derive(Debug)]
-enum More {
-    /// Of response times: the last polls and the last hours.
-    Trend(Ring<[u16; 2], POINTS>, Course),
-    /// Of settings.
-    Changes(Changes),
-}
-
-/// A successful poll: Unix time to the second, and duration. Packed, which saves a quarter.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C, packed(2))]
-struct Success {
-    at: u32,
-    took: u16,
+    /// The events.
+    pub events: Events,
+    /// For response times.
+    six_hours: Option<Box<SixHours>>,
 }
 
 impl History {
-    pub(super) fn push(&mut self, poll: PollRecord) {
-        if poll.failure.is_none() {
-            let at = u32::try_from(poll.at.as_second()).unwrap_or_default();
-            self.successes.push(Success { at, took: pack(Some(poll.took.as_secs_f64())) });
-            return;
-        }
-        let failures = self.failures.get_or_insert_default();
-        if failures.len() == FAILURES {
-            failures.remove(0);
-        }
-        failures.push(poll);
+    /// Records the end of a poll.
+    pub(super) fn record(&mut self, poll: PollRecord) -> Transition {
+        let before = self.failing().cloned();
+        let logged_before = before.as_ref().and_then(|before| before.logged);
+        let (what, transition) = match poll.failure {
+            Some(PollFailure { class, message, is_own }) => {
+                let logged = if is_own { Some(class) } else { logged_before };
+                let since = before.map_or(poll.at, |before| before.since);
+                let changed = if logged == logged_before { Transition::Same } else { Transition::Failing };
+                (What::Failed(Arc::new(Failure { since, class, message, logged })), changed)
+            }
+            None => {
+                let after = before.filter(|_| logged_before.is_some()).map(|before| {
+                    Duration::try_from(poll.at.duration_since(before.since)).unwrap_or_default()
+                });
+                let changed = after.map_or(Transition::Same, |after| Transition::Recovered { after });
+                (if poll.behind { What::Behind } else { What::Ok }, changed)
+            }
+        };
+        self.events.add(Event::new(what, poll.at, poll.took));
+        transition
     }
 
     /// Records the response times of a poll that ended `at`; `None` if it failed. Slots have `slot_seconds`.
-    pub(super) fn trace(&mut self, at: Timestamp, slot_seconds: u32, point: Option<Point>) {
-        let more = self.more.get_or_insert_with(|| Box::new(More::Trend(Ring::default(), Course::default())));
-        if let More::Trend(trend, course) = &mut **more {
-            let values = point.unwrap_or_default();
-            trend.push([pack(values.p95), pack(values.requests)]);
-            course.push(at.as_second(), slot_seconds, values, point.is_none());
-        }
+    pub(super) fn sample(&mut self, at: Timestamp, slot_seconds: u32, point: Option<Point>) {
+        let six_hours = self.six_hours.get_or_insert_default();
+        six_hours.push(at.as_second(), slot_seconds, point.unwrap_or_default(), point.is_none());
     }
 
-    /// Settings that differed from the present ones until now.
-    pub(super) fn keep_former(&mut self, former: Arc<Samples>) {
-        let more = self.more.get_or_insert_with(|| Box::new(More::Changes(Changes::default())));
-        if let More::Changes(changes) = &mut **more {
-            changes.former = Some(former);
-        }
+    /// Why polls fail, if the last one did.
+    pub fn failing(&self) -> Option<&Arc<Failure>> {
+        self.events.0.iter().rfind(|event| event.is_stretch())?.failure()
     }
 
-    /// A poll ended `at`, after which the settings are `after`; notes what the poll changed.
-    pub(super) fn change(&mut self, at: Timestamp, polled: &Polled, after: &Samples) {
-        if let Some(More::Changes(changes)) = self.more.as_deref_mut()
-            && let Some(before) = changes.former.take()
-        {
-            changes.add(at, &polled.families(), &before, after);
-        }
+    /// The stretch of failed polls that ended last, even if many successes followed.
+    pub fn last_failed(&self) -> Option<Event> {
+        self.events.0.iter().rfind(|event| event.failure().is_some()).cloned()
     }
 
-    /// The last hours of an app's response times, the oldest slot first; [`super::course::REACH_SECONDS`] at most.
-    pub fn course(&self) -> Vec<SlotSummary> {
-        match self.more.as_deref() {
-            Some(More::Trend(_, course)) => course.summaries(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// What changed in an app's settings since `since`, within the last day; the newest first.
+    /// What changed in an app's settings since `since`; the newest first.
     pub fn changes(&self, since: Timestamp) -> Vec<Change> {
-        match self.more.as_deref() {
-            Some(More::Changes(changes)) => changes.since(since),
-            _ => Vec::new(),
-        }
-    }
-
-    /// The kept polls, the newest first; failures are kept longer than successes.
-    pub fn polls(&self) -> Vec<PollRecord> {
-        let successes = self.successes.iter().map(|Success { at, took }| PollRecord {
-            at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
-            took: Duration::from_secs_f64(unpack(took).unwrap_or_default()),
-            failure: None,
+        let changes = self.events.0.iter().rev().filter_map(|event| match &event.what {
+            What::Changed(changes) => Some(changes.iter().rev()),
+            _ => None,
         });
-        let mut polls: Vec<PollRecord> =
-            successes.chain(self.failures.iter().flat_map(|f| f.iter().cloned())).collect();
-        polls.sort_by_key(|poll| std::cmp::Reverse(poll.at));
-        polls
+        changes.flatten().take_while(|change| change.at >= since).cloned().collect()
     }
 
-    /// The last failure, even if many successes followed.
-    pub fn last_failure(&self) -> Option<PollRecord> {
-        self.failures.as_ref()?.last().cloned()
+    /// The last six hours of an app's response times, the oldest slot first.
+    pub fn six_hours(&self) -> Vec<SlotSummary> {
+        self.six_hours.as_ref().map(|six_hours| six_hours.summaries()).unwrap_or_default()
     }
 
-    /// The first window at the last polls, the oldest first; for response times only.
+    /// The newest of these slots that have polls, the oldest first.
     pub fn trend(&self) -> Vec<Point> {
-        let Some(More::Trend(trend, _)) = self.more.as_deref() else { return Vec::new() };
-        let point = |[p95, requests]: [u16; 2]| Point {
-            p95: unpack(p95),
-            requests: unpack(requests),
-            ..Point::default()
-        };
-        trend.iter().map(point).collect()
-    }
-}
-
-/// The last `N` items, at the end of the array and the newest last.
-#[derive(Debug)]
-struct Ring<T, const N: usize> {
-    items: [T; N],
-    count: u8,
-}
-
-impl<T: Copy + Default, const N: usize> Default for Ring<T, N> {
-    fn default() -> Self {
-        Self { items: [T::default(); N], count: 0 }
-    }
-}
-
-impl<T: Copy, const N: usize> Ring<T, N> {
-    fn push(&mut self, item: T) {
-        self.items.rotate_left(1);
-        if let Some(newest) = self.items.last_mut() {
-            *newest = item;
-        }
-        if usize::from(self.count) < N {
-            self.count += 1;
-        }
-    }
-
-    /// The oldest first.
-    fn iter(&self) -> impl Iterator<Item = T> {
-        self.items.iter().skip(N - usize::from(self.count)).copied()
+        let mut slots = self.six_hours();
+        slots.retain(|slot| slot.polls > 0);
+        slots.iter().skip(slots.len().saturating_sub(POINTS)).map(|slot| slot.point).collect()
     }
 }
 
@@ -194,26 +258,61 @@ impl<T: Copy, const N: usize> Ring<T, N> {
 mod tests {
     use super::*;
 
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
     fn poll(second: i64, class: Option<&'static str>) -> PollRecord {
-        let failure = class.map(|class| PollFailure { class, message: "no reply".into() });
-        PollRecord { at: Timestamp::from_second(second).unwrap(), took: Duration::from_millis(250), failure }
+        let failure = class.map(|class| PollFailure { class, message: "no reply".into(), is_own: true });
+        let took = Duration::from_secs(second.unsigned_abs() % 10);
+        PollRecord { at: at(second), took, behind: second == 7, failure }
+    }
+
+    /// First and last second, polls, and class of each event.
+    fn told(history: &History) -> Vec<(i64, i64, u32, &'static str)> {
+        let event = |(event, _): (&Event, bool)| {
+            let [from, until] = event.times().map(Timestamp::as_second);
+            let class = match &event.what {
+                What::Failed(failure) => failure.class,
+                What::Ok => "ok",
+                _ => "behind",
+            };
+            (from, until, event.polls, class)
+        };
+        history.events.iter().map(event).collect()
     }
 
     #[test]
-    fn a_failure_is_still_seen_after_many_successes() {
+    fn polls_that_end_alike_are_one_event_and_a_failure_is_seen_after_many_successes() {
         let mut history = History::default();
-        history.push(poll(1, Some("timeout")));
-        for second in 2..100 {
-            history.push(poll(second, None));
+        for (second, class) in [(1, Some("timeout")), (2, Some("timeout")), (3, Some("500")), (7, None)] {
+            history.record(poll(second, class));
         }
-        let polls = history.polls();
-        assert_eq!(polls.len(), SUCCESSES + 1);
-        assert_eq!((polls[0].at.as_second(), polls[SUCCESSES].at.as_second()), (99, 1));
-        assert_eq!(history.last_failure(), Some(poll(1, Some("timeout"))));
-        for second in 100..200 {
-            history.push(poll(second, Some("connect")));
+        assert_eq!(history.failing(), None);
+        (8..500).for_each(|second| drop(history.record(poll(second, None))));
+        let expected = [(1, 2, 2, "timeout"), (3, 3, 1, "500"), (7, 7, 1, "behind"), (8, 499, 492, "ok")];
+        assert_eq!(told(&history), expected);
+        let longest = history.events.iter().last().unwrap().0.took();
+        assert!(longest[0] == 0.0 && (longest[1] - 9.0).abs() < 0.01, "{longest:?}");
+        let last = history.last_failed().unwrap();
+        assert_eq!(last.failure().unwrap().since, at(1), "of the failures, for whatever reason");
+        assert_eq!(history.events.iter().filter(|(_, goes_on)| *goes_on).count(), 1);
+    }
+
+    #[test]
+    fn each_kind_of_event_has_its_own_room() {
+        let mut history = History::default();
+        let change = Change { at: at(0), family: "", label: None, before: None, after: None };
+        for second in 0..1_000 {
+            history.record(poll(second * 10, (second % 2 == 0).then_some("connect")));
+            if second < 3 {
+                let changes = What::Changed(vec![change.clone()].into());
+                history.events.add(Event::new(changes, at(second), Duration::ZERO));
+            }
         }
-        assert_eq!(history.polls().len(), SUCCESSES + FAILURES);
+        assert_eq!(history.changes(at(0)).len(), 3);
+        assert_eq!(history.events.0.len(), 2 * MAX_EVENTS + 3);
+        assert_eq!(told(&history).last().unwrap().0, 9_990);
     }
 
     #[test]
@@ -226,24 +325,27 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_holds_the_last_points_in_order() {
+    fn a_trend_holds_the_last_slots_with_polls_in_order() {
         let mut history = History::default();
         assert_eq!(history.trend(), []);
         for n in 0..40 {
             let point =
                 Point { p95: (n != 39).then_some(f64::from(n)), requests: Some(0.0), ..Point::default() };
-            history.trace(Timestamp::from_second(60 * i64::from(n)).unwrap(), 60, Some(point));
+            history.sample(at(60 * i64::from(n)), 15, Some(point));
         }
         let trend = history.trend();
         assert_eq!(trend.len(), POINTS);
         assert!((trend[0].p95.unwrap() - 10.0).abs() < 0.01);
         assert_eq!(trend[POINTS - 1], Point { requests: Some(0.0), ..Point::default() });
-        assert_eq!(history.course().len(), 40);
     }
 
     #[test]
     fn what_is_kept_of_every_target_is_small() {
-        assert!(size_of::<History>() <= 80, "{}", size_of::<History>());
-        assert!(size_of::<More>() <= 160, "{}", size_of::<More>());
+        assert!(size_of::<History>() <= 32, "{}", size_of::<History>());
+        assert!(size_of::<Event>() <= 32, "{}", size_of::<Event>());
+        assert!(size_of::<SixHours>() <= 32, "{}", size_of::<SixHours>());
+        let mut history = History::default();
+        (0..100).for_each(|second| drop(history.record(PollRecord { behind: false, ..poll(second, None) })));
+        assert_eq!(history.events.0.capacity(), 1, "a target that is well has one event");
     }
 }

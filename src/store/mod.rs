@@ -5,27 +5,27 @@
 //! of the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders it. Scrapes and polls
 //! never wait for each other.
 //!
-//! - [`target_state`]: one target's samples, health and expiry; [`health`]: whether its polls succeed.
-//! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings.
+//! - [`target_state`]: one target's samples, health and expiry.
+//! - [`history`]: what happened to it, the log's transitions included; [`six_hours`]: the samples of that; `changes`: what
+//!   changed in its settings.
 //! - [`replies`]: last replies in full, within a memory limit.
 //! - [`render`]: a snapshot as text, chunk by chunk; `filter`: the part of it that a query asks for.
 //! - [`pages`]: ready pages, made at most once per change; `gzip`: their bytes, plain or compressed.
 
 mod changes;
-pub mod course;
 mod filter;
 mod gzip;
-pub mod health;
 pub mod history;
 pub mod pages;
 pub mod render;
 pub mod replies;
+pub mod six_hours;
 pub mod target_state;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use pds_exposition::Family;
@@ -35,14 +35,13 @@ use pds_ledger::{Key, Owner};
 use pds_telemetry::catalogue::OBJECTIVE;
 
 pub use changes::{Change, Fact};
-pub use course::{Point, SlotSummary};
 pub use filter::Filter;
-pub use health::{Failure, Health, Transition};
-pub use history::{History, PollFailure, PollRecord};
+pub use history::{Event, Events, Failure, History, PollFailure, PollRecord, Transition, What};
 pub use pages::{Pages, RenderPanicked};
 pub use render::Snapshot;
 pub use replies::{Replies, Reply};
-pub use target_state::{TargetState, Variant};
+pub use six_hours::{Point, SlotSummary};
+pub use target_state::{Health, TargetState, Variant};
 
 /// The section of a cell: that of its endpoint, or one that never goes stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,8 +75,6 @@ struct Shared {
     version: AtomicU64,
     /// The last version that a whole page was made of.
     read: AtomicU64,
-    /// When a target was last updated.
-    last_update: Mutex<Option<Instant>>,
     /// Seconds per slot of the apps' last hours.
     slot_seconds: AtomicU32,
 }
@@ -142,7 +139,7 @@ impl Store {
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
         let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
         *self.0.cells.write() = Arc::new(index);
-        self.0.shared.slot_seconds.store(course::slot_seconds(apps), Ordering::Relaxed);
+        self.0.shared.slot_seconds.store(six_hours::slot_seconds(apps), Ordering::Relaxed);
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 
@@ -174,11 +171,6 @@ impl Store {
     /// Whether somebody has asked for a whole page since it had this version.
     pub fn was_read(&self, version: u64) -> bool {
         self.0.shared.read.load(Ordering::Acquire) >= version
-    }
-
-    /// When a target was last updated; `None` before the first time.
-    pub fn last_update(&self) -> Option<Instant> {
-        *self.0.shared.last_update.lock()
     }
 
     /// The samples to expose at `now` of what `filter` names, without stale ones.

@@ -1,5 +1,8 @@
-//! Ready pages: rendered at the first request after a change, once for all concurrent requests, off the I/O threads, and
-//! handed out as shared bytes.
+//! Pages of metrics, rendered off the I/O threads.
+//!
+//! Each format is kept compressed: rendered at the first request after a change, once for all concurrent requests, and
+//! handed out as shared bytes. Plain pages and parts of a page go out while they are rendered, and are not kept:
+//! rendering is faster than decompressing, and plain text takes ten times the memory of the values it shows.
 //!
 //! A page has two parts. Samples from the service change with a poll and are kept until then. The exporter's own metrics
 //! change all the time; they are rendered at most once per second, and only the page's end is replaced.
@@ -31,20 +34,9 @@ pub struct RenderPanicked;
 /// How long the exporter's own metrics (requests, CPU, memory) are reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
-/// changes, if nothing has for a second: else with so many series it will before anyone asks again, and what was
-/// collected until then was in vain. What is plain is not kept before it is asked for `again` while nothing has
-/// changed: at a hundred bytes a series it takes ten times the memory of the values it shows, and in both formats it
-/// would take all the memory there is.
-fn most_whole(encoding: Encoding, again: bool) -> usize {
-    match (encoding, again) {
-        // Eight bytes a series.
-        (Encoding::Gzip, false) => 200_000,
-        (Encoding::Gzip, true) => usize::MAX,
-        (_, false) => 20_000,
-        (_, true) => 400_000,
-    }
-}
+/// A compressed page of more series than this goes out while it is made, and is kept if nothing changes meanwhile. They
+/// take eight bytes each.
+const MAX_WHOLE: usize = 200_000;
 
 /// Pieces of a streamed page buffered for the scraper.
 const PIECES: usize = 2;
@@ -60,19 +52,13 @@ pub struct Pages(Arc<Inner>);
 struct Inner {
     store: Store,
     telemetry: Telemetry,
-    /// One per format and encoding. The lock is held while the page is rendered, so that one request renders it and the
-    /// others wait; also if that request is given up, so that there is never more than one render.
-    ready: [Arc<Mutex<CachedPage>>; 4],
+    /// One per format. The lock is held while the page is rendered, so that one request renders it and the others wait;
+    /// also if that request is given up, so that there is never more than one render.
+    text: Arc<Mutex<Option<Ready>>>,
+    open_metrics: Arc<Mutex<Option<Ready>>>,
 }
 
-/// A page in one format and encoding.
-#[derive(Debug, Default)]
-struct CachedPage {
-    ready: Option<Ready>,
-    /// The last version that was streamed.
-    streamed: Option<u64>,
-}
-
+/// A compressed page.
 #[derive(Debug)]
 struct Ready {
     version: u64,
@@ -98,7 +84,7 @@ impl Ready {
 impl Pages {
     /// The pages of `store`, each with the exporter's own metrics at its end.
     pub fn new(store: Store, telemetry: Telemetry) -> Self {
-        Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
+        Self(Arc::new(Inner { store, telemetry, text: Arc::default(), open_metrics: Arc::default() }))
     }
 
     /// The page, or the part of it that `filter` names: gzip, or plain for any other encoding. `held` is kept until
@@ -113,59 +99,50 @@ impl Pages {
         filter: &Filter,
         held: impl Send + Clone + 'static,
     ) -> Result<ResponseBody, RenderPanicked> {
-        let form = (format, encoding);
-        if !filter.is_empty() {
-            let (pages, filter, rendering) = (self.clone(), filter.clone(), held.clone());
-            let made = tokio::task::spawn_blocking(move || {
+        let (pages, rendering) = (self.clone(), held.clone());
+        if encoding != Encoding::Gzip || !filter.is_empty() {
+            let filter = filter.clone();
+            let taken = tokio::task::spawn_blocking(move || {
                 let _rendering = rendering;
                 pages.0.store.snapshot(Instant::now(), &filter)
             });
-            let part = made.await.map_err(|_| RenderPanicked)?;
-            return Ok(self.stream(part, form, held));
+            return Ok(self.stream(taken.await.map_err(|_| RenderPanicked)?, (format, encoding), held));
         }
-        let mut cached = Arc::clone(self.cached(form)).lock_owned().await;
+        let mut kept = Arc::clone(self.kept(format)).lock_owned().await;
         let now = Instant::now();
         let version = self.0.store.version();
         // An outdated page is of no use; freed first, it does not take memory beside the new one.
-        let before = cached.ready.take();
+        let before = kept.take();
         let before = before
             .filter(|ready| ready.version == version && ready.samples_until.is_none_or(|until| until > now));
         if let Some(ready) = before.as_ref().filter(|ready| ready.end_until > now) {
             let body = ready.body();
-            cached.ready = before;
+            *kept = before;
             return Ok(body);
         }
-        let pages = self.clone();
-        let again = cached.streamed == Some(version);
         // What is made is kept even if this request is given up.
-        let rendering = held.clone();
         let made = tokio::task::spawn_blocking(move || {
             let _rendering = rendering;
             let made = match before {
-                Some(before) => Ok(pages.with_new_end(before, form, now)),
-                None => pages.ready(form, now, again),
+                Some(before) => Ok(pages.with_new_end(before, format, now)),
+                None => pages.ready(format, now),
             };
-            match made {
-                Ok(ready) => Ok(cached.ready.insert(ready).body()),
-                Err(large) => {
-                    cached.streamed = Some(large.version);
-                    Err(large)
-                }
-            }
+            made.map(|ready| kept.insert(ready).body())
         });
         match made.await.map_err(|_| RenderPanicked)? {
             Ok(body) => Ok(body),
-            Err(large) => Ok(self.stream(large, form, held)),
+            Err(large) => Ok(self.stream(large, (format, encoding), held)),
         }
     }
 
-    /// Renders the page. Returns the snapshot instead if it is too large to keep.
-    fn ready(&self, form: Form, now: Instant, again: bool) -> Result<Ready, Snapshot> {
+    /// Renders the compressed page. Returns the snapshot instead if it is too large to be made whole.
+    fn ready(&self, format: Format, now: Instant) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now, &Filter::default());
-        if snapshot.series() > most_whole(form.1, again) {
+        if snapshot.series() > MAX_WHOLE {
             return Err(snapshot);
         }
         let mut pieces = Vec::new();
+        let form = (format, Encoding::Gzip);
         let Ok(crc) = write_samples(&snapshot, form, |piece| {
             pieces.push(piece);
             Ok::<(), Infallible>(())
@@ -174,8 +151,8 @@ impl Pages {
         Ok(Ready::new(&snapshot, Segment { pieces, crc }, end))
     }
 
-    fn with_new_end(&self, ready: Ready, form: Form, now: Instant) -> Ready {
-        let end = self.end(form, &Filter::default(), &ready.samples.crc);
+    fn with_new_end(&self, ready: Ready, format: Format, now: Instant) -> Ready {
+        let end = self.end((format, Encoding::Gzip), &Filter::default(), &ready.samples.crc);
         Ready { end, end_until: now + FRESH, ..ready }
     }
 
@@ -191,13 +168,10 @@ impl Pages {
         writer.close(before)
     }
 
-    fn cached(&self, form: Form) -> &Arc<Mutex<CachedPage>> {
-        let [text, text_gzip, open_metrics, open_metrics_gzip] = &self.0.ready;
-        match form {
-            (Format::Text, Encoding::Gzip) => text_gzip,
-            (Format::Text, _) => text,
-            (Format::OpenMetrics, Encoding::Gzip) => open_metrics_gzip,
-            (Format::OpenMetrics, _) => open_metrics,
+    fn kept(&self, format: Format) -> &Arc<Mutex<Option<Ready>>> {
+        match format {
+            Format::Text => &self.0.text,
+            Format::OpenMetrics => &self.0.open_metrics,
         }
     }
 
@@ -220,7 +194,7 @@ impl Pages {
         ResponseBody::Channel { pieces, source_bytes }
     }
 
-    /// Renders `snapshot` to `send`, and keeps the page if other requests can use it.
+    /// Renders `snapshot` to `send`. Keeps a compressed page that is whole and up to date.
     pub(super) fn send<E>(
         &self,
         snapshot: &Snapshot,
@@ -229,8 +203,7 @@ impl Pages {
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version;
         let filter = &*snapshot.filter;
-        let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
-        let mut kept = (form.1 == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
+        let mut kept = (form.1 == Encoding::Gzip && filter.is_empty()).then(Vec::new);
         let crc = write_samples(snapshot, form, |piece| {
             kept = kept.take().filter(|_| is_current());
             kept.iter_mut().for_each(|kept| kept.push(piece.clone()));
@@ -240,7 +213,7 @@ impl Pages {
         send(end.clone())?;
         if let Some(pieces) = kept.filter(|_| is_current()) {
             let ready = Ready::new(snapshot, Segment { pieces, crc }, end);
-            self.cached(form).blocking_lock().ready = Some(ready);
+            *self.kept(form.0).blocking_lock() = Some(ready);
         }
         Ok(())
     }
@@ -284,8 +257,7 @@ mod tests {
             assert!(Arc::strong_count(&held) <= 2, "only one render holds it");
         }
         // Held by the only render there is.
-        let cached = Arc::clone(pages.cached(GZIP)).lock_owned().await;
-        assert!(cached.ready.is_some());
+        assert!(Arc::clone(pages.kept(GZIP.0)).lock_owned().await.is_some());
     }
 
     /// Panics when the metrics are written.
@@ -303,16 +275,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_render_that_panics_is_an_error_or_breaks_the_page_off() {
-        let (store, _) = large_store(30);
+        let (store, _) = large_store(1);
         let telemetry = Telemetry::new(false).unwrap();
         telemetry.registry().register(Box::new(Panics)).unwrap();
         let pages = Pages::new(store, telemetry);
         let page = pages.page(GZIP.0, GZIP.1, &Filter::default(), ()).await;
         assert!(matches!(page, Err(RenderPanicked)));
         let large = pages.page(Format::Text, Encoding::Identity, &Filter::default(), ()).await;
-        let Ok(ResponseBody::Channel { mut pieces, .. }) = large else {
-            panic!("30,000 series are streamed")
-        };
+        let Ok(ResponseBody::Channel { mut pieces, .. }) = large else { panic!("a plain page is streamed") };
         let mut last = None;
         while let Some(piece) = pieces.recv().await {
             last = Some(piece);

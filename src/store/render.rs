@@ -89,10 +89,10 @@ impl Snapshot {
                         targets.push((Arc::clone(cell.key.owner.labels()), Arc::clone(samples)));
                     }
                 };
-                let (fares, stale_at) = cell.shown(now, show);
+                let (health_of, stale_at) = cell.shown(now, show);
                 first_stale = [first_stale, stale_at].into_iter().flatten().min();
                 if let (true, Section::Endpoint, Some((up, last_success))) =
-                    (with_health, cell.section, fares)
+                    (with_health, cell.section, health_of)
                 {
                     let (owner, resource) = (Arc::clone(&cell.key.owner), cell.key.resource);
                     health.push(TargetHealth { owner, resource, up, last_success });

@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use pds_ledger::Key;
 
 /// What all texts together may take.
-const BUDGET: usize = 1024 * 1024;
+const MAX_TOTAL_BYTES: usize = 1024 * 1024;
 /// The longest text that is kept. A longer one is of no use on a page.
-const MAX: usize = 128 * 1024;
+const MAX_REPLY_BYTES: usize = 128 * 1024;
 /// Number of viewed apps that are remembered.
-const LOOKED_AT: usize = 32;
+const MAX_VIEWED: usize = 32;
 
 /// A reply as it came, but for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ struct Kept {
     replies: HashMap<Key, Reply>,
     bytes: usize,
     /// (project, app), the last looked at first.
-    looked_at: Vec<(Arc<str>, Arc<str>)>,
+    viewed: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Replies {
@@ -46,13 +46,13 @@ impl Replies {
     pub fn keep(&self, key: &Key, at: Timestamp, length: usize, text: impl FnOnce() -> String) {
         let mut kept = self.0.lock();
         kept.remove(key);
-        let wanted = kept.looked_at(key);
-        if length > MAX || (!wanted && kept.bytes + length > BUDGET) {
+        let wanted = kept.viewed(key);
+        if length > MAX_REPLY_BYTES || (!wanted && kept.bytes + length > MAX_TOTAL_BYTES) {
             return;
         }
         let text: Arc<str> = text().into();
-        while kept.bytes + text.len() > BUDGET {
-            let unwanted = kept.replies.keys().find(|other| !kept.looked_at(other)).cloned();
+        while kept.bytes + text.len() > MAX_TOTAL_BYTES {
+            let unwanted = kept.replies.keys().find(|other| !kept.viewed(other)).cloned();
             match unwanted.or_else(|| kept.replies.keys().next().cloned()) {
                 Some(other) => kept.remove(&other),
                 None => return,
@@ -68,11 +68,11 @@ impl Replies {
     }
 
     /// Somebody looks at an app: its replies are kept from now on.
-    pub fn look_at(&self, project: &Arc<str>, app: &Arc<str>) {
+    pub fn view(&self, project: &Arc<str>, app: &Arc<str>) {
         let mut kept = self.0.lock();
-        kept.looked_at.retain(|known| (&known.0, &known.1) != (project, app));
-        kept.looked_at.insert(0, (Arc::clone(project), Arc::clone(app)));
-        kept.looked_at.truncate(LOOKED_AT);
+        kept.viewed.retain(|known| (&known.0, &known.1) != (project, app));
+        kept.viewed.insert(0, (Arc::clone(project), Arc::clone(app)));
+        kept.viewed.truncate(MAX_VIEWED);
     }
 
     /// Forgets the replies of targets that are not `wanted`.
@@ -88,8 +88,8 @@ impl Kept {
         self.bytes -= self.replies.remove(key).map_or(0, |reply| reply.text.len());
     }
 
-    fn looked_at(&self, key: &Key) -> bool {
-        self.looked_at.iter().any(|(project, app)| (project, app) == (&key.owner.project, &key.owner.app))
+    fn viewed(&self, key: &Key) -> bool {
+        self.viewed.iter().any(|(project, app)| (project, app) == (&key.owner.project, &key.owner.app))
     }
 }
 
@@ -104,20 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_kept_while_there_is_room_and_those_looked_at_beyond() {
+    fn replies_are_kept_while_there_is_room_and_those_viewed_beyond() {
         let replies = Replies::default();
         let length = 100_000;
         let keep = |app: usize| replies.keep(&key(app), Timestamp::UNIX_EPOCH, length, || "x".repeat(length));
         (0..30).for_each(keep);
         assert!(replies.of(&key(0)).is_some());
         assert!(replies.of(&key(29)).is_none(), "beyond the budget");
-        replies.look_at(&key(29).owner.project, &key(29).owner.app);
+        replies.view(&key(29).owner.project, &key(29).owner.app);
         keep(29);
         assert!(replies.of(&key(29)).is_some(), "looked at");
         (0..30).for_each(keep);
         assert!(replies.of(&key(29)).is_some(), "stays");
         let kept = replies.0.lock();
-        assert!(kept.bytes <= BUDGET);
+        assert!(kept.bytes <= MAX_TOTAL_BYTES);
         assert_eq!(kept.bytes, kept.replies.len() * length);
     }
 
@@ -125,7 +125,7 @@ mod tests {
     fn a_reply_too_long_to_read_takes_the_place_of_none() {
         let replies = Replies::default();
         replies.keep(&key(0), Timestamp::UNIX_EPOCH, 2, || "{}".to_owned());
-        replies.keep(&key(0), Timestamp::UNIX_EPOCH, MAX + 1, || unreachable!());
+        replies.keep(&key(0), Timestamp::UNIX_EPOCH, MAX_REPLY_BYTES + 1, || unreachable!());
         assert_eq!(replies.of(&key(0)), None, "an old one would be taken for the last");
     }
 }

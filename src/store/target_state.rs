@@ -12,9 +12,9 @@ use pds_exposition::{Samples, Sink};
 use pds_interface::{Cadence, Scope, response_time};
 use pds_ledger::Key;
 
-use super::course::Point;
-use super::health::{Failure, Health, Transition, Trouble};
-use super::history::{History, PollFailure, PollRecord};
+use super::changes::changes;
+use super::history::{Event, Failure, History, PollRecord, Transition, What};
+use super::six_hours::Point;
 use super::{Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -26,7 +26,18 @@ pub struct Variant {
     pub container: Option<Arc<str>>,
 }
 
-/// What one target last said, and how it fares.
+/// The health of a target.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// Whether the last poll succeeded; `None` before the first.
+    pub up: Option<bool>,
+    /// When it last succeeded.
+    pub last_success: Option<Timestamp>,
+    /// Since when it has been failing, and why.
+    pub failing: Option<Arc<Failure>>,
+}
+
+/// What one target last said, and its health.
 #[derive(Debug)]
 pub struct TargetState {
     /// Its name.
@@ -55,7 +66,16 @@ struct Contents {
     last_success: Option<UnixNanos>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
-    trouble: Option<Box<Trouble>>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few targets have.
+#[derive(Debug, Default)]
+struct Rare {
+    /// Text of the last reply for people, not a metric.
+    message: Option<Arc<String>>,
+    /// Settings that the current poll has replaced by others.
+    former: Option<Arc<Samples>>,
 }
 
 impl Contents {
@@ -90,11 +110,11 @@ impl TargetState {
         Self { key, section, shared, contents: Mutex::default() }
     }
 
-    /// How it fares, and whether samples of `variant` are exposed at `now`.
+    /// Its health, and whether samples of `variant` are exposed at `now`.
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
         let contents = self.contents.lock();
         let last_success = contents.last_success.and_then(timestamp);
-        let failing = contents.trouble.as_ref().and_then(|trouble| trouble.failing.clone());
+        let failing = contents.history.as_ref().and_then(|history| history.failing().cloned());
         let health = Health { up: contents.up, last_success, failing };
         (health, contents.fresh(variant, now).is_some())
     }
@@ -117,9 +137,9 @@ impl TargetState {
 
     /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
-        let trouble = &mut self.contents.lock().trouble;
-        if message.is_some() || trouble.is_some() {
-            trouble.get_or_insert_default().message = message.map(Arc::new);
+        let rare = &mut self.contents.lock().rare;
+        if message.is_some() || rare.is_some() {
+            rare.get_or_insert_default().message = message.map(Arc::new);
         }
     }
 
@@ -127,7 +147,7 @@ impl TargetState {
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let contents = self.contents.lock();
         let is_shown = contents.entries.iter().any(|entry| contents.is_fresh(entry, now));
-        contents.trouble.as_ref()?.message.clone().filter(|_| is_shown)
+        contents.rare.as_ref()?.message.clone().filter(|_| is_shown)
     }
 
     /// Replaces what `variant` said, whole.
@@ -140,10 +160,8 @@ impl TargetState {
                 let before = self.is_settings().then(|| Arc::clone(&entry.samples));
                 sink.replace(&mut entry.samples, &self.shared.layouts);
                 entry.updated_at = now;
-                if let (Some(before), Some(history)) = (before, &mut contents.history)
-                    && before != entry.samples
-                {
-                    history.keep_former(before);
+                if let Some(before) = before.filter(|before| *before != entry.samples) {
+                    contents.rare.get_or_insert_default().former = Some(before);
                 }
             }
             None => {
@@ -155,7 +173,6 @@ impl TargetState {
             }
         }
         drop(guard);
-        *self.shared.last_update.lock() = Some(now);
         self.changed();
     }
 
@@ -181,6 +198,12 @@ impl TargetState {
         contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
     }
 
+    /// Whether the counters are hidden because they lack time; then the page says how much.
+    pub fn counters_are_behind(&self) -> bool {
+        let contents = self.contents.lock();
+        contents.stale_after.is_none() && !contents.entries.is_empty()
+    }
+
     /// Drops all values at once: the target does not exist any more.
     pub fn clear(&self) {
         self.set_message(None);
@@ -197,40 +220,6 @@ impl TargetState {
         self.changed();
     }
 
-    /// A poll succeeded at `now`.
-    pub fn succeeded(&self, now: Timestamp) -> Transition {
-        let mut contents = self.contents.lock();
-        contents.up = Some(true);
-        contents.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
-        let failing = contents.trouble.as_mut().and_then(|trouble| trouble.failing.take());
-        drop(contents);
-        self.changed();
-        match failing {
-            Some(failure) if failure.told.is_some() => Transition::Recovered {
-                after: Duration::try_from(now.duration_since(failure.since)).unwrap_or_default(),
-            },
-            _ => Transition::Same,
-        }
-    }
-
-    /// Records that a poll failed at `now`. The previous values stay until they are stale. `tell` is false for a reason
-    /// that stops its whole service account and that the account itself tells: its targets log no transition for it,
-    /// neither at its beginning nor at its end.
-    pub fn failed(&self, now: Timestamp, failure: &PollFailure, tell: bool) -> Transition {
-        let mut contents = self.contents.lock();
-        contents.up = Some(false);
-        let trouble = contents.trouble.get_or_insert_default();
-        let before = trouble.failing.take();
-        let told_before = before.as_ref().and_then(|failure| failure.told);
-        let PollFailure { class, message } = failure.clone();
-        let told = if tell { Some(class) } else { told_before };
-        let since = before.map_or(now, |failure| failure.since);
-        trouble.failing = Some(Arc::new(Failure { since, class, message, told }));
-        drop(contents);
-        self.changed();
-        if told == told_before { Transition::Same } else { Transition::Failing }
-    }
-
     /// Its series vanish after this time without success; `None` means never.
     pub fn set_stale_after(&self, stale_after: Option<Duration>) {
         let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
@@ -243,7 +232,7 @@ impl TargetState {
         self.section != Section::Endpoint || self.contents.lock().up.is_some()
     }
 
-    /// Hands the samples that are exposed at `now` to `show`. Gives how it fares (whether it is up, and when it last
+    /// Hands the samples that are exposed at `now` to `show`. Returns its health (whether it is up, and when it last
     /// was; nothing before the first poll) and when the first of them goes stale.
     pub(super) fn shown(
         &self,
@@ -262,23 +251,35 @@ impl TargetState {
         (contents.up.map(|up| (up, contents.last_success)), first_stale)
     }
 
-    /// A poll has ended; `shown` is the variant that an app's trend follows.
-    pub fn record(&self, poll: PollRecord, shown: &Variant) {
+    /// A poll has ended; `shown` is the variant that an app's trend follows. After a failed poll, the previous values
+    /// stay until they are stale.
+    pub fn record(&self, poll: PollRecord, shown: &Variant) -> Transition {
         let mut guard = self.contents.lock();
         let contents = &mut *guard;
-        let (at, failed) = (poll.at, poll.failure.is_some());
+        let (at, up) = (poll.at, poll.failure.is_none());
+        contents.up = Some(up);
+        if up {
+            contents.last_success = i64::try_from(at.as_nanosecond()).ok().and_then(NonZero::new);
+        }
+        let families = || self.key.resource.polled().families();
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
-            let entry = contents.entry(shown).filter(|_| !failed)?;
-            Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
+            let entry = contents.entry(shown).filter(|_| up)?;
+            Some(Point::of(&families(), &entry.samples))
         });
+        let former = contents.rare.as_mut().and_then(|rare| rare.former.take());
+        let changed = former.zip(contents.entries.first());
+        let changed = changed.map(|(before, entry)| changes(at, &families(), &before, &entry.samples));
         let history = contents.history.get_or_insert_default();
-        history.push(poll);
+        let transition = history.record(poll);
         if let Some(point) = point {
-            history.trace(at, self.shared.slot_seconds.load(Ordering::Relaxed), point);
+            history.sample(at, self.shared.slot_seconds.load(Ordering::Relaxed), point);
         }
-        if let Some(entry) = contents.entries.first() {
-            history.change(at, self.key.resource.polled(), &entry.samples);
+        if let Some(changed) = changed.filter(|changed| !changed.is_empty()) {
+            history.events.add(Event::new(What::Changed(changed.into()), at, Duration::ZERO));
         }
+        drop(guard);
+        self.changed();
+        transition
     }
 
     /// What `read` finds in the history; the default before the first poll.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant, advance};
@@ -32,10 +33,15 @@ fn small_store() -> (Store, Arc<TargetState>, Arc<TargetState>) {
     (store, domains, counter)
 }
 
+/// A poll that ended then.
+fn end(cell: &TargetState, second: i64, failure: Option<PollFailure>) -> Transition {
+    let (at, took) = (Timestamp::from_second(second).unwrap(), Duration::from_secs(1));
+    cell.record(PollRecord { at, took, behind: false, failure }, &Variant::default())
+}
+
 /// The same failure for its target, or for its whole service account.
 fn fail(cell: &TargetState, second: i64, class: &'static str, tell: bool) -> Transition {
-    let failure = PollFailure { class, message: "no reply".into() };
-    cell.failed(Timestamp::from_second(second).unwrap(), &failure, tell)
+    end(cell, second, Some(PollFailure { class, message: "no reply".into(), is_own: tell }))
 }
 
 fn put(cell: &TargetState, value: f64) {
@@ -70,7 +76,7 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     let (store, domains, counter) = small_store();
     put(&domains, 3.0);
     put(&counter, 7.0);
-    domains.succeeded(Timestamp::from_second(1000).unwrap());
+    end(&domains, 1000, None);
     assert!(store.is_complete());
     advance(Duration::from_secs(299)).await;
     assert_eq!(fail(&domains, 1299, "timeout", true), Transition::Failing);
@@ -88,7 +94,7 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
         lines[1..],
         "counters never go stale"
     );
-    let recovered = domains.succeeded(Timestamp::from_second(1319).unwrap());
+    let recovered = end(&domains, 1319, None);
     assert_eq!(recovered, Transition::Recovered { after: Duration::from_secs(20) });
 }
 
@@ -97,13 +103,13 @@ async fn failures_of_the_service_account_are_no_transition_of_its_targets() {
     let (_store, domains, _) = small_store();
     let at = |second| Timestamp::from_second(second).unwrap();
     assert_eq!(fail(&domains, 10, "paused", false), Transition::Same);
-    assert_eq!(domains.succeeded(at(20)), Transition::Same);
+    assert_eq!(end(&domains, 20, None), Transition::Same);
     assert_eq!(fail(&domains, 30, "403", true), Transition::Failing);
     assert_eq!(fail(&domains, 40, "unauthorized_paused", false), Transition::Same);
     assert_eq!(fail(&domains, 50, "403", true), Transition::Same, "that was said before");
     assert_eq!(fail(&domains, 60, "500", true), Transition::Failing);
     assert_eq!(domains.health_at(&Variant::default(), Instant::now()).0.failing.unwrap().since, at(30));
-    assert_eq!(domains.succeeded(at(70)), Transition::Recovered { after: Duration::from_secs(40) });
+    assert_eq!(end(&domains, 70, None), Transition::Recovered { after: Duration::from_secs(40) });
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,37 +144,46 @@ async fn a_filter_gives_its_part_of_the_page() {
     assert_eq!(count(&of(&[], Some("p2"), None)), 0);
 }
 
+/// The whole page and its first piece; a compressed one is decompressed.
+async fn whole(pages: &Pages, format: Format, encoding: Encoding) -> (String, Bytes) {
+    let pieces = match pages.page(format, encoding, &Filter::default(), ()).await.unwrap() {
+        ResponseBody::Parts(parts) => Vec::from(parts),
+        ResponseBody::Channel { mut pieces, .. } => {
+            let mut received = Vec::new();
+            while let Some(Ok(piece)) = pieces.recv().await {
+                assert!(piece.len() < 400 * 1024, "a piece of {} bytes", piece.len());
+                received.push(piece);
+            }
+            received
+        }
+    };
+    let all = pieces.concat();
+    let text = match encoding {
+        Encoding::Gzip => std::io::read_to_string(GzDecoder::new(&all[..])).unwrap(),
+        _ => String::from_utf8(all).unwrap(),
+    };
+    (text, pieces[0].clone())
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_page_is_made_once_a_change_and_shared() {
+async fn a_page_is_compressed_once_a_change_and_shared() {
     let (store, domains, _) = small_store();
     let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
-    let whole = async |encoding| match pages.page(Format::OpenMetrics, encoding, &Filter::default(), ()).await
-    {
-        Ok(ResponseBody::Parts(parts)) => Vec::from(parts),
-        _ => panic!("a small page is not streamed"),
-    };
+    let zipped = async || whole(&pages, Format::OpenMetrics, Encoding::Gzip).await;
     put(&domains, 3.0);
-    let first = whole(Encoding::Identity).await;
-    assert!(first.concat().ends_with(b"# EOF\n"));
-    let again = whole(Encoding::Identity).await;
-    assert_eq!(first[0].as_ptr(), again[0].as_ptr(), "the very same bytes");
-    assert_eq!(first[1].as_ptr(), again[1].as_ptr(), "the very same bytes");
+    let first = zipped().await;
+    assert!(first.0.ends_with("# EOF\n"));
+    assert_eq!(first.1.as_ptr(), zipped().await.1.as_ptr(), "the very same bytes");
     advance(Duration::from_secs(1)).await;
-    let later = whole(Encoding::Identity).await;
-    assert_eq!(first[0].as_ptr(), later[0].as_ptr(), "what was said is not rendered again");
-    assert_ne!(first[1].as_ptr(), later[1].as_ptr(), "the exporter's own metrics are");
+    assert_eq!(first.1.as_ptr(), zipped().await.1.as_ptr(), "what was said is not rendered again");
     put(&domains, 4.0);
-    let second = whole(Encoding::Identity).await.concat();
-    assert!(String::from_utf8_lossy(&second).contains("pds_project_custom_domains{project=\"p\"} 4\n"));
-    let zipped = whole(Encoding::Gzip).await.concat();
-    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
-    assert_eq!(unzipped.as_bytes(), &second[..], "both codings show the same");
+    let second = zipped().await.0;
+    assert!(second.contains("pds_project_custom_domains{project=\"p\"} 4\n"));
+    let plain = whole(&pages, Format::OpenMetrics, Encoding::Identity).await.0;
+    assert_eq!(plain, second, "both codings show the same");
     advance(Duration::from_secs(301)).await;
-    let third = whole(Encoding::Identity).await.concat();
-    assert!(
-        !String::from_utf8_lossy(&third).contains("pds_project_custom_domains"),
-        "a page expires with its samples"
-    );
+    let third = zipped().await.0;
+    assert!(!third.contains("pds_project_custom_domains"), "a page expires with its samples");
 }
 
 /// A store of so many apps, each with a thousand counters.
@@ -228,82 +243,24 @@ async fn any_filter_selects_the_cells_that_it_names_in_their_order() {
     }
 }
 
-/// What comes while it is made.
-async fn streamed(pages: &Pages, encoding: Encoding) -> Vec<u8> {
-    let Ok(ResponseBody::Channel { mut pieces, .. }) =
-        pages.page(Format::Text, encoding, &Filter::default(), ()).await
-    else {
-        panic!("a large page goes out while it is made");
-    };
-    let mut page = Vec::new();
-    while let Some(Ok(piece)) = pieces.recv().await {
-        assert!(piece.len() < 400 * 1024, "a piece of {} bytes", piece.len());
-        page.extend_from_slice(&piece);
-    }
-    page
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once() {
-    let (store, _) = large_store(300);
-    let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    tokio::time::advance(Duration::from_secs(1)).await;
-    let page = streamed(&pages, Encoding::Identity).await;
-    let zipped = streamed(&pages, Encoding::Gzip).await;
-    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
-    assert_eq!(unzipped.as_bytes(), page);
-    let Ok(ResponseBody::Parts(kept)) =
-        pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await
-    else {
-        panic!("what was compressed is kept while nothing changes");
-    };
-    assert_eq!(Vec::from(kept).concat(), zipped);
-    let Ok(ResponseBody::Parts(kept)) =
-        pages.page(Format::Text, Encoding::Identity, &Filter::default(), ()).await
-    else {
-        panic!("a large page that is asked for again while nothing changes is kept");
-    };
-    assert_eq!(Vec::from(kept).concat(), page);
-    assert_eq!(
-        series(&unzipped).iter().filter(|line| line.starts_with("pds_app_requests_total")).count(),
-        300_000
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_plain_page_that_would_take_too_much_memory_is_never_kept() {
-    let (store, _) = large_store(401);
-    let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    let once = streamed(&pages, Encoding::Identity).await;
-    assert_eq!(streamed(&pages, Encoding::Identity).await, once);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_page_that_is_small_once_compressed_is_made_whole() {
-    let (store, _) = large_store(100);
-    let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    let Ok(ResponseBody::Parts(zipped)) =
-        pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await
-    else {
-        panic!("a compressed page of 100,000 series takes less than a megabyte");
-    };
-    let unzipped = std::io::read_to_string(GzDecoder::new(&Vec::from(zipped).concat()[..])).unwrap();
-    assert_eq!(unzipped.as_bytes(), streamed(&pages, Encoding::Identity).await);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_large_page_that_changed_just_now_is_kept_once_it_is_asked_for_again() {
-    let (store, counter) = large_store(300);
-    let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    put(&counter, 2.0);
-    let zipped = streamed(&pages, Encoding::Gzip).await;
-    for _ in 0..2 {
-        let Ok(ResponseBody::Parts(kept)) =
-            pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await
-        else {
-            panic!("it did not change after all");
-        };
-        assert_eq!(Vec::from(kept).concat().len(), zipped.len());
+    for (apps, is_streamed) in [(100, false), (300, true)] {
+        let (store, _) = large_store(apps);
+        let pages = Pages::new(store, Telemetry::new(false).unwrap());
+        let plain = whole(&pages, Format::Text, Encoding::Identity).await.0;
+        let first = pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await.unwrap();
+        assert_eq!(matches!(&first, ResponseBody::Channel { .. }), is_streamed, "{apps}");
+        drop(first);
+        let mut kept = whole(&pages, Format::Text, Encoding::Gzip).await;
+        for _ in 0..2 {
+            let again = pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await;
+            assert!(matches!(again, Ok(ResponseBody::Parts(_))), "it is kept while nothing changes");
+            kept = whole(&pages, Format::Text, Encoding::Gzip).await;
+        }
+        assert!(kept.0 == plain, "{apps}: the same text");
+        let counted = series(&plain).iter().filter(|line| line.starts_with("pds_app_requests_total")).count();
+        assert_eq!(counted, 1_000 * apps);
     }
 }
 

@@ -1,15 +1,15 @@
 //! `/apps/{project}/{app}`: one app in full.
 //!
-//! - `figures`: plots of the last window; `course`: plots of the last hours.
+//! - `figures`: plots of the last window; `six_hours`: plots of the last hours.
 //! - `polls`: what is polled, how the polls went, and the last raw replies.
 //! - `queries`: queries, and links to Prometheus and other programs.
 //! - `settings`: the app's settings, and their recent changes.
 
-mod course;
 mod figures;
 mod polls;
 mod queries;
 mod settings;
+mod six_hours;
 
 use maud::{Markup, html};
 
@@ -27,7 +27,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
     let app = &detail.app;
     let project = Query { project: app.project.to_string(), page: 1, ..Query::default() };
     let name = app.title();
-    let reach = course::reach(query);
+    let reach = six_hours::reach(query);
     html! {
         nav .path aria-label="Where you are" {
             a href=(frame.links.to("/")) { "Apps" } " / "
@@ -52,7 +52,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
         @if let Err(ignored) = &reach {
             p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
         }
-        (course::course(frame, detail, reach.ok().flatten()))
+        (six_hours::six_hours(frame, detail, reach.ok().flatten()))
         (polls::resources(frame, detail))
         (queries::queries(web, app, &frame.links.metrics("")))
         (settings::settings(frame, detail))

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::status::detail::Detail;
-use crate::store::PollRecord;
+use crate::store::{Event, What};
 use pds_diagnosis::cause::Verdict;
 
 use super::super::banner::counted_again;
@@ -45,27 +45,6 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
     }
 }
 
-/// Consecutive polls of one resource with the same outcome.
-#[derive(Debug)]
-struct Fold<'a> {
-    resource: &'static str,
-    newest: &'a PollRecord,
-    /// The others, newest first.
-    earlier: Vec<&'a PollRecord>,
-}
-
-/// `polls`, newest first, folded by outcome.
-fn folded<'a>(polls: &'a [(&'static str, PollRecord)]) -> Vec<Fold<'a>> {
-    let mut folds: Vec<Fold<'a>> = Vec::new();
-    for (resource, poll) in polls {
-        match folds.iter_mut().rev().find(|fold| fold.resource == *resource) {
-            Some(fold) if fold.newest.failure == poll.failure => fold.earlier.push(poll),
-            _ => folds.push(Fold { resource, newest: poll, earlier: Vec::new() }),
-        }
-    }
-    folds
-}
-
 /// The last polls; those with the same outcome share a row.
 pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
@@ -76,7 +55,7 @@ pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
                     caption { "Polls of one resource with the same outcome share a row. Failures are kept longer than successes." }
                     thead { tr { th scope="col" { "When" } th scope="col" { "Resource" } th scope="col" { "Outcome" } th scope="col" .number { "Took" } th scope="col" { "Why" } } }
                     tbody {
-                        @for fold in folded(&detail.polls) { (row(frame, &fold)) }
+                        @for (resource, event) in &detail.polls { (row(frame, resource, event)) }
                         @if detail.polls.is_empty() { tr { td colspan="5" .none { "None yet." } } }
                     }
                 }
@@ -85,32 +64,31 @@ pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
     }
 }
 
-fn row(frame: Frame<'_>, Fold { resource, newest, earlier }: &Fold<'_>) -> Markup {
-    let (grade, outcome, why) = match &newest.failure {
-        None => (Verdict::Ok, "ok", None),
+fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
+    let (grade, outcome, why) = match event.failure() {
         Some(failure) => (Verdict::Problem, failure.class, Some(&failure.message)),
+        None if event.what == What::Behind => (Verdict::Ok, "ok, counters behind", None),
+        None => (Verdict::Ok, "ok", None),
     };
+    let [from, until] = event.times();
     html! {
         tr {
             td {
-                time datetime=(newest.at) { (format::clock(newest.at)) } " " span .sub { (ago(newest.at, frame.now)) }
-                @if let Some(oldest) = earlier.last() {
-                    " " span .sub { "and " (earlier.len()) " more since " time datetime=(oldest.at) { (format::clock(oldest.at)) } }
+                time datetime=(until) { (format::clock(until)) } " " span .sub { (ago(until, frame.now)) }
+                @if event.polls > 1 {
+                    " " span .sub { "and " (event.polls - 1) " more since " time datetime=(from) { (format::clock(from)) } }
                 }
             }
             td { (format::resource(resource)) }
             td { (graded(grade, outcome)) }
-            td .number { (took(newest, earlier)) }
+            td .number { (took(event.took().map(seconds))) }
             @match why { Some(why) => td .message { (why) }, None => td { (missing()) } }
         }
     }
 }
 
-/// How long the polls took: the least and the most.
-fn took(newest: &PollRecord, earlier: &[&PollRecord]) -> String {
-    let times = || earlier.iter().map(|poll| poll.took).chain([newest.took]);
-    let [from, to] =
-        [times().min(), times().max()].map(|time| seconds(time.unwrap_or_default().as_secs_f64()));
+/// The least and the most.
+fn took([from, to]: [String; 2]) -> String {
     if from == to { to } else { format!("{from} – {to}") }
 }
 
@@ -138,39 +116,4 @@ pub(super) fn replies(frame: Frame<'_>, detail: &Detail) -> Markup {
 fn indented(text: &str) -> String {
     let value: Result<serde_json::Value, _> = serde_json::from_str(text);
     value.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-    use tokio::time::Duration;
-
-    use super::*;
-    use crate::store::PollFailure;
-
-    #[test]
-    fn polls_of_one_outcome_are_one_row_and_a_failure_is_a_row_of_its_own() {
-        let poll = |second, class: Option<&'static str>| PollRecord {
-            at: Timestamp::from_second(second).unwrap(),
-            took: Duration::from_secs(second.unsigned_abs()),
-            failure: class.map(|class| PollFailure { class, message: "no reply".into() }),
-        };
-        let polls = [
-            ("app", poll(9, None)),
-            ("domains", poll(8, None)),
-            ("app", poll(7, None)),
-            ("app", poll(6, Some("timeout"))),
-            ("app", poll(5, Some("timeout"))),
-            ("app", poll(4, None)),
-        ];
-        let folds: Vec<_> = folded(&polls)
-            .iter()
-            .map(|Fold { resource, newest, earlier }| {
-                let oldest = earlier.last().unwrap_or(newest);
-                (*resource, newest.at.as_second(), oldest.at.as_second(), earlier.len() + 1)
-            })
-            .collect();
-        assert_eq!(folds, [("app", 9, 7, 2), ("domains", 8, 8, 1), ("app", 6, 5, 2), ("app", 4, 4, 1)]);
-        assert_eq!(took(&polls[0].1, &[&polls[2].1]), "7 s – 9 s");
-    }
 }

@@ -84,12 +84,12 @@ async fn plots_of_the_last_hours_reach_as_far_as_asked_and_say_how_far_memory_re
     let site = site(&fixture.source, "");
     let page = get(&site, APP, "");
     assert!(page.contains("Memory holds six hours in steps of 15 s, with the highest value of each."));
-    assert!(page.contains("?range=30m#course\">30m</a>"), "a reach that is not the one shown");
+    assert!(page.contains("?range=30m#hours\">30m</a>"), "a reach that is not the one shown");
     assert!(
-        page.contains("?range=2h#course\" aria-current=\"true\">2h</a>"),
+        page.contains("?range=2h#hours\" aria-current=\"true\">2h</a>"),
         "half an hour and some is in two"
     );
-    assert!(get(&site, APP, "range=6h").contains("?range=6h#course\" aria-current=\"true\""));
+    assert!(get(&site, APP, "range=6h").contains("?range=6h#hours\" aria-current=\"true\""));
     let (_, failures) = page.split_once("<h3>Failed polls</h3>").unwrap();
     let rows = failures.split_once("</table>").unwrap().0;
     assert_eq!(rows.matches("<td class=\"number\">1</td><td class=\"number\">").count(), 1, "{rows}");
@@ -123,7 +123,7 @@ async fn the_window_shows_nothing_that_was_counted_before_it() {
     fixture.fail("404", "no such app", |key| key.owner.app.ends_with("app-1"));
     let page = get(&site(&fixture.source, ""), APP, "");
     let (_, rest) = page.split_once("id=\"window\"").unwrap();
-    let (window, rest) = rest.split_once("id=\"course\"").unwrap();
+    let (window, rest) = rest.split_once("id=\"hours\"").unwrap();
     assert!(!window.contains("counted") && rest.contains(" requests counted so far."), "{window}");
 
     let never = super::fixture::fixture(1).await;

@@ -148,8 +148,8 @@ impl Fixture {
                 for sink in reading.sinks {
                     subject.cell.replace(&variant, sink);
                 }
-                subject.cell.succeeded(now);
-                let polled = PollRecord { at: now, took: Duration::from_millis(120), failure: None };
+                let took = Duration::from_millis(120);
+                let polled = PollRecord { at: now, took, behind: false, failure: None };
                 subject.cell.record(polled, &self.plan.shown());
                 self.context.store.replies().keep(&target.key, now, body.len(), || body.clone());
                 self.context.telemetry.request_done(target.key.resource, "200", Duration::from_millis(120));
@@ -170,9 +170,8 @@ impl Fixture {
         let now = self.context.clock.now();
         let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);
         for subject in targets.filter(|subject| fails(&subject.cell.key)) {
-            let failure = PollFailure { class, message: message.into() };
-            subject.cell.failed(now, &failure, true);
-            let polled = PollRecord { at: now, took: Duration::from_secs(10), failure: Some(failure) };
+            let failure = Some(PollFailure { class, message: message.into(), is_own: true });
+            let polled = PollRecord { at: now, took: Duration::from_secs(10), behind: false, failure };
             subject.cell.record(polled, &self.plan.shown());
             self.context.telemetry.request_done(subject.cell.key.resource, class, Duration::from_secs(10));
         }

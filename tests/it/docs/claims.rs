@@ -25,8 +25,8 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/operate.md",
         "| up to 50 | 15 s | | up to 500 | minute | | up to 2,500 | 5 minutes | | more | 15 minutes |",
         &[
-            "store::course::tests::slots_reach_six_hours_back_and_not_beyond",
-            "store::course::tests::the_last_hours_of_each_of_many_apps_are_small",
+            "store::six_hours::tests::slots_reach_six_hours_back_and_not_beyond",
+            "store::six_hours::tests::the_last_hours_of_each_of_many_apps_are_small",
         ],
     ),
     (

@@ -19,7 +19,7 @@ const NAMES_A_CALL: &[(&str, &str)] = &[
     ("src/status/settings.rs", "an app's settings are grouped by meaning"),
     ("src/store/mod.rs", "the more apps have response times, the shorter their history"),
     ("src/store/target_state.rs", "the trend of the overview follows response times"),
-    ("src/store/course.rs", "a point of the trend is picked from response times"),
+    ("src/store/six_hours.rs", "a point of the trend is picked from response times"),
 ];
 
 /// Whether `code` names the module of a call: in a path, or where the interface is imported.

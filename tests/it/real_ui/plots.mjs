@@ -33,7 +33,7 @@ export async function plots() {
     const failed = await figure(page, "Failed polls").locator("tbody td:first-of-type").allTextContents();
     return failed.some((count) => Number(count) > 0) && failed.some((count) => count === "0");
   });
-  check((await text(page, "#course ~ .sub")).startsWith("Memory holds six hours in steps of 15 s"), "what memory holds is not said");
+  check((await text(page, "#hours ~ .sub")).startsWith("Memory holds six hours in steps of 15 s"), "what memory holds is not said");
 
   await axes(page);
   check((await text(page, ".strip")).includes("new build: b-brand-new"), "the strip has no build");

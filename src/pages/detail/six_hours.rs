@@ -45,11 +45,11 @@ struct Column {
 
 /// The columns within `times`, without those that have no poll.
 fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
-    let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
+    let slot = detail.six_hours.first().map_or(1.0, |slot| f64::from(slot.seconds));
     let width = ((times.end - times.start) / MAX_COLUMNS / slot).ceil().max(1.0) * slot;
     let mut columns: Vec<Column> = Vec::new();
-    for stretch in detail.course.iter().filter(|stretch| stretch.polls > 0) {
-        let time = (((stretch.start as f64 / width).floor() + 0.5) * width).min(times.end);
+    for summary in detail.six_hours.iter().filter(|slot| slot.polls > 0) {
+        let time = (((summary.start as f64 / width).floor() + 0.5) * width).min(times.end);
         if time < times.start {
             continue;
         }
@@ -57,12 +57,12 @@ fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
             columns.push(Column { time, point: Point::default(), polls: 0, failures: 0 });
         }
         if let Some(column) = columns.last_mut() {
-            column.polls += u32::from(stretch.polls);
-            column.failures += u32::from(stretch.failures);
-            column.point.p50 = highest(column.point.p50, stretch.point.p50);
-            column.point.p95 = highest(column.point.p95, stretch.point.p95);
-            column.point.p99 = highest(column.point.p99, stretch.point.p99);
-            column.point.requests = highest(column.point.requests, stretch.point.requests);
+            column.polls += u32::from(summary.polls);
+            column.failures += u32::from(summary.failures);
+            column.point.p50 = highest(column.point.p50, summary.point.p50);
+            column.point.p95 = highest(column.point.p95, summary.point.p95);
+            column.point.p99 = highest(column.point.p99, summary.point.p99);
+            column.point.requests = highest(column.point.requests, summary.point.requests);
         }
     }
     columns
@@ -85,22 +85,22 @@ fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> 
 }
 
 /// The plots of the last hours, with a choice of ranges.
-pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>) -> Markup {
+pub(super) fn six_hours(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>) -> Markup {
     let now = frame.now.as_duration().as_secs_f64();
-    let known = detail.course.first().map_or(0.0, |stretch| now - stretch.start as f64);
+    let known = detail.six_hours.first().map_or(0.0, |slot| now - slot.start as f64);
     let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
     let (word, reach) = asked.or(all.copied()).unwrap_or_default();
     // Minutes after the start, half an hour would be mostly empty.
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
-    let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
+    let slot = detail.six_hours.first().map_or(1.0, |slot| f64::from(slot.seconds));
     let times = now - reach..now;
     let gap = 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS);
     let page = frame.links.app(&detail.app.project, &detail.app.id);
     html! {
         div .bar {
-            h2 #course { "The last hours" }
+            h2 #hours { "The last hours" }
             nav .range aria-label="Range of the plots" { @for (name, _) in REACHES {
-                a href={ (page) "?range=" (name) "#course" } aria-current=[(name == word).then_some("true")] { (name) }
+                a href={ (page) "?range=" (name) "#hours" } aria-current=[(name == word).then_some("true")] { (name) }
             } }
             p .sub { "Memory holds six hours in steps of " (seconds(slot)) ", with the highest value of each." }
         }

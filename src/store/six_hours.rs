@@ -1,4 +1,4 @@
-//! The last hours of an app's response times, in time slots. The more apps, the longer the slots.
+//! The last six hours of an app's response times, in time slots. The more apps, the longer the slots.
 //!
 //! A slot holds the highest value of its polls, so that no peak is lost, and the number of failed polls. Per app, six
 //! hours take 14 kB with up to 50 apps, 3.6 kB with up to 500, 720 bytes with up to 2,500, and 240 bytes beyond.
@@ -68,7 +68,7 @@ pub struct SlotSummary {
 
 /// The slots of one app, the oldest first, without gaps.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct SixHours {
     /// The number of the newest slot: Unix time divided by `width`.
     newest: u32,
     /// The seconds of a slot.
@@ -84,7 +84,7 @@ struct Slot {
     failures: u8,
 }
 
-impl Course {
+impl SixHours {
     /// Records a poll that ended at the Unix time `at`. Slots have `width` seconds from now on.
     pub(super) fn push(&mut self, at: i64, width: u32, point: Point, failed: bool) {
         let width = u16::try_from(width).unwrap_or(u16::MAX).max(1);
@@ -116,7 +116,7 @@ impl Course {
     /// The slots, the oldest first.
     pub(super) fn summaries(&self) -> Vec<SlotSummary> {
         let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
-        let stretch = |(number, slot): (i64, &Slot)| {
+        let summary = |(number, slot): (i64, &Slot)| {
             let [p50, p95, p99, requests] = slot.values.map(unpack);
             SlotSummary {
                 start: number * i64::from(self.width),
@@ -126,7 +126,7 @@ impl Course {
                 failures: slot.failures,
             }
         };
-        (first..).zip(&self.slots).map(stretch).collect()
+        (first..).zip(&self.slots).map(summary).collect()
     }
 }
 
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn a_slot_holds_the_highest_value_and_counts_polls_and_failures() {
-        let mut course = Course::default();
-        course.push(60, 60, point(1.0), false);
-        course.push(80, 60, point(3.0), false);
-        course.push(100, 60, Point::default(), true);
-        course.push(185, 60, point(2.0), false);
-        let [first, gap, last] = &*course.summaries() else { panic!("{course:?}") };
+        let mut six_hours = SixHours::default();
+        six_hours.push(60, 60, point(1.0), false);
+        six_hours.push(80, 60, point(3.0), false);
+        six_hours.push(100, 60, Point::default(), true);
+        six_hours.push(185, 60, point(2.0), false);
+        let [first, gap, last] = &*six_hours.summaries() else { panic!("{six_hours:?}") };
         assert_eq!((first.start, first.seconds, first.polls, first.failures), (60, 60, 3, 1));
         assert!((first.point.p95.unwrap() - 3.0).abs() < 0.01 && first.point.p50.is_none());
         assert_eq!((gap.polls, gap.point), (0, Point::default()), "time without polls has no value");
@@ -180,11 +180,11 @@ mod tests {
     fn slots_reach_six_hours_back_and_not_beyond() {
         for (apps, width) in [(1, 15), (50, 15), (51, 60), (2_500, 300), (10_000, 900)] {
             assert_eq!(slot_seconds(apps), width, "{apps} apps");
-            let mut course = Course::default();
+            let mut six_hours = SixHours::default();
             for at in (0..10 * 3600).step_by(width as usize) {
-                course.push(at, width, point(1.0), false);
+                six_hours.push(at, width, point(1.0), false);
             }
-            let summaries = course.summaries();
+            let summaries = six_hours.summaries();
             assert_eq!(summaries.len() * width as usize, 6 * 3600);
             assert_eq!(summaries.last().unwrap().start + i64::from(width), 10 * 3600);
         }
@@ -192,22 +192,22 @@ mod tests {
 
     #[test]
     fn other_slots_a_long_silence_and_a_clock_set_back_are_survived() {
-        let mut course = Course::default();
-        course.push(1_000_000, 60, point(1.0), false);
-        course.push(999_000, 60, point(2.0), false);
-        assert_eq!(course.summaries().len(), 1);
-        course.push(1_100_000, 60, point(1.0), false);
-        assert_eq!(course.summaries().len(), 1, "nothing before is recent");
-        course.push(1_100_100, 900, point(1.0), false);
-        assert_eq!(course.summaries()[0].seconds, 900);
-        course.push(-5, 900, point(1.0), false);
+        let mut six_hours = SixHours::default();
+        six_hours.push(1_000_000, 60, point(1.0), false);
+        six_hours.push(999_000, 60, point(2.0), false);
+        assert_eq!(six_hours.summaries().len(), 1);
+        six_hours.push(1_100_000, 60, point(1.0), false);
+        assert_eq!(six_hours.summaries().len(), 1, "nothing before is recent");
+        six_hours.push(1_100_100, 900, point(1.0), false);
+        assert_eq!(six_hours.summaries()[0].seconds, 900);
+        six_hours.push(-5, 900, point(1.0), false);
     }
 
     #[test]
     fn the_last_hours_of_each_of_many_apps_are_small() {
         assert_eq!(size_of::<Slot>(), 10);
-        let mut course = Course::default();
-        (0..200_i64).for_each(|n| course.push(n * 300, slot_seconds(10_000), point(1.0), false));
-        assert_eq!(course.slots.capacity(), 24);
+        let mut six_hours = SixHours::default();
+        (0..200_i64).for_each(|n| six_hours.push(n * 300, slot_seconds(10_000), point(1.0), false));
+        assert_eq!(six_hours.slots.capacity(), 24);
     }
 }
