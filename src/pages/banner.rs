@@ -6,11 +6,11 @@ use maud::{Markup, html};
 
 use crate::status::Status;
 use crate::status::reasons::TOKEN_SOON;
-use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::cause::{ALL, Scope, Verdict};
 use pds_diagnosis::model::ServiceState;
 use pds_diagnosis::verdict::{Audited, CountedAgain, Reason};
 
-use super::format::{self, age, ago, count, count_of, missing, number, seconds, sign, until};
+use super::format::{self, age, ago, count as counted, count_of, missing, number, seconds, sign, until};
 use super::layout::Frame;
 
 /// The verdict in one sentence, and its reasons as links.
@@ -26,7 +26,10 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                 p role="status" { (sentence(frame)) }
                 (apps(frame))
                 @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
-                @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
+                // That some ranges are equal says nothing of numbers that are not there.
+                @if summary.verdict != Verdict::Problem || summary.audit.different > 0 {
+                    @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
+                }
                 @if !reasons.is_empty() {
                     ul .reasons { @for reason in reasons {
                         li class=(reason.verdict.as_str()) {
@@ -51,17 +54,22 @@ fn details(reason: &Reason) -> Markup {
 pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
-        (count_of(rechecked.counted)) " requests counted again since startup; " (number(late)) " % came late"
+        (count(rechecked.counted, "request")) " counted again since startup; " (number(late)) " % came late"
         @if rechecked.overcounted > 0 { ", and " (count_of(rechecked.overcounted)) " were no longer there" }
         "."
     })
 }
 
+/// `1 request`, `1,520 requests`.
+pub(super) fn count(value: u64, one: &str) -> String {
+    format!("{} {one}{}", count_of(value), if value == 1 { "" } else { "s" })
+}
+
 /// How many ranges were checked against the sum of their parts and against the ledgers.
 fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
-    let checked = (equal + different > 0).then(|| count_of(equal + different))?;
+    let checked = (equal + different > 0).then(|| count(equal + different, "range"))?;
     Some(
-        html! { (checked) " ranges checked, " @if different == 0 { "all equal." } @else { (different) " different." } },
+        html! { (checked) " checked, " @if different == 0 { "all equal." } @else { (count_of(different)) " different." } },
     )
 }
 
@@ -71,10 +79,10 @@ fn apps(frame: Frame<'_>) -> Markup {
     let verdict = apps.verdict();
     let text = match apps.unwell() {
         0 if apps.ok == 0 => return html! {},
-        0 if apps.waiting > 0 => format!("{} known to be well", count(apps.ok, "app is", "apps are")),
-        0 => count(apps.ok, "app is well", "apps are well"),
-        1 => format!("1 of {} is unwell", count(apps.all, "app", "apps")),
-        unwell => format!("{unwell} of {} are unwell", count(apps.all, "app", "apps")),
+        0 if apps.waiting > 0 => format!("{} known to be well", counted(apps.ok, "app is", "apps are")),
+        0 => counted(apps.ok, "app is well", "apps are well"),
+        1 => format!("1 of {} is unwell", counted(apps.all, "app", "apps")),
+        unwell => format!("{} of {} are unwell", count_of(unwell as u64), counted(apps.all, "app", "apps")),
     };
     html! {
         p class={ "apps-state " (verdict.as_str()) } {
@@ -94,9 +102,9 @@ fn sentence(frame: Frame<'_>) -> Markup {
         },
         Verdict::Problem => html! {
             @if summary.untrusted > 0 && summary.untrusted == summary.apps.all {
-                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (summary.untrusted) " apps" } " cannot be trusted" }
+                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (count_of(summary.untrusted as u64)) " apps" } " cannot be trusted" }
             } @else { strong { "Some numbers cannot be trusted" } }
-            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (summary.untrusted) " of " (count(summary.apps.all, "app", "apps")) }
+            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (count_of(summary.untrusted as u64)) " of " (counted(summary.apps.all, "app", "apps")) }
             "."
         },
         Verdict::Warning => {
@@ -109,7 +117,7 @@ fn sentence(frame: Frame<'_>) -> Markup {
         Verdict::Ok => html! {
             strong { "All numbers can be trusted" } ": "
             @if summary.apps.all == 0 { "this shard polls no app." }
-            @else { (count(summary.apps.all, "app", "apps")) ", every resource fresh." }
+            @else { (counted(summary.apps.all, "app", "apps")) ", every resource fresh." }
         },
     }
 }
@@ -121,16 +129,24 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
     let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
     let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
+    // A tile is no calmer than the reasons that are about it.
+    let worst = |grade: Verdict, scope: Scope| {
+        let reasons = frame.status.summary.reasons.iter();
+        let about = reasons
+            .filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && cause.scope == scope));
+        about.map(|reason| reason.verdict).fold(grade, Verdict::min)
+    };
+    let refused = service.state == ServiceState::TokenRefused;
     html! {
         dl .facts aria-label="Exporter and service" {
-            (fact("Service", Verdict::Ok, html! { span .address { (service.base_url) } }, match service.last_success {
+            (fact("Service", worst(Verdict::Ok, Scope::Service), html! { span .address { (service.base_url) } }, match service.last_success {
                 Some(at) => html! { "last answer " (ago(at, frame.now)) },
                 None => html! { "no answer yet" },
             }))
             (fact("Requests sent", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
                 html! { (number(service.requests_per_minute)) " / min" },
                 html! {
-                    @if failing > 0 { (count(failing, "resource", "resources")) " failing now" }
+                    @if failing > 0 { (counted(failing, "resource", "resources")) " failing now" }
                     @else if failures > 0.0 { (number(failures)) " / min failed recently" }
                     @else if service.last_success.is_some() { "no failures" }
                     @else { "no replies yet" }
@@ -139,8 +155,9 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
                 html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None => "polls are on schedule" } }))
             (configuration_fact(frame))
-            (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
+            (fact("Token", worst(token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now), Scope::Token),
                 match expiry {
+                    _ if refused => html! { "refused" },
                     Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
                     Some((at, _)) => html! { "expires " (until(at, frame.now)) },
                     None => html! { "no expiry date" },
@@ -148,7 +165,7 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 match (unreadable, expiry) {
                     (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
                     (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) " to expire" },
-                    _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
+                    _ => html! { (counted(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             @if exporter.shards > 1 {
                 (fact("Shard", Verdict::Ok, html! { (exporter.shard) " of " (exporter.shards) }, html! { "counted from 0; the others poll the other apps" }))

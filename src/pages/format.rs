@@ -9,7 +9,7 @@ pub(super) use pds_core::units::{
 };
 use pds_diagnosis::cause::Verdict;
 use pds_diagnosis::model::State;
-pub(super) use pds_diagnosis::model::resource_title as resource;
+pub(super) use pds_diagnosis::model::{class_title as class, resource_title as resource};
 
 /// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
 pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {

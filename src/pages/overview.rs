@@ -10,7 +10,7 @@ use pds_diagnosis::model::{App, Project, Resource, State};
 use pds_diagnosis::verdict::Summary;
 
 use super::banner::{banner, facts};
-use super::format::{self, age, ago, count, missing, number, sign, value, verdict, verdict_of};
+use super::format::{self, age, ago, count, count_of, missing, number, sign, value, verdict, verdict_of};
 use super::layout::Frame;
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
@@ -79,11 +79,11 @@ fn chips(frame: Frame<'_>, query: &Query) -> Markup {
     };
     html! {
         nav .chips aria-label="Apps by state" {
-            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (summary.apps.all) }
+            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (count_of(summary.apps.all as u64)) }
             @for verdict in Verdict::ALL {
                 @if of(verdict) > 0 || query.state == Some(verdict) {
                     a class=(verdict.as_str()) href=(link(Some(verdict))) aria-current=[(query.state == Some(verdict)).then_some("true")] {
-                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (of(verdict))
+                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count_of(of(verdict) as u64))
                     }
                 }
             }
@@ -143,7 +143,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
         div .scroll.tall {
             table .apps.cards role="table" {
                 caption {
-                    (count(selected.len(), "app", "apps")) @if query.filters() { " of " (frame.status.apps.len()) }
+                    (count(selected.len(), "app", "apps")) @if query.filters() { " of " (count_of(frame.status.apps.len() as u64)) }
                     @if !window.is_empty() { "; response times and rates over the last " (window) }
                 }
                 thead role="rowgroup" { tr role="row" {
@@ -211,10 +211,11 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
 
 fn shown(frame: Frame<'_>, app: &App, cell: &Cell<'_>) -> Markup {
     html! {
+        @let polls = format!("{}#polls", frame.links.app(&app.project, &app.id));
         @match cell {
             Cell::Verdict(known) => { (verdict(*known)) @if let Some(status) = &app.status { span .sub { (status) } } },
-            Cell::Freshness(resources) => (freshness(resources, frame.now)),
-            Cell::Failure(Some(error)) => { span .class { (error.class) } " " (ago(error.at, frame.now)) },
+            Cell::Freshness(resources) => (freshness(resources, frame.now, Some(&polls))),
+            Cell::Failure(Some(error)) => { a .class href=(polls) { (format::class(&error.class)) } " " (ago(error.at, frame.now)) },
             Cell::Failure(None) => span .sub { "none" },
             cell if cell.is_missing() => (missing()),
             cell => (cell.text()),
@@ -222,16 +223,26 @@ fn shown(frame: Frame<'_>, app: &App, cell: &Cell<'_>) -> Markup {
     }
 }
 
-/// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips.
-fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
+/// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips. One that fails leads to its
+/// `polls`.
+fn freshness(resources: &[Resource], now: Timestamp, polls: Option<&str>) -> Markup {
+    let said = |resource: &Resource| {
+        let grade = verdict_of(resource.state);
+        html! {
+            span aria-hidden="true" { (sign(grade)) " " }
+            span .hidden { (format::resource(&resource.resource)) " " (resource.state.as_str()) " " }
+            @match resource.last_success { Some(at) => (age(at, now)), None => span { "never" } }
+        }
+    };
     html! {
         ul .freshness {
             @for resource in resources {
                 @let grade = verdict_of(resource.state);
                 li class=(grade.as_str()) title={ (format::resource(&resource.resource)) ": " (resource.state.as_str()) } {
-                    span aria-hidden="true" { (sign(grade)) " " }
-                    span .hidden { (format::resource(&resource.resource)) " " (resource.state.as_str()) " " }
-                    @match resource.last_success { Some(at) => (age(at, now)), None => span { "never" } }
+                    @match polls.filter(|_| resource.failing.is_some()) {
+                        Some(polls) => a href=(polls) { (said(resource)) },
+                        None => (said(resource)),
+                    }
                 }
             }
         }
@@ -269,7 +280,7 @@ fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
         @if pages > 1 {
             nav .pages aria-label="Pages of apps" {
                 @if query.page > 1 { a rel="prev" href=(link(pages.min(query.page - 1))) { "Previous" } }
-                span { "Page " (query.page.min(pages)) " of " (pages) }
+                span { "Page " (count_of(query.page.min(pages) as u64)) " of " (count_of(pages as u64)) }
                 @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
             }
         }
@@ -313,7 +324,7 @@ fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
                 @if let Some(problem) = project.problems.first() { span .why { (problem.text) } }
             }
             td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
-            td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now)) }
+            td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now, None)) }
             td role="cell" data-name="Apps" { (project.apps) }
             td role="cell" data-name="Custom domains" { (value(project.custom_domains, number)) }
             td role="cell" data-name="Storage alerts" {

@@ -10,13 +10,9 @@ use super::format::count;
 use super::layout::Frame;
 
 /// Tokens with a line of their own.
-const MAX_TOKENS: usize = 10;
+const MAX_TOKENS: usize = 5;
 /// Incidents in words; the lines show all.
 const MAX_TOLD: usize = 6;
-/// The width of a line: a unit per minute.
-const MINUTES: i64 = REACH.as_secs() / 60;
-/// What is shorter is drawn this wide.
-const MIN_WIDTH: i64 = 3;
 
 /// An object and what happened to it.
 type Line<'a> = (&'a str, &'a [Incident]);
@@ -26,11 +22,13 @@ pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let tokens = &frame.status.exporter.tokens;
     let (troubled, others): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| !token.incidents.is_empty());
     let lines = troubled.iter().take(MAX_TOKENS).map(|token| (token.name.as_str(), &*token.incidents));
-    let note = |tokens: usize, what: &str| {
-        (tokens > 0).then(|| format!("{}: {what}.", count(tokens, "token", "tokens")))
-    };
-    let more = note(troubled.len().saturating_sub(MAX_TOKENS), "something else happened, not drawn");
-    let others = note(others.len(), "nothing but what happened to the service").filter(|_| tokens.len() > 1);
+    let undrawn = troubled.len().saturating_sub(MAX_TOKENS);
+    let more = (undrawn > 0).then(|| {
+        let tokens = count(undrawn, "more token", "more tokens");
+        format!("{tokens} had outages of their own; the page of an app draws those of its token.")
+    });
+    let others = (!troubled.is_empty() && !others.is_empty())
+        .then(|| format!("{} had none.", count(others.len(), "other token", "other tokens")));
     strip(frame, lines.collect(), more.into_iter().chain(others).collect())
 }
 
@@ -49,10 +47,17 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
     let all = lines.iter().flat_map(|(name, incidents)| incidents.iter().map(move |it| (*name, it)));
     let mut told: Vec<(&str, &Incident)> = all.collect();
     told.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
+    let minutes = minutes(frame);
+    if told.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
+        let since = minute(frame.now, minutes);
+        return html! { p .strip.sub { "Nothing happened since " @if !told.is_empty() { "the start at " } (since) " UTC." } };
+    }
+    // Closer together, times of day would be the same.
+    let steps = if minutes < 60 { 2 } else { 6 };
     html! {
         section .strip aria-label="The last six hours" {
             @for line in &lines { (drawn(frame, *line)) }
-            p .hours aria-hidden="true" { @for ago in (0..=6).rev() { span { (minute(frame.now, ago)) } } }
+            p .hours aria-hidden="true" { @for step in (0..=steps).rev() { span { (minute(frame.now, minutes * step / steps)) } } }
             ul .told aria-label="What happened, times in UTC" {
                 @for (name, incident) in told.iter().take(MAX_TOLD) {
                     li class=(class(incident.kind)) {
@@ -61,7 +66,6 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
                         @if let Some(detail) = &incident.detail { ": " bdi { (detail) } }
                     }
                 }
-                @if told.is_empty() { li { "Nothing happened." } }
                 @if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) { li { (more) " more" } }
             }
             @for note in notes { p .sub { (note) } }
@@ -70,15 +74,16 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
 }
 
 fn drawn(frame: Frame<'_>, (name, incidents): Line<'_>) -> Markup {
-    let now = frame.now.as_second().div_euclid(60);
+    let (now, minutes) = (frame.now.as_second().div_euclid(60), minutes(frame));
     // Minutes from the left end.
-    let x = |at: Timestamp| (at.as_second().div_euclid(60) - now + MINUTES).clamp(0, MINUTES);
+    let x = |at: Timestamp| (at.as_second().div_euclid(60) - now + minutes).clamp(0, minutes);
+    let least = (minutes / 120).max(1);
     let said: Vec<String> = incidents.iter().map(text).collect();
     let said = if said.is_empty() { "nothing happened".to_owned() } else { said.join("; ") };
     let rect = |start: i64, end: i64, class: &str, title: &str| {
-        let width = (end - start).max(MIN_WIDTH);
+        let width = (end - start).max(least);
         html! {
-            rect class=(class) x=(start.min(MINUTES - width)) width=(width) height="10" {
+            rect class=(class) x=(start.min(minutes - width)) width=(width) height="10" {
                 @if !title.is_empty() { title { (title) } }
             }
         }
@@ -86,10 +91,10 @@ fn drawn(frame: Frame<'_>, (name, incidents): Line<'_>) -> Markup {
     html! {
         div .line-of {
             span .name title=(name) { (name) }
-            svg viewBox={ "0 0 " (MINUTES) " 10" } preserveAspectRatio="none" role="img" aria-label={ (name) ": " (said) } {
+            svg viewBox={ "0 0 " (minutes) " 10" } preserveAspectRatio="none" role="img" aria-label={ (name) ": " (said) } {
                 // Before the start, nothing is known.
-                (rect(x(frame.status.exporter.started), MINUTES, "known", ""))
-                @for it in incidents { (rect(x(it.start), it.end.map_or(MINUTES, x), class(it.kind), &text(it))) }
+                (rect(x(frame.status.exporter.started), minutes, "known", ""))
+                @for it in incidents { (rect(x(it.start), it.end.map_or(minutes, x), class(it.kind), &text(it))) }
             }
         }
     }
@@ -118,7 +123,13 @@ fn when(Incident { start, end, .. }: &Incident) -> String {
     }
 }
 
-/// The time of day this many hours before `at`.
-fn minute(at: Timestamp, hours: i64) -> String {
-    at.saturating_sub(SignedDuration::from_hours(hours)).unwrap_or(at).strftime("%H:%M").to_string()
+/// The minutes that a line shows: since the start, six hours at most.
+fn minutes(frame: Frame<'_>) -> i64 {
+    let known = (frame.now.as_second() - frame.status.exporter.started.as_second()) / 60;
+    known.clamp(1, REACH.as_secs() / 60)
+}
+
+/// The time of day so many minutes before `at`.
+fn minute(at: Timestamp, minutes: i64) -> String {
+    at.saturating_sub(SignedDuration::from_mins(minutes)).unwrap_or(at).strftime("%H:%M").to_string()
 }

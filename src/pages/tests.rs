@@ -143,7 +143,7 @@ async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_d
         status.summary.reasons.iter().map(|reason| reason.text.clone()).collect::<Vec<_>>()
     };
     assert_eq!(reasons().await, [""; 0]);
-    let still = "Counters stand still, because a clock was set back: 3 apps".to_owned();
+    let still = "Counters stand still, because a clock was set back: p-00000000-app-0, p-00000000-app-1 and p-00000000-app-2".to_owned();
     fixture.count_until(-3600).await;
     assert_eq!(reasons().await.concat(), still);
     assert_eq!(says(&fixture).await, "<strong>The numbers of all 3 apps cannot be trusted</strong>.");
@@ -151,7 +151,7 @@ async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_d
     fixture.context.telemetry.clock_skew(3599.7);
     assert_eq!(
         reasons().await,
-        ["The clocks of the service and of this machine differ: the service's is 3600 s ahead of ours"]
+        ["The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours"]
     );
     assert_eq!(
         says(&fixture).await,
@@ -159,7 +159,7 @@ async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_d
     );
     fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;
-    let clocks = "The clocks of the service and of this machine differ: the service's is 3600 s behind ours";
+    let clocks = "The clocks of the service and of this machine differ: the service's is 3,600 s behind ours";
     assert_eq!(reasons().await, [still, clocks.to_owned()]);
 }
 
@@ -305,7 +305,7 @@ async fn the_header_says_how_the_exporter_itself_fares() {
     advance(Duration::from_secs(60)).await;
     assert_eq!(
         facts(),
-        "Service https://api.example.com/ last answer 65 s ago \
+        "Service ✕ https://api.example.com/ last answer 65 s ago \
          Requests sent ▲ 9.5 / min 2 resources failing now \
          Next poll ▲ now the last started 12 s late \
          Configuration ✕ last reload refused loaded 31 min ago \

@@ -25,10 +25,8 @@ pub enum PollError {
         /// The service's clock.
         date: jiff::Timestamp,
     },
-    /// The service's clock has stepped so far that it is not believed yet.
-    #[error(
-        "the service's clock ({date}) has stepped by {step} s; it is believed once it has run on for a minute"
-    )]
+    /// The service's clock is so far off that it is not believed yet.
+    #[error("the service's clock ({date}) is {step} s off; it is believed once it has run on for a minute")]
     Clock {
         /// The service's clock.
         date: jiff::Timestamp,
@@ -50,6 +48,9 @@ pub enum PollError {
 
 /// The error class of a poll that panicked.
 pub const PANIC: &str = "panic";
+
+/// The error class of a list without an id that the service does not have.
+pub const ADDRESS: &str = "address";
 
 const RANGE_IGNORED: &str = "range_ignored";
 
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(known.iter().collect::<HashSet<_>>().len(), known.len(), "{known:?}");
         let requests =
             (0..=u16::MAX).map(Class::Status).chain(Class::WITHOUT_STATUS.iter().copied()).map(Class::as_str);
-        let others = ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC];
+        let others = ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS];
         let all: HashSet<&str> = requests.chain(others).collect();
         assert_eq!(all, known.iter().copied().collect(), "classes that polls have, and that causes explain");
         assert_eq!(Cause::of_class("504").code, "service_error");

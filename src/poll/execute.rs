@@ -4,9 +4,9 @@ use tokio::time::Instant;
 
 use crate::store::{PollFailure, PollRecord, Variant};
 use pds_core::error_chain::with_sources;
-use pds_interface::Cadence;
+use pds_interface::{Cadence, Scope};
 
-use super::error::PollError;
+use super::error::{ADDRESS, PollError};
 use super::ledger_update::LedgerUpdate;
 use super::metrics;
 use super::plan::{Context, Plan, Poll, Target};
@@ -40,7 +40,11 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl 
     update.end().await;
     let now = context.clock.now();
     let failure = result.as_ref().err().map(|error| PollFailure {
-        class: error.class(),
+        // The list of projects carries no id: it is the address that the service does not know.
+        class: match target.endpoint.scope {
+            Scope::Account if error.is_not_found() => ADDRESS,
+            _ => error.class(),
+        },
         message: with_sources(error).into(),
         is_own: !error.is_of_account(plan.config.api.timeout),
     });
@@ -51,7 +55,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl 
             subject.cell.clear();
         }
         let transition = subject.cell.record(polled.clone(), &plan.shown());
-        context.transitions.polled(&subject.cell.key, &transition, result.as_ref().err());
+        context.transitions.polled(&subject.cell.key, &transition, polled.failure.as_ref());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }
 }

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::time::Duration;
 
-use crate::store::Transition;
-use pds_core::error_chain::with_sources;
+use crate::store::{PollFailure, Transition};
 use pds_diagnosis::cause::Cause;
 use pds_ledger::Key;
 
@@ -48,19 +47,22 @@ struct Logged {
 }
 
 impl TransitionLog {
-    /// A poll of the target `key` ended, with `error` if it failed.
-    pub fn polled(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
+    /// A poll of the target `key` ended, with this failure if it failed.
+    pub fn polled(&self, key: &Key, transition: &Transition, failure: Option<&PollFailure>) {
         let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
-        match (transition, error) {
-            (Transition::Failing, Some(error)) if self.take_line(LogClass::Failing(error.class())) => {
+        match (transition, failure) {
+            (Transition::Failing, Some(PollFailure { class, message, .. }))
+                if self.take_line(LogClass::Failing(class)) =>
+            {
+                let cause = Cause::of_class(class);
                 tracing::warn!(
                     resource,
                     project,
                     app,
-                    class = error.class(),
-                    error = with_sources(error),
-                    cause = Cause::of_class(error.class()).says_of(&[]),
-                    remedy = Cause::of_class(error.class()).remedy_at(None),
+                    class,
+                    error = &**message,
+                    cause = cause.says_of(&[]),
+                    remedy = cause.remedy_at(None),
                     "polling began to fail"
                 );
             }

@@ -3,7 +3,6 @@
 use pds_interface::get_app::family;
 
 use pds_diagnosis::cause::{self, Cause, Scope, Verdict};
-use pds_telemetry::Snapshot;
 
 use super::view::{Part, Values, View};
 use pds_diagnosis::model::{Counting, Resource, State, resource_title};
@@ -22,46 +21,90 @@ pub(super) struct Judged {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Why counters are not on the metrics page, in the state that the exporter is in.
+/// What symptoms follow from, in the state that the exporter is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hidden {
-    /// Those that are behind.
+pub(super) struct Causes {
+    /// A poll that is overdue.
+    late: &'static Cause,
+    /// A reply that is too old.
+    stale: &'static Cause,
+    /// Counters that are behind.
     behind: &'static Cause,
-    /// Those whose former values are not known.
+    /// Counters whose former values are not known.
     pub(super) restoring: &'static Cause,
 }
 
-impl Hidden {
-    pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let stored = snapshot.state_good != Some(false);
-        let behind = if stored { &cause::COUNTERS_BEHIND } else { &cause::STATE_NOT_WRITTEN };
+impl Causes {
+    pub(super) fn of(view: &View) -> Self {
+        let snapshot = &view.snapshot;
+        let overload = view.plan.overload.as_ref().map(|_| &cause::OVERLOADED);
+        let behind = match snapshot.state_good {
+            Some(false) => &cause::STATE_NOT_WRITTEN,
+            _ => overload.unwrap_or(&cause::COUNTERS_BEHIND),
+        };
         let restoring = match snapshot.restoring.as_ref().map(|restoring| &restoring.obstacle) {
             None => behind,
             Some(Some(obstacle)) if !obstacle.expected => &cause::NOT_RESTORED,
             Some(_) => &cause::RESTORING,
         };
-        Self { behind, restoring }
+        Self {
+            late: overload.unwrap_or(&cause::RESOURCE_LATE),
+            stale: overload.unwrap_or(&cause::RESOURCE_STALE),
+            behind,
+            restoring,
+        }
+    }
+
+    /// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
+    /// judged once the resource has been polled.
+    fn of_resource(self, view: &View, resource: &Resource) -> [Option<&'static Cause>; 2] {
+        let polled = match (&resource.failing, resource.state) {
+            (Some(failing), _) => Some(view.cause_of(&failing.class)),
+            (None, State::Stale | State::Failing) => Some(self.stale),
+            (None, State::Late) => Some(self.late),
+            (None, State::Waiting) => Some(&cause::WAITING),
+            (None, State::Fresh) => None,
+        };
+        let counted = match resource.counting.filter(|_| resource.state != State::Waiting) {
+            Some(Behind) => Some(self.behind),
+            Some(Restoring) => Some(self.restoring),
+            Some(Ahead) => Some(&cause::COUNTERS_AHEAD),
+            Some(Current) | None => None,
+        };
+        [polled, counted]
     }
 }
 
 /// Finds what is wrong with an app, most severe first.
 pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) -> Judged {
     let mut found = of_resources(view, parts);
+    let (status, build) =
+        (settings.label(&family::STATUS, "status"), settings.label(&family::LAST_BUILD_STATUS, "status"));
     let bad = |word: &str| word.contains("error") || word.contains("fail");
-    if let Some(status) = settings.label(&family::STATUS, "status").filter(|status| bad(status)) {
-        found.push(Problem::of(&cause::APP_STATUS, format!("the app's status is {status}")));
-    }
-    if settings.value(&family::ERROR).is_some_and(|error| error > 0.0) {
-        found.push(Problem::of(&cause::APP_ERROR, cause::APP_ERROR.says.to_owned()));
-    }
-    let build = settings.label(&family::LAST_BUILD_STATUS, "status");
-    if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
-        found.push(Problem::of(&cause::BUILD_FAILED, format!("the last build's status is {build}")));
-    }
+    let is_error = settings.value(&family::ERROR).is_some_and(|error| error > 0.0);
+    // A broken app is one line, whatever else follows from it.
+    let own = match (status.as_deref(), build.as_deref()) {
+        (Some(status), _) if bad(status) => {
+            Some((&cause::APP_STATUS, format!("the app's status is {status}")))
+        }
+        (_, Some(build)) if bad(build) || build.contains("timeout") => {
+            Some((&cause::BUILD_FAILED, format!("the last build's status is {build}")))
+        }
+        _ if is_error => Some((&cause::APP_ERROR, cause::APP_ERROR.says.to_owned())),
+        _ => None,
+    };
+    let state = match &own {
+        Some((cause, _)) => cause.verdict,
+        None => status.as_ref().map_or(Verdict::Waiting, |_| Verdict::Ok),
+    };
+    found.extend(own.map(|(cause, text)| {
+        let message = parts.iter().find_map(|part| part.subject.cell.message(view.instant));
+        let detail = message.filter(|_| is_error).map(|message| message.to_string());
+        let said = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        Problem { detail, ..Problem::of(cause, text + &said) }
+    }));
     let (verdict, problems) = by_gravity(found);
-    let own = problems.iter().find(|problem| !problem.is_of_numbers());
-    let known = settings.label(&family::STATUS, "status").map_or(Verdict::Waiting, |_| Verdict::Ok);
-    Judged { verdict, state: own.map_or(known, Problem::verdict), problems }
+    Judged { verdict, state, problems }
 }
 
 /// Finds what is wrong with a project, most severe first.
@@ -76,9 +119,9 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
 
 /// What is wrong with the resources of an app or project: each cause once, and no consequence of another one.
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
-    let hidden = Hidden::of(&view.snapshot);
+    let known = Causes::of(view);
     let mut causes: Vec<&'static Cause> = Vec::new();
-    for cause in parts.iter().flat_map(|part| causes_of(&part.status, hidden)).flatten() {
+    for cause in parts.iter().flat_map(|part| known.of_resource(view, &part.status)).flatten() {
         if !causes.contains(&cause) {
             causes.push(cause);
         }
@@ -86,37 +129,17 @@ fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
     if causes.iter().any(|cause| cause.scope != Scope::Consequence) {
         causes.retain(|cause| cause.scope != Scope::Consequence);
     }
-    causes.into_iter().map(|cause| problem(cause, parts, hidden)).collect()
-}
-
-/// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
-/// judged once the resource has been polled.
-fn causes_of(resource: &Resource, hidden: Hidden) -> [Option<&'static Cause>; 2] {
-    let polled = match (&resource.failing, resource.state) {
-        (Some(failing), _) => Some(Cause::of_class(&failing.class)),
-        (None, State::Stale | State::Failing) => Some(&cause::RESOURCE_STALE),
-        (None, State::Late) => Some(&cause::RESOURCE_LATE),
-        (None, State::Waiting) => Some(&cause::WAITING),
-        (None, State::Fresh) => None,
-    };
-    let counted = match resource.counting.filter(|_| resource.state != State::Waiting) {
-        Some(Behind) => Some(hidden.behind),
-        Some(Restoring) => Some(hidden.restoring),
-        Some(Ahead) => Some(&cause::COUNTERS_AHEAD),
-        Some(Current) | None => None,
-    };
-    [polled, counted]
+    causes.into_iter().map(|cause| problem(view, cause, parts, known)).collect()
 }
 
 /// The problem that those of `parts` have which `cause` stops.
-fn problem(cause: &'static Cause, parts: &[Part<'_>], hidden: Hidden) -> Problem {
+fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes) -> Problem {
     let resources = || parts.iter().map(|part| &part.status);
-    let stopped = || resources().filter(|resource| causes_of(resource, hidden).contains(&Some(cause)));
+    let stopped = || resources().filter(|resource| known.of_resource(view, resource).contains(&Some(cause)));
     let names: Vec<String> = stopped().map(|resource| resource_title(&resource.resource)).collect();
     let failing = stopped().filter_map(|resource| resource.failing.as_ref());
-    let failing = failing
-        .filter(|failing| Cause::of_class(&failing.class) == cause)
-        .min_by_key(|failing| failing.since);
+    let failing =
+        failing.filter(|failing| view.cause_of(&failing.class) == cause).min_by_key(|failing| failing.since);
     let more = match failing.map(|failing| &*failing.class) {
         Some(class) => in_brackets([class]),
         None if *cause == cause::COUNTERS_BEHIND => {
@@ -128,8 +151,11 @@ fn problem(cause: &'static Cause, parts: &[Part<'_>], hidden: Hidden) -> Problem
             .unwrap_or_default(),
         None => String::new(),
     };
-    let text = format!("{}: {}{more}", names.join(", "), cause.says_of(&[]));
-    Problem { cause: Some(cause), text, failing: failing.cloned() }
+    let first = parts.first().filter(|_| *cause == cause::NOT_FOUND);
+    let detail = first.and_then(|part| view.known_as(&part.subject.cell.key.owner));
+    let hint = detail.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let text = format!("{}: {}{more}{hint}", names.join(", "), cause.says_of(&[]));
+    Problem { cause: Some(cause), text, failing: failing.cloned(), detail }
 }
 
 /// The HTTP statuses among `classes`, which say more than the cause.

@@ -45,7 +45,7 @@ impl View {
         let mut totals = Totals::new(count > 0);
         let of_projects = self.plan.config.projects.iter().zip(self.of_projects());
         let projects = of_projects.map(|(configured, parts)| {
-            parts.iter().for_each(|part| totals.add(part));
+            parts.iter().for_each(|part| totals.add(self, part));
             self.project(configured, parts)
         });
         let projects: Vec<Project> = projects.collect();
@@ -117,7 +117,7 @@ impl View {
     fn judged(self: &Arc<Self>, range: Range<usize>) -> (Vec<LazyApp>, Totals<'_>) {
         let (mut apps, mut totals) = (Vec::with_capacity(range.len()), Totals::new(true));
         self.each_app(range, |place, parts| {
-            parts.iter().for_each(|part| totals.add(part));
+            parts.iter().for_each(|part| totals.add(self, part));
             let judged = judge_app(self, parts, &self.values(parts, get_app::RESOURCE));
             apps.push(LazyApp::new(self, place, judged));
         });

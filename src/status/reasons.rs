@@ -11,7 +11,7 @@ use pds_diagnosis::cause::{self, ALL, Cause, Scope, Verdict};
 use pds_telemetry::Difference;
 
 use super::document::Status;
-use super::judge::{Hidden, in_brackets};
+use super::judge::{Causes, in_brackets};
 use super::view::View;
 use pds_diagnosis::columns::Listed as _;
 use pds_diagnosis::model::{Exporter, Restoring, Service, Token, Unexpected};
@@ -23,8 +23,10 @@ const MAX_POLL_LAG: f64 = 10.0;
 /// A token that expires within a week is a reason; in seconds.
 pub(crate) const TOKEN_SOON: i64 = 7 * 86_400;
 
-/// The most objects that a reason names.
+/// The most objects that a reason lists.
 const MAX_OBJECTS: usize = 20;
+/// The most that its text names.
+const MAX_NAMED: usize = 3;
 
 /// What a cause stops.
 #[derive(Debug, Default)]
@@ -49,8 +51,12 @@ struct Found(BTreeMap<&'static str, Stopped>);
 /// the ranges it is asked for, is none.
 pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     let mut found = Found::default();
-    found.add_service(&status.service);
-    found.add_exporter(&status.exporter, view.now, Hidden::of(&view.snapshot));
+    found.add_service(&status.service, view);
+    if let Some(set) = &view.plan.overload {
+        found.of(&cause::OVERLOADED).more = format!(": {set}");
+    }
+    let is_complete = view.context.store.is_complete();
+    found.add_exporter(&status.exporter, view.now, Causes::of(view), is_complete);
     for Difference { what, remedy, target, .. } in &view.snapshot.audit.differences {
         let of = found.of(&cause::AUDIT_DIFFERS);
         of.objects.push(target.clone());
@@ -109,6 +115,9 @@ impl Found {
         if cause.scope == Scope::Token {
             of.tokens.insert(view.plan.client.account(project).name().to_owned());
         }
+        if of.detail.is_none() {
+            of.detail.clone_from(&problem.detail);
+        }
         if let Some(failing) = &problem.failing {
             of.since = of.since.into_iter().chain([failing.since]).min();
             of.classes.insert(failing.class.clone());
@@ -118,16 +127,20 @@ impl Found {
         }
     }
 
-    fn add_service(&mut self, service: &Service) {
+    fn add_service(&mut self, service: &Service, view: &View) {
         if let Some(skew) = service.clock_skew_seconds.filter(|_| service.clocks_differ) {
             let side = if skew < 0 { "behind" } else { "ahead of" };
             self.of(&cause::CLOCKS_DIFFER).more =
-                format!(": the service's is {} s {side} ours", skew.saturating_abs());
+                format!(": the service's is {} s {side} ours", units::count(skew.unsigned_abs() as f64));
+            if view.settled.started.is_none() {
+                self.of(&cause::CLOCKS_DIFFER).more +=
+                    "; counting begins once two of its replies agree on the time";
+            }
         }
     }
 
     /// What is wrong with the exporter itself.
-    fn add_exporter(&mut self, exporter: &Exporter, now: Timestamp, hidden: Hidden) {
+    fn add_exporter(&mut self, exporter: &Exporter, now: Timestamp, causes: Causes, is_complete: bool) {
         exporter.tokens.iter().for_each(|token| self.add_token(token, now));
         for (good, cause) in [
             (exporter.configuration_good, &cause::CONFIG_REFUSED),
@@ -146,7 +159,7 @@ impl Found {
         }
         match &exporter.restoring {
             Some(Restoring { missing: missing @ 1.., obstacle, .. }) => {
-                let of = self.of(hidden.restoring);
+                let of = self.of(causes.restoring);
                 let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
                 of.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
             }
@@ -155,8 +168,11 @@ impl Found {
             }
             _ => {}
         }
-        if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
-            self.of(&cause::POLLS_LATE).more = format!(": {lag:.0} s");
+        // In the first round, everything is due at once; and a limit that is too low explains it.
+        let is_told = is_complete && !self.0.contains_key(cause::OVERLOADED.code);
+        let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG && is_told);
+        if let Some(lag) = lag {
+            self.of(&cause::POLLS_LATE).more = format!(": {}", units::seconds(lag.round()));
         }
     }
 
@@ -228,15 +244,32 @@ impl Stopped {
             None => {}
         }
         text.push_str(&self.more);
-        let of = |count: usize, one, many| (count > 0).then(|| units::counted(count, one, many));
-        let counted = [of(self.apps, "app", "apps"), of(self.projects, "project", "projects")];
-        let counted: Vec<String> = counted.into_iter().flatten().collect();
-        if !counted.is_empty() {
+        if self.apps + self.projects > 0 {
             let sign = if self.more.is_empty() { ": " } else { "; " };
-            text.push_str(&format!("{sign}{}", counted.join(" and ")));
+            text.push_str(&format!("{sign}{}", self.concerned(cause)));
         }
         text
     }
+
+    /// The apps and projects: by name if they are few, or else their number with the first of them.
+    fn concerned(&self, cause: &Cause) -> String {
+        let of = |count: usize, one, many| (count > 0).then(|| units::counted(count, one, many));
+        let counted = [of(self.apps, "app", "apps"), of(self.projects, "project", "projects")];
+        let counted: Vec<String> = counted.into_iter().flatten().collect();
+        let names: Vec<&str> = self.objects.iter().take(MAX_NAMED).map(|object| short(object)).collect();
+        match (names.split_last(), self.apps + self.projects) {
+            (Some((only, [])), 1) => (*only).to_owned(),
+            // Everything that is asked for needs no example.
+            _ if !matches!(cause.scope, Scope::Target | Scope::Consequence) => counted.join(" and "),
+            (Some((last, others)), ..=MAX_NAMED) => format!("{} and {last}", others.join(", ")),
+            _ => format!("{} ({}, ...)", counted.join(" and "), names.join(", ")),
+        }
+    }
+}
+
+/// The id of an app, without its project's before it, or that of a project.
+fn short(object: &str) -> &str {
+    object.split_once('/').map_or(object, |(_, app)| app)
 }
 
 /// `05:22 UTC`, and the date before it unless it is today.
@@ -253,8 +286,9 @@ impl ReasonLog {
     /// Logs how `reasons` differ from the last ones. Waiting for something is not logged.
     pub(super) fn tell(&mut self, reasons: &[Reason]) {
         let (new, gone) = self.changes(reasons);
-        for Reason { code, verdict, remedy, text, .. } in new {
-            tracing::warn!(code = &**code, verdict = verdict.as_str(), remedy, "{text}");
+        for Reason { code, verdict, detail, remedy, text, .. } in new {
+            let detail = detail.as_deref();
+            tracing::warn!(code = &**code, verdict = verdict.as_str(), detail, remedy, "{text}");
         }
         for code in gone {
             tracing::info!(code, "a reason of the verdict is gone");

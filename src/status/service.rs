@@ -57,7 +57,7 @@ impl<'a> Totals<'a> {
     }
 
     /// Adds a resource.
-    pub(super) fn add(&mut self, part: &Part<'a>) {
+    pub(super) fn add(&mut self, view: &View, part: &Part<'a>) {
         let (target, resource) = (part.target, &part.status);
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
@@ -66,7 +66,10 @@ impl<'a> Totals<'a> {
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
         let reports = self.settings_report || target.endpoint.cadence == Cadence::Metrics;
-        self.accounts.entry(target.account.name()).or_default().add(&AccountSummary::of(resource, reports));
+        self.accounts
+            .entry(target.account.name())
+            .or_default()
+            .add(&AccountSummary::of(view, resource, reports));
     }
 
     /// All accounts together.
@@ -143,7 +146,7 @@ fn silence(cause: &Cause) -> ServiceState {
 
 impl AccountSummary {
     /// The state of `resource`, which `reports` on the service or is polled too rarely for that.
-    fn of(resource: &Resource, reports: bool) -> Self {
+    fn of(view: &View, resource: &Resource, reports: bool) -> Self {
         let (counted, behind) = (usize::from(resource.counting.is_some()), usize::from(catches_up(resource)));
         let summary = Self { counted, behind, ..Self::default() };
         if !reports {
@@ -151,7 +154,7 @@ impl AccountSummary {
         }
         let failing = resource.failing.as_ref();
         let silence = failing.and_then(|failing| {
-            let cause = Cause::of_class(&failing.class);
+            let cause = view.cause_of(&failing.class);
             // A range that ended later was answered: only others fail.
             let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
             (!counts && matches!(cause.scope, Scope::Service | Scope::Token)).then(|| silence(cause))

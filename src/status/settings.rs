@@ -156,6 +156,8 @@ fn row_of(family: &Family) -> Option<&'static Row<'static>> {
 fn value_of(family: &Family, value: f64) -> Value {
     match family.unit() {
         _ if matches!(row_of(family), Some(Flag(..))) => Value::Flag(value > 0.0),
+        // A name more than a number.
+        _ if *family == family::PORT => Value::Text(value.to_string()),
         Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
         unit => Value::Number(value, unit.unwrap_or("")),
     }

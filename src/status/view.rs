@@ -2,22 +2,29 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::poll::error::ADDRESS;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use crate::store::Store;
+use pds_config::keys::nearest;
 use pds_config::{App, Project};
 use pds_exposition::{Family, Labels, Samples};
-use pds_interface::{Resource, Scope};
-use pds_ledger::{Settled, ledger_store::Found};
+use pds_interface::{ReplyBody as _, Resource, Scope, list_projects};
+use pds_ledger::{Owner, Settled, ledger_store::Found};
 use pds_telemetry::Snapshot;
 
 use super::incidents::Observed;
+use pds_diagnosis::cause::{self, Cause};
 use pds_diagnosis::model;
+
+/// Unknown ids that a view compares with those that are known.
+const MAX_COMPARED: usize = 100;
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;
@@ -52,6 +59,9 @@ pub(super) struct View {
     pub(super) observed: Arc<Observed>,
     /// Where the targets of each resource of apps stand in the plan.
     of_apps: Vec<Range<usize>>,
+    wrong_address: OnceLock<bool>,
+    /// How many unknown ids were compared with those that are known.
+    compared: AtomicUsize,
 }
 
 impl View {
@@ -65,6 +75,8 @@ impl View {
         Self {
             observed,
             of_apps: of_apps.collect(),
+            wrong_address: OnceLock::new(),
+            compared: AtomicUsize::new(0),
             now: context.clock.now(),
             instant: Instant::now(),
             settled: plan.watermark.at_present(),
@@ -132,6 +144,51 @@ impl View {
     /// The targets of each resource of apps.
     fn runs(&self) -> impl Iterator<Item = &[Arc<Target>]> {
         self.of_apps.iter().filter_map(|run| self.plan.targets.get(run.clone()))
+    }
+
+    /// The targets about service accounts: their lists of projects.
+    fn of_accounts(&self) -> &[Arc<Target>] {
+        let start = self.plan.targets.partition_point(|target| target.key.resource < list_projects::RESOURCE);
+        let end = self.plan.targets.partition_point(|target| target.key.resource <= list_projects::RESOURCE);
+        self.plan.targets.get(start..end).unwrap_or_default()
+    }
+
+    /// The cause of polls that fail with this class. An id is not known where the address is not that of the service.
+    pub(super) fn cause_of(&self, class: &str) -> &'static Cause {
+        let cause = Cause::of_class(class);
+        if *cause == cause::NOT_FOUND && self.has_wrong_address() { &cause::WRONG_ADDRESS } else { cause }
+    }
+
+    /// Whether the service has no list of projects at the configured address.
+    fn has_wrong_address(&self) -> bool {
+        *self.wrong_address.get_or_init(|| {
+            let cells = self.of_accounts().iter().filter_map(|target| target.subjects.first());
+            let mut failing =
+                cells.filter_map(|subject| subject.cell.history(|history| history.failing().cloned()));
+            failing.any(|failure| failure.class == ADDRESS)
+        })
+    }
+
+    /// What is wrong with an id that the service does not know: an app's begins with its project's, and a project's is in
+    /// the token's list. Compares only the first ids asked about: a list may be long.
+    pub(super) fn known_as(&self, owner: &Owner) -> Option<String> {
+        if self.compared.fetch_add(1, Ordering::Relaxed) >= MAX_COMPARED {
+            return None;
+        }
+        let prefix = format!("{}-", owner.project);
+        if !owner.app.is_empty() && !owner.app.starts_with(&prefix) {
+            return Some(format!("{} is short for {prefix}{}", owner.app, owner.app));
+        }
+        let account = self.plan.client.account(&owner.project);
+        let list = self.of_accounts().iter().find(|target| target.account == account)?;
+        let reply = self.context.store.replies().of(&list.key)?;
+        let projects = list_projects::Reply::decode(reply.text.as_bytes()).ok()?;
+        let ids = || projects.iter().map(|project| &*project.id);
+        if ids().any(|id| *id == *owner.project) {
+            return None;
+        }
+        let near = nearest(&owner.project, ids()).map(|near| format!("; the nearest is {near}"));
+        Some(format!("the token knows no project {}{}", owner.project, near.unwrap_or_default()))
     }
 
     /// A project of the configuration and one of its apps.

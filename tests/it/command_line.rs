@@ -56,7 +56,7 @@ fn a_configuration_that_exceeds_its_own_limits_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"abc\"\nmax_requests_per_second = 1\n[poll]\ninterval = \"1s\"\n";
     configuration(folder.path(), &format!("{text}{PROJECT}"));
-    let warning = "warning: the configuration asks for 123 requests a minute, but api.max_requests_per_second allows 60";
+    let warning = "set api.max_requests_per_second = 3 (3 a second needed, 1 allowed)";
     assert_ends(&["--config.check"], &[], folder.path(), 0, warning);
 }
 

@@ -21,15 +21,12 @@ pub struct Load {
 }
 
 impl Load {
-    /// How this exceeds the limits of `api`, if it does: a sentence with both figures.
+    /// How this exceeds the limit of `api`, if it does: the value to set, a tenth above what is needed, and both figures.
     pub fn exceeds(&self, api: &Api) -> Option<String> {
-        let (wanted, allowed) = (self.total, f64::from(api.max_requests_per_second?.get()) * 60.0);
-        (wanted > allowed).then(|| {
-            format!(
-                "the configuration asks for {:.0} requests a minute, but api.max_requests_per_second allows \
-                 {allowed:.0}; raise it, or poll less often",
-                wanted.ceil()
-            )
+        let (needed, allowed) = (self.total / 60.0, api.max_requests_per_second?.get());
+        (needed > allowed.into()).then(|| {
+            let [set, needed] = [needed * 1.1, needed].map(f64::ceil);
+            format!("set api.max_requests_per_second = {set} ({needed} a second needed, {allowed} allowed)")
         })
     }
 }
@@ -168,11 +165,7 @@ mod tests {
         let apps = (0..12).map(|i| app(&i.to_string(), None, &[])).collect();
         let mut config = config(vec![project("p", None, apps)]);
         let overload = config.requests_per_minute().exceeds(&config.api).unwrap();
-        assert_eq!(
-            overload,
-            "the configuration asks for 63 requests a minute, but api.max_requests_per_second allows 60; \
-             raise it, or poll less often"
-        );
+        assert_eq!(overload, "set api.max_requests_per_second = 2 (2 a second needed, 1 allowed)");
         config.api.max_requests_per_second = NonZeroU32::new(2);
         assert_eq!(config.requests_per_minute().exceeds(&config.api), None);
         config.api.max_requests_per_second = None;

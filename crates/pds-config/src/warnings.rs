@@ -15,9 +15,21 @@ const QUARTER: Duration = Duration::from_secs(900);
 impl Config {
     /// One sentence per setting that is valid but hardly intended.
     pub fn warnings(&self) -> Vec<String> {
-        let overload = self.requests_per_minute().exceeds(&self.api);
+        let overload = self.requests_per_minute().exceeds(&self.api).map(|set| {
+            format!("the configuration needs more requests than api.max_requests_per_second allows: {set}")
+        });
+        let overload = overload.into_iter().chain(self.of_base_url());
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
         overload.into_iter().chain(self.of_rates()).chain(restore).collect()
+    }
+
+    /// Requests name the version themselves.
+    pub fn of_base_url(&self) -> Option<String> {
+        let (base, last) = self.api.base_url.as_str().trim_end_matches('/').rsplit_once('/')?;
+        let is_version = matches!(last, "v1" | "v2" | "v3" | "api");
+        is_version.then(|| {
+            format!("api.base_url ends in /{last}, but every request begins with /v2 itself; write {base}, unless a gateway has that path")
+        })
     }
 
     /// The shipped rules and dashboards look at five minutes, which hold no two steps of a counter that grows more rarely
@@ -69,6 +81,21 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    #[test]
+    fn a_base_url_that_ends_in_a_version_is_named() {
+        for (url, write) in [
+            ("https://a.example.com/v2", Some("write https://a.example.com,")),
+            ("https://a.example.com/gateway/api/", Some("write https://a.example.com/gateway,")),
+            ("https://a.example.com/gateway", None),
+            ("https://v2", None),
+        ] {
+            let text = format!("[api]\nbase_url = \"{url}\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n");
+            let warnings = crate::load_text(Path::new("test.toml"), &text).unwrap().config.warnings();
+            assert_eq!(warnings.len(), usize::from(write.is_some()), "{url}: {warnings:?}");
+            assert!(warnings.iter().all(|text| text.contains(write.unwrap_or_default())), "{warnings:?}");
+        }
+    }
 
     #[test]
     fn counters_that_grow_rarely_need_longer_rates() {

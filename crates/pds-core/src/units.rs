@@ -65,9 +65,9 @@ pub fn count_of(value: u64) -> String {
     count(value as f64)
 }
 
-/// A number of things: `1 app`, `2 apps`.
+/// A number of things: `1 app`, `2,000 apps`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+    format!("{} {}", count_of(count as u64), if count == 1 { one } else { many })
 }
 
 /// A share of one: `97.25 %`.
@@ -135,7 +135,7 @@ mod tests {
         let numbers = [0.0, 0.00012, 0.012_345, 1.5, 12.0, 99.96, 1_234_567.8, -4000.0].map(number);
         assert_eq!(numbers, ["0", "0.00012", "0.0123", "1.5", "12", "100", "1,234,568", "-4,000"]);
         assert_eq!([0.0, 999.0, 1e6, f64::INFINITY].map(count), ["0", "999", "1,000,000", "inf"]);
-        assert_eq!([1, 2].map(|n| counted(n, "app", "apps")), ["1 app", "2 apps"]);
+        assert_eq!([1, 2_000].map(|n| counted(n, "app", "apps")), ["1 app", "2,000 apps"]);
         assert_eq!([1.1016, 0.0123].map(dollars), ["$1.10", "$0.0123"]);
         assert_eq!([16e9, 2e6, 4096.0].map(bytes), ["16 GB", "2 MB", "4,096 bytes"]);
         assert_eq!([0.975, 1.0, 0.9997, 0.0].map(percent), ["97.50 %", "100.00 %", "99.97 %", "0.00 %"]);

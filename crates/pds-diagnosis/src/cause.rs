@@ -101,6 +101,9 @@ causes! {
     NO_APPS "no_apps" Numbers Warning Exporter []
         "no apps are configured"
         "Add the apps to [[projects]] in the configuration and reload."
+    WRONG_ADDRESS "wrong_address" Numbers Problem Service ["address"]
+        "the service is not at api.base_url, where there is no list of projects"
+        "Set api.base_url to what stands before /v2 in the addresses of the service, without a version or a page."
     SERVICE_DOWN "service_down" Numbers Problem Service ["connect" "dns" "tls" "reset" "protocol" "body"]
         "the service cannot be reached"
         "Check api.base_url, DNS, the network, api.proxy_url and api.ca_file; pdstool doctor finds the step that fails."
@@ -143,7 +146,7 @@ causes! {
         "Grant the right to the service account, or set token_file of the project to a token that has it."
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
-        "Check the id, and the path in api.base_url; remove what no longer exists from the configuration."
+        "Correct the id in the configuration; if it was deleted from the service, remove it there, too."
     PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
         "the service demands payment"
         "Pay, or change the plan."
@@ -157,9 +160,9 @@ causes! {
         ["400" "405" "409" "422" "1xx" "2xx" "4xx" "200" "201" "202" "204" "other" "identifier" "invalid"]
         "the service refuses the request"
         "Look at the reply with pdstool call; check the id and api.query_names."
-    CLOCK_STEPPED "clock_stepped" Numbers Problem Target ["unsettled" "clock"]
-        "the service's clock has stepped"
-        "Check the service's Date header, and proxies that set it; polling goes on once the clock has run on for a minute."
+    CLOCK_DISPUTED "clock_disputed" Numbers Problem Target ["unsettled" "clock"]
+        "the service's clock and ours disagree about the time asked for"
+        "Check the service's Date header, proxies that set it, and the time on this machine; a clock that is off is followed once it has run on for a minute."
     CONFIG_REFUSED "config_refused" Numbers Problem Exporter []
         "the last reload of the configuration was refused"
         "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
@@ -179,6 +182,9 @@ causes! {
         "the clocks of the service and of this machine differ"
         "Check time synchronisation on this machine; the exporter goes by the clock that is behind."
         => "/metrics-catalogue#pds_api_clock_skew_seconds"
+    OVERLOADED "overloaded" Numbers Problem Exporter []
+        "the configuration needs more requests than api.max_requests_per_second allows"
+        "Raise api.max_requests_per_second, poll less often, or shard."
     POLLS_LATE "polls_late" Numbers Warning Exporter []
         "polls start late"
         "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
@@ -203,8 +209,8 @@ causes! {
         "the app's status is an error"
         "Check the app in the service's dashboard."
     APP_ERROR "app_error" Apps Warning Target []
-        "the service reports an error message for the app"
-        "Read the error message on the app's page."
+        "the service reports an error"
+        "Look at the app in the service's dashboard; its logs say more."
     BUILD_FAILED "build_failed" Apps Warning Target []
         "the last build failed"
         "Check the app's last build in the service's dashboard."

@@ -8,7 +8,7 @@ use pds_core::units;
 use pds_ledger::Owner;
 
 use super::cause::Verdict;
-use super::model::{App, LastError, Resource, State, TrendPoint};
+use super::model::{App, LastError, Resource, State, TrendPoint, class_title};
 use super::verdict::Problem;
 
 /// A column.
@@ -186,7 +186,7 @@ impl Cell<'_> {
             Number(value, write) => value.map(write).unwrap_or_default().into(),
             Range(Some(min), Some(max)) => format!("{}–{}", number(*min), number(*max)).into(),
             Range(min, max) => min.or(*max).map(number).unwrap_or_default().into(),
-            Failure(Some(error)) => (&*error.class).into(),
+            Failure(Some(error)) => class_title(&error.class),
             Problems(problems) => problems.first().map_or("", |problem| &problem.text).into(),
             _ => self.raw(),
         }

@@ -216,7 +216,8 @@ pub struct App {
     pub incidents: Vec<Incident>,
     /// The last failed poll, even if later ones succeeded.
     pub last_error: Option<LastError>,
-    /// The window's values at the last polls, oldest first.
+    /// The window's highest values in the last 30 steps of time with a poll, oldest first. A step is 15 s to 15 min long,
+    /// the longer the more apps there are.
     pub trend: Vec<TrendPoint>,
 }
 
@@ -275,6 +276,21 @@ pub fn resource_title(resource: &str) -> String {
     match resource {
         "app" => "settings".to_owned(),
         other => other.replace('_', " "),
+    }
+}
+
+/// The class of a failure for people: an HTTP status, or words.
+pub fn class_title(class: &str) -> Cow<'_, str> {
+    match class {
+        "unauthorized_paused" => "not asked: token refused".into(),
+        "forbidden_paused" => "not asked: not allowed".into(),
+        "paused" => "not asked: told to wait".into(),
+        "connect" => "no connection".into(),
+        "credentials" => "no token".into(),
+        "decode" => "unreadable reply".into(),
+        "address" => "404".into(),
+        "5xx" | "4xx" | "3xx" | "2xx" | "1xx" => class.into(),
+        other => other.replace('_', " ").into(),
     }
 }
 

@@ -81,12 +81,14 @@ pub struct Problem {
     pub text: String,
     /// The failure that has lasted longest.
     pub failing: Option<Failing>,
+    /// The service's own words, or the id that was meant.
+    pub detail: Option<String>,
 }
 
 /// A problem of which only the text is known.
 impl From<String> for Problem {
     fn from(text: String) -> Self {
-        Self { cause: None, text, failing: None }
+        Self { cause: None, text, failing: None, detail: None }
     }
 }
 
@@ -114,7 +116,7 @@ impl Problem {
 
     /// The problem of this cause, in words.
     pub fn of(cause: &'static Cause, text: String) -> Self {
-        Self { cause: Some(cause), text, failing: None }
+        Self { cause: Some(cause), text, failing: None, detail: None }
     }
 }
 

@@ -14,20 +14,20 @@ pub(super) fn figures(detail: &Detail) -> Markup {
     html! { div .plots { (distribution(detail)) (runs(detail)) } }
 }
 
-/// A plot with its title, legend and table, or the text `instead` of an empty one. The script finds the row of the table
+/// A plot with its title, legend and table, or a line with the text `instead` of an empty one. The script finds the row of the table
 /// under the pointer by `data-x`.
 fn figure(title: &str, plot: &Plot, instead: &str, legend: &[(&str, &str)], table: Markup) -> Markup {
+    if plot.svg.0.is_empty() {
+        return html! { p .none { strong { (title) } ": " (instead) } };
+    }
     html! {
         figure {
             figcaption { h3 { (title) }
                 ul .legend aria-label="Legend" { @for (class, name) in legend { li class=(class) { (name) } } }
             }
-            @if plot.svg.0.is_empty() { p .none { (instead) } }
-            @else {
-                div .chart { (plot.svg) }
-                p .readout aria-live="polite" hidden {}
-                details { summary { "As a table" } div .scroll tabindex="0" role="region" aria-label={ (title) " as a table" } { (table) } }
-            }
+            div .chart { (plot.svg) }
+            p .readout aria-live="polite" hidden {}
+            details { summary { "As a table" } div .scroll tabindex="0" role="region" aria-label={ (title) " as a table" } { (table) } }
         }
     }
 }

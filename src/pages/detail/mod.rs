@@ -15,6 +15,7 @@ use maud::{Markup, html};
 
 use crate::status::detail::Detail;
 use pds_config::Web;
+use pds_diagnosis::cause::Verdict;
 use pds_diagnosis::verdict::Problem;
 
 use super::format::{number, seconds, sign, value, verdict};
@@ -42,9 +43,9 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
         }
         (cause(frame, detail))
         (queries::open_in(web, app))
-        @if let Some(message) = &app.error_message {
-            p .notice .message { strong { "The app's error message: " } (message) }
-        }
+        // What went wrong comes before what there is to see.
+        @let evidence = html! { (polls::resources(frame, detail)) (polls::polls(frame, detail)) };
+        @if app.verdict == Verdict::Problem { (evidence) }
         (strip::app(frame, &detail.token, &app.incidents))
         h2 .apart #window { "The last " (app.window) }
         (figures(detail))
@@ -53,11 +54,10 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
             p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
         }
         (six_hours::six_hours(frame, detail, reach.ok().flatten()))
-        (polls::resources(frame, detail))
+        @if app.verdict != Verdict::Problem { (evidence) }
         (queries::queries(web, app, &frame.links.metrics("")))
         (settings::settings(frame, detail))
         (settings::changes(frame, detail))
-        (polls::polls(frame, detail))
         @if replies { (polls::replies(frame, detail)) }
     }
 }

@@ -6,8 +6,8 @@ use crate::status::detail::Detail;
 use crate::store::{Event, What};
 use pds_diagnosis::cause::Verdict;
 
-use super::super::banner::counted_again;
-use super::super::format::{self, ago, count_of, graded, missing, seconds, until, verdict_of};
+use super::super::banner::{count, counted_again};
+use super::super::format::{self, ago, graded, missing, seconds, until, verdict_of};
 use super::super::layout::Frame;
 
 /// The state of each resource.
@@ -26,15 +26,15 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                             td { @match resource.last_success { Some(at) => (ago(at, frame.now)), None => "never" } }
                             td { @match next { Some(at) => (until(*at, frame.now)), None => (missing()) } }
                             @match &resource.failing {
-                                Some(failing) => { td { (ago(failing.since, frame.now)) } td .message { span .class { (failing.class) } " " (failing.message) } }
+                                Some(failing) => { td { (ago(failing.since, frame.now)) } td .message { span .class { (format::class(&failing.class)) } " " (failing.message) } }
                                 None => { td { (missing()) } td { (missing()) } }
                             }
                         }
                     } }
                 }
             }
-            @for (total, what) in [(detail.requests_total, "requests"), (detail.runs_total, "runs")] {
-                @if let Some(total) = total { p .sub { (count_of(total)) " " (what) " counted so far." } }
+            @for (total, what) in [(detail.requests_total, "request"), (detail.runs_total, "run")] {
+                @if let Some(total) = total { p .sub { (count(total, what)) " counted so far." } }
             }
             @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
             @for resource in &detail.app.resources { @if let Some(given_up) = &resource.given_up {
@@ -66,9 +66,9 @@ pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
 
 fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
     let (grade, outcome, why) = match event.failure() {
-        Some(failure) => (Verdict::Problem, failure.class, Some(&failure.message)),
-        None if event.what == What::Behind => (Verdict::Ok, "ok, counters behind", None),
-        None => (Verdict::Ok, "ok", None),
+        Some(failure) => (Verdict::Problem, format::class(failure.class), Some(&failure.message)),
+        None if event.what == What::Behind => (Verdict::Ok, "ok, counters behind".into(), None),
+        None => (Verdict::Ok, "ok".into(), None),
     };
     let [from, until] = event.times();
     html! {
@@ -76,11 +76,11 @@ fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
             td {
                 time datetime=(until) { (format::clock(until)) } " " span .sub { (ago(until, frame.now)) }
                 @if event.polls > 1 {
-                    " " span .sub { "and " (event.polls - 1) " more since " time datetime=(from) { (format::clock(from)) } }
+                    " " span .sub { "and " (format::count_of(u64::from(event.polls - 1))) " more since " time datetime=(from) { (format::clock(from)) } }
                 }
             }
             td { (format::resource(resource)) }
-            td { (graded(grade, outcome)) }
+            td { (graded(grade, &outcome)) }
             td .number { (took(event.took().map(seconds))) }
             @match why { Some(why) => td .message { (why) }, None => td { (missing()) } }
         }

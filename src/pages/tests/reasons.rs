@@ -99,16 +99,16 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
 async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
     let mut remedies = std::collections::HashSet::new();
     for (class, code, says) in [
-        ("404", "not_found", "The service does not know the id (404) since 03:01 UTC: 1 app"),
-        ("refused", "range_differs", "Replies cannot be added to the counters since 03:01 UTC: 1 app"),
-        ("403", "forbidden", "The token may not read it (403) since 03:01 UTC: 1 app"),
-        ("forbidden_paused", "forbidden", "The token may not read it since 03:01 UTC: 1 app"),
-        ("502", "service_error", "The service answers with errors (502) since 03:01 UTC: 1 app"),
-        ("timeout", "service_slow", "Requests to the service time out since 03:01 UTC: 1 app"),
-        ("connect", "service_down", "The service cannot be reached since 03:01 UTC: 1 app"),
-        ("3xx", "not_the_service", "The service answers with a redirect (3xx) since 03:01 UTC: 1 app"),
-        ("decode", "reply_unreadable", "Replies are not what the interface says since 03:01 UTC: 1 app"),
-        ("402", "payment_required", "The service demands payment (402) since 03:01 UTC: 1 app"),
+        ("404", "not_found", "The service does not know the id (404) since 03:01 UTC: p-2-app-4"),
+        ("refused", "range_differs", "Replies cannot be added to the counters since 03:01 UTC: p-2-app-4"),
+        ("403", "forbidden", "The token may not read it (403) since 03:01 UTC: p-2-app-4"),
+        ("forbidden_paused", "forbidden", "The token may not read it since 03:01 UTC: p-2-app-4"),
+        ("502", "service_error", "The service answers with errors (502) since 03:01 UTC: p-2-app-4"),
+        ("timeout", "service_slow", "Requests to the service time out since 03:01 UTC: p-2-app-4"),
+        ("connect", "service_down", "The service cannot be reached since 03:01 UTC: p-2-app-4"),
+        ("3xx", "not_the_service", "The service answers with a redirect (3xx) since 03:01 UTC: p-2-app-4"),
+        ("decode", "reply_unreadable", "Replies are not what the interface says since 03:01 UTC: p-2-app-4"),
+        ("402", "payment_required", "The service demands payment (402) since 03:01 UTC: p-2-app-4"),
     ] {
         let fixture = answered().await;
         fixture.fail(class, "what it said", |key| &*key.owner.app == "p-2-app-4");
@@ -156,7 +156,7 @@ async fn fifty_expiring_tokens_are_one_reason_and_hide_no_failed_build() {
         texts,
         [
             ("50 tokens (p-00, p-01 and 48 more) will expire, the first at 2026-03-03T00:00:00Z", 50),
-            ("The last build failed: 50 apps", 50),
+            ("The last build failed: 50 apps (p-00-a, p-01-a, p-02-a, ...)", 50),
         ]
     );
     assert_eq!((all[0].objects.len(), all[1].about), (20, About::Apps));
@@ -194,13 +194,13 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
             None,
             Verdict::Waiting,
             "restoring",
-            "Prometheus is still to say where counters continue: 2 counters hidden; 1 app",
+            "Prometheus is still to say where counters continue: 2 counters hidden; p-3-app-6",
         ),
         (
             Some(Obstacle { text: "connection refused".into(), expected: false }),
             Verdict::Problem,
             "not_restored",
-            "Prometheus does not say where counters continue: 2 counters hidden, connection refused; 1 app",
+            "Prometheus does not say where counters continue: 2 counters hidden, connection refused; p-3-app-6",
         ),
     ] {
         fixture.context.telemetry.restoring(Some(Restoring { missing: 2, obstacle, ..Restoring::default() }));
@@ -226,4 +226,83 @@ async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
     }
     let all = reasons(&fixture).await;
     assert_eq!((&*all[0].code, all[0].count, all[0].objects.len()), ("audit_differs", 25, 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_projects_that_is_not_there_is_the_address_and_no_id() {
+    let fixture = answered().await;
+    fixture.fail("404", "no such app", |key| !key.owner.app.is_empty());
+    fixture.fail("address", "GET https://api.example.com/v2/v2/projects answered 404", |key| {
+        key.owner.app.is_empty()
+    });
+    let (code, text, remedy) = only(&fixture).await;
+    assert_eq!(code, "wrong_address");
+    assert_eq!(
+        text,
+        "The service is not at api.base_url, where there is no list of projects (404) since 03:01 UTC: 10 apps and 5 \
+         projects"
+    );
+    assert!(remedy.starts_with("Set api.base_url"), "{remedy}");
+    assert_eq!(fixture.source.status().service.state, ServiceState::Down);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_id_is_compared_with_those_that_the_token_lists() {
+    let short = fixture::with_apps(&[("p-1", "ranker")]).await;
+    short.answer(1.0);
+    short.fail("404", "no such app", |key| !key.owner.app.is_empty());
+    let all = reasons(&short).await;
+    assert_eq!(all[0].detail.as_deref(), Some("ranker is short for p-1-ranker"));
+    assert!(all[0].text.ends_with(": ranker"), "{}", all[0].text);
+
+    let typo = fixture::with_apps(&[("p-abc12346", "p-abc12346-ranker")]).await;
+    typo.answer_with(1.0, |body| {
+        body.replace("\"id\":\"p-abc12346\",\"name\"", "\"id\":\"p-abc12345\",\"name\"")
+    });
+    typo.fail("404", "no such app", |key| !key.owner.app.is_empty());
+    let near = "the token knows no project p-abc12346; the nearest is p-abc12345";
+    assert_eq!(reasons(&typo).await[0].detail.as_deref(), Some(near));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_app_is_one_line_with_the_words_of_the_service() {
+    let fixture = answered().await;
+    fixture.answer_with(1.0, |body| match body.contains("p-2-app-4") {
+        true => body
+            .replace("\"status\":\"Ready\"", "\"status\":\"build_error\"")
+            .replace("\"errorMessage\":\"\"", "\"errorMessage\":\"CUDA out of memory\"")
+            .replace("\"lastBuildStatus\":\"success\"", "\"lastBuildStatus\":\"failed\""),
+        false => body,
+    });
+    let all = reasons(&fixture).await;
+    let app = fixture.source.status().apps[4].problems.clone();
+    let texts: Vec<&str> = app.iter().map(|problem| &*problem.text).collect();
+    assert_eq!(all.len(), 1, "{all:#?}");
+    assert_eq!(all[0].text, "The app's status is an error: p-2-app-4");
+    assert_eq!(texts, ["the app's status is build_error: CUDA out of memory"], "{app:?}");
+    assert_eq!(all[0].detail.as_deref(), Some("CUDA out of memory"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_too_low_is_named_with_the_value_to_set_and_explains_what_is_late() {
+    let low = |mut config: pds_config::Config| {
+        config.api.max_requests_per_second = std::num::NonZeroU32::new(1);
+        config
+    };
+    let ids: Vec<String> = (0..30).map(|n| format!("p-{n}")).collect();
+    let apps: Vec<(&str, &str)> = ids.iter().map(|id| ("p", id.as_str())).collect();
+    let fixture = fixture::with_config(&apps, low).await;
+    fixture.context.telemetry.poll_lag(Duration::from_secs(60));
+    let codes = async || {
+        let all = reasons(&fixture).await;
+        all.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(codes().await, ["overloaded", "waiting"], "in the first round, everything is late");
+    fixture.answer(1.0);
+    advance(Duration::from_secs(150)).await;
+    assert_eq!(codes().await, ["overloaded"]);
+    let text = reasons(&fixture).await[0].text.clone();
+    let set = "The configuration needs more requests than api.max_requests_per_second allows: \
+               set api.max_requests_per_second = ";
+    assert!(text.starts_with(set) && text.ends_with("; 30 apps"), "{text}");
 }

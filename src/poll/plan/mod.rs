@@ -61,6 +61,8 @@ pub struct Plan {
     pub targets: Vec<Arc<Target>>,
     /// What audits know of each service account.
     pub audit: Arc<Audit>,
+    /// How the configuration exceeds its rate limit, if it does.
+    pub overload: Option<String>,
     /// Whether a warning was logged that this container filter seems to be ignored.
     pub filter_told: AtomicBool,
     /// Whether another plan has replaced it.
@@ -156,6 +158,7 @@ impl Plan {
             windows,
             audit: Audit::of(&config, before.map(|plan| (&*plan.config, &plan.audit)), &context.telemetry),
             targets: Vec::new(),
+            overload: config.requests_per_minute().exceeds(&config.api),
             filter_told: AtomicBool::new(filter_told),
             replaced: AtomicBool::new(false),
         };

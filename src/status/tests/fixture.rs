@@ -145,6 +145,7 @@ impl Fixture {
                 let reading = target.endpoint.read(body.as_bytes(), &subjects).unwrap();
                 assert_eq!(reading.unexpected, [""; 0], "{body}");
                 let variant = if window.is_some() { self.plan.shown() } else { Variant::default() };
+                subject.cell.set_message(reading.message);
                 for sink in reading.sinks {
                     subject.cell.replace(&variant, sink);
                 }

@@ -29,7 +29,7 @@ async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
         assert_well(&rig, -HOUR);
         assert_eq!(
             rig.reasons(),
-            ["The clocks of the service and of this machine differ: the service's is 3600 s behind ours"]
+            ["The clocks of the service and of this machine differ: the service's is 3,600 s behind ours"]
         );
     }
     assert!(rig.page().sum("pds_app_requests_total") > 0.0);
@@ -46,7 +46,8 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
 
     rig.set_clock_apart_before_metrics(-HOUR);
     rig.poll().await;
-    let unsettled = "response time: the service's clock has stepped".to_owned();
+    let unsettled =
+        "response time: the service's clock and ours disagree about the time asked for".to_owned();
     assert!(rig.problems().contains(&unsettled), "the reply that brings the news: {:?}", rig.problems());
     let down =
         rig.page().text.lines().filter(|line| line.starts_with("pds_up{") && line.ends_with(" 0")).count();
@@ -63,7 +64,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
             rig.reasons(),
             [
                 "Counters stand still, because a clock was set back: 4 apps",
-                "The clocks of the service and of this machine differ: the service's is 3600 s behind ours",
+                "The clocks of the service and of this machine differ: the service's is 3,600 s behind ours",
             ]
         );
         let since = "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01T12:02:00Z";
@@ -98,7 +99,7 @@ async fn ours_set_back_stops_the_counters_too() {
             rig.reasons(),
             [
                 "Counters stand still, because a clock was set back: 4 apps",
-                "The clocks of the service and of this machine differ: the service's is 3600 s ahead of ours",
+                "The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours",
             ]
         );
     }
@@ -119,7 +120,7 @@ async fn if_the_service_clock_is_ahead_ours_decides() {
         assert_well(&rig, HOUR);
         assert_eq!(
             rig.reasons(),
-            ["The clocks of the service and of this machine differ: the service's is 3600 s ahead of ours"]
+            ["The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours"]
         );
     }
 }
@@ -163,7 +164,7 @@ async fn a_date_of_1970_fails_the_polls_and_moves_no_counter() {
     rig.set_clock_apart(-NOON);
     for poll in 1..4 {
         rig.poll().await;
-        let problem = "response time, run execution time: the service's clock has stepped";
+        let problem = "response time, run execution time: the service's clock and ours disagree about the time asked for";
         assert!(rig.problems().contains(problem), "{:?}", rig.problems());
         assert!(!rig.problems().iter().any(|problem| problem.contains("app:")), "settings have no time");
         assert_eq!(rig.counted_from(NOON), SETTLING + poll * 60, "nothing is asked for in 1969");

@@ -15,6 +15,10 @@ const NAMES_A_CALL: &[(&str, &str)] = &[
     ("crates/pdstool/src/service.rs", "a token is described by the projects that it lists"),
     ("src/status/overview.rs", "the columns of the overview are picked from several replies"),
     ("src/status/detail.rs", "an app's page plots response times and runs"),
+    (
+        "src/status/view.rs",
+        "an id that the service does not know is compared with those that the token lists",
+    ),
     ("src/status/judge.rs", "an app's own error is a reason"),
     ("src/status/settings.rs", "an app's settings are grouped by meaning"),
     ("src/store/mod.rs", "the more apps have response times, the shorter their history"),

@@ -74,7 +74,7 @@ async fn an_outage_of_the_service_is_shown_with_its_beginning() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_verdict_counts_all_that_it_claims() {
-    let delay = Fault::from(Kind::Latency { millis: 2_000 });
+    let delay = Fault::from(Kind::Latency { millis: 500 });
     let slow =
         Stage::with(Clock::system(), [delay], |usual| usual.api("max_concurrent_requests = 1\n")).await;
     let empty = Stage::of(|usual| usual.first_apps(0)).await;

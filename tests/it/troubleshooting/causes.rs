@@ -93,6 +93,10 @@ fn of_the_service() -> Vec<SetUp> {
             ..SetUp::of("another port", &cause::SERVICE_DOWN)
         },
         SetUp {
+            edit: |text| addressed(&text, |url| format!("{url}/v2")),
+            ..SetUp::of("a version in the address", &cause::WRONG_ADDRESS)
+        },
+        SetUp {
             edit: |text| addressed(&text, |_| "https://nowhere.invalid".to_owned()),
             step: Some("Check the name in api.base_url"),
             ..SetUp::of("another name", &cause::SERVICE_DOWN)

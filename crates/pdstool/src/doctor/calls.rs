@@ -119,7 +119,7 @@ impl Answers {
     }
 
     fn failed(&mut self, resource: Resource, subject: String, error: &ToolError) {
-        let (reason, cause) = (error.reason(), cause(error));
+        let (reason, cause) = (error.reason(), cause(resource, error));
         // After a refusal, the token's other calls are not sent.
         let stops_all = cause.scope == cause::Scope::Token;
         let is_same = |known: &&mut Failure| {
@@ -133,8 +133,12 @@ impl Answers {
 }
 
 /// The cause of a call that does not answer.
-fn cause(error: &ToolError) -> &'static Cause {
+fn cause(resource: Resource, error: &ToolError) -> &'static Cause {
     match error {
+        // The list of projects carries no id.
+        ToolError::Fetch(error) if error.is_not_found() && resource.polled().scope == Scope::Account => {
+            &cause::WRONG_ADDRESS
+        }
         ToolError::Fetch(error) => Cause::of_class(error.class().as_str()),
         ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
         _ => &cause::REQUEST_REFUSED,

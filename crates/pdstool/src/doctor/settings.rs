@@ -134,10 +134,10 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
         return Vec::new();
     }
     let mut found = vec![match load.exceeds(&config.api) {
-        Some(overload) => Finding::warning(overload, cause::POLLS_LATE.remedy),
+        Some(set) => Finding::warning(format!("{}: {set}", cause::OVERLOADED.says), cause::OVERLOADED.remedy),
         None => {
             let allowed = match config.api.max_requests_per_second {
-                Some(limit) => format!("api.max_requests_per_second allows {}", limit.get() * 60),
+                Some(limit) => format!("api.max_requests_per_second = {limit} is enough"),
                 None => "no limit is set".to_owned(),
             };
             Finding::ok(format!("needs {} requests/min; {allowed}", units::number(load.total)))
