@@ -39,8 +39,7 @@ impl Plan {
             let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
             start = is_new.then(|| Start::Waiting(Box::new(former.clone())));
         }
-        let settled = self.watermark.at_present();
-        let hold = context.ledgers.held_back(&target.key);
+        let (settled, hold) = (self.watermark.at_present(), context.ledgers.held_back(&target.key));
         match self.counters(target, ledger, hold, settled) {
             Counters::Shown(shown_for) => {
                 let rechecked = !self.watermark.ages().is_empty();
@@ -48,12 +47,10 @@ impl Plan {
                 if let Some(Hold::Begun(cursor)) = hold {
                     start = start.filter(|start| matches!(start, Start::Begun(..)));
                     if !start.as_ref().is_some_and(|start| self.has_stood(context, target, start)) {
-                        cell.put_counters(
-                            series(&Ledger::open(cursor).with_thresholds_of(ledger)),
-                            Some(shown_for),
-                        );
-                        let begun = || Start::Begun(context.store.version(), Instant::now());
-                        return target.progress.put_start(Some(start.unwrap_or_else(begun)));
+                        let first = Ledger::open(cursor).with_thresholds_of(ledger);
+                        cell.put_counters(series(&first), Some(shown_for));
+                        let begun = Start::Begun(context.store.version(), Instant::now());
+                        return target.progress.put_start(start.or(Some(begun)));
                     }
                     context.ledgers.release(&target.key);
                 }

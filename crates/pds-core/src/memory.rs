@@ -79,7 +79,7 @@ pub enum Holder {
     Connections,
     /// Replies of the service.
     Replies,
-    /// Replies of the Prometheus that counters are read back from.
+    /// Replies of the Prometheus that cursors are read from.
     Restoring,
 }
 

@@ -302,7 +302,7 @@ pub enum Counting {
     Current,
     /// They lack time that had settled two polls ago; they return to the metrics page once they have caught up.
     Behind,
-    /// What was counted before is not known yet; they return once it has been read back from Prometheus.
+    /// It is not known yet where they continue; they return once Prometheus has answered.
     Restoring,
     /// They end in the future because a clock was set back, and stand still until then.
     Ahead,

@@ -77,7 +77,7 @@ struct Figures {
     recent: Recent,
     /// The last difference that an audit found, by service account.
     differences: BTreeMap<Arc<str>, Difference>,
-    /// `None` if nothing is restored from Prometheus.
+    /// `None` if no cursors are read from Prometheus.
     restoring: Option<Restoring>,
 }
 

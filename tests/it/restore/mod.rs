@@ -1,6 +1,7 @@
 //! Counters that continue at a cursor of Prometheus: what is scraped of all processes together is what there was.
 
 mod bad_answers;
+mod cursors;
 mod engines;
 mod many;
 mod model;
@@ -132,101 +133,6 @@ async fn a_cursor_older_than_max_catch_up_is_given_up_from_0_on() {
     let total =
         rig.truth(&rig.apps()[0], response_time::RESOURCE, found + unaccounted(&exporter) as i64, until);
     assert_eq!(rig.prometheus.of("pds_app_requests_total")[0].1.last().unwrap().1, total as f64);
-}
-
-#[tokio::test]
-async fn of_the_cursors_up_to_now_the_greatest_counts_and_one_that_has_not_settled_is_waited_for() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
-    rig.pass(35).await;
-    let now = rig.clock.unix_seconds();
-    let unsettled = now / 60 * 60;
-    assert!(unsettled > now - 20 && greatest(&rig) < unsettled);
-    // Another exporter has counted further, and a third one lives in the future.
-    let scraped = |instance: &str, until: i64| {
-        for (mut labels, _) in rig.prometheus.of(CURSOR) {
-            labels.insert("instance".to_owned(), instance.to_owned());
-            rig.prometheus.put(labels, until as f64);
-        }
-    };
-    scraped("b", unsettled);
-    scraped("c", now + 3600);
-    scraped("b", now + 7200);
-    let exporter = rig.started("a").await;
-    assert_eq!(cursor(&rig, &exporter), unsettled);
-    exporter.poll().await;
-    assert_eq!(cursor(&rig, &exporter), unsettled, "nothing is counted before it has settled");
-    rig.run(&exporter, 3).await;
-    let until = cursor(&rig, &exporter);
-    let truth = rig.truth(&rig.apps()[0], response_time::RESOURCE, unsettled, until);
-    assert_eq!(exporter.handle.context.ledgers.ledger(&key(&rig, 0)).unwrap().total, truth);
-}
-
-#[tokio::test]
-async fn counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found()
-{
-    let rig = Rig::start(2).await;
-    let exporter = rig.exporter(rig.config(2, "prometheus_selector = 'job=\"pds\"'"), "a").await;
-    exporter.poll().await;
-    let configured = rig.clock.unix_seconds();
-    rig.pass(50).await;
-    exporter.poll().await;
-    rig.scrape(&exporter);
-    rig.pass(ARRIVES).await;
-    assert!(exporter.handle.restorer.restore().await);
-    assert_eq!(
-        cursor(&rig, &exporter),
-        (configured - 20) / 60 * 60,
-        "when it was configured, not recognised"
-    );
-    assert_eq!(exporter.metric(RESTORED), Some(0.0));
-    let reasons = reasons(&exporter).await;
-    for part in ["no_cursors: ", "with job=\"pds\"", "exported_app"] {
-        assert!(reasons.contains(part), "{reasons}");
-    }
-    rig.run(&exporter, 2).await;
-    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (2, Some(1.0)));
-    rig.assert_exact();
-}
-
-#[tokio::test]
-async fn target_labels_that_rename_ours_are_reported_for_as_long_as_they_do() {
-    let rig = Rig::start(1).await;
-    let renamed = |mut labels: prometheus::Labels| {
-        if let Some(app) = labels.remove("app") {
-            labels.insert("exported_app".to_owned(), app);
-        }
-        Some(labels)
-    };
-    let exporter = rig.started("a").await;
-    for _ in 0..5 {
-        rig.pass(60).await;
-        exporter.poll().await;
-        rig.scrape(&exporter);
-        rig.prometheus.relabel(renamed);
-        exporter.handle.restorer.restore().await;
-    }
-    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, Some(0.0)));
-    assert!(reasons(&exporter).await.contains("exported_app"));
-}
-
-#[tokio::test]
-async fn without_a_sample_of_this_process_cursors_count_after_two_minutes() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
-    let found = greatest(&rig);
-    let exporter = rig.exporter(rig.config(1, ""), "a").await;
-    exporter.poll().await;
-    // A page of another process says nothing, be it of the same instance.
-    let other = rig.exporter(rig.config(1, ""), "a").await;
-    rig.scrape(&other);
-    rig.pass(ARRIVES).await;
-    assert!(!exporter.handle.restorer.restore().await);
-    rig.pass(119).await;
-    assert!(!exporter.handle.restorer.restore().await);
-    rig.pass(1).await;
-    assert!(exporter.handle.restorer.restore().await);
-    assert_eq!(cursor(&rig, &exporter), found);
 }
 
 #[tokio::test]

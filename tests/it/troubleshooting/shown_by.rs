@@ -199,20 +199,20 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
     ),
     (
         "That Prometheus has not scraped this process",
-        &["restore::without_a_sample_of_this_process_cursors_count_after_two_minutes"],
+        &["restore::cursors::without_a_sample_of_this_process_cursors_count_after_two_minutes"],
     ),
     (
         "That Prometheus knows nothing of any app",
         &[
-            "restore::counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found",
-            "restore::target_labels_that_rename_ours_are_reported_for_as_long_as_they_do",
+            "restore::cursors::counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found",
+            "restore::cursors::target_labels_that_rename_ours_are_reported_for_as_long_as_they_do",
             "restore::bad_answers::a_wrong_tenant_that_answers_empty_lets_counters_begin_after_two_minutes_and_is_reported",
         ],
     ),
     (
         "That Prometheus holds a cursor in the future, or values that no exporter writes",
         &[
-            "restore::of_the_cursors_up_to_now_the_greatest_counts_and_one_that_has_not_settled_is_waited_for",
+            "restore::cursors::of_the_cursors_up_to_now_the_greatest_counts_and_one_that_has_not_settled_is_waited_for",
             "ledger::restore::source::tests::the_greatest_cursor_up_to_now_counts",
         ],
     ),
