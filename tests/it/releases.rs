@@ -326,7 +326,7 @@ fn the_first_build_of_the_daemon_lacks_the_tools_crates_and_the_allocator() {
         tree.lines().map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let (daemon, all) = (tree(&["-p", "pds-exporter"]), tree(&["--workspace", "--all-features"]));
-    for name in ["ratatui", "indicatif", "clap_mangen", "clap_complete", "tikv_jemallocator"] {
+    for name in ["indicatif", "clap_mangen", "clap_complete", "tikv_jemallocator"] {
         assert!(all.contains(name) && !daemon.contains(name), "{name}");
     }
 }

@@ -133,7 +133,7 @@ causes! {
         "Create a new token in the service's dashboard and replace {file} before then; {then}."
     RANGE_IGNORED "range_ignored" Numbers Problem Token ["range_ignored"]
         "the service ignores the ranges it is asked for"
-        "Run pdstool check service --write, which finds the names for api.query_names and writes them into the configuration, and reload."
+        "Run pdstool check service, add the lines for api.query_names that it prints to the configuration, and reload."
     RANGE_DIFFERS "range_differs" Numbers Problem Target ["refused"]
         "replies cannot be added to the counters"
         "Run pdstool check service, which names the key to set; until then nothing is counted."

@@ -117,7 +117,7 @@ impl QueryNames {
             Ignored::Both => (format!("`{start}` and `{end}`"), "api.query_names.start and .end"),
         };
         format!(
-            "the service ignores {what}: it answered {answered} for {asked}; set {keys}, or let `pdstool check service --write` do it"
+            "the service ignores {what}: it answered {answered} for {asked}; set {keys} to the names that `pdstool check service` prints"
         )
     }
 }
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(
             told,
             "the service ignores `start`: it answered 06:00 to 07:00 UTC for 06:13 to 06:18 UTC; set \
-             api.query_names.start, or let `pdstool check service --write` do it"
+             api.query_names.start to the names that `pdstool check service` prints"
         );
     }
 }

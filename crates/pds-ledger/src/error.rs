@@ -30,12 +30,6 @@ pub enum StateError {
     /// It was written by a later version, in this format.
     #[error("the state file {path} is of format {1}, which this version does not read", path = .0.display())]
     OtherFormat(PathBuf, u64),
-    /// It is a database of version 0.1 or 0.2.
-    #[error("the state file {path} is of version 0.2 or older; convert it once: pdstool state convert --state.path={path}", path = .0.display())]
-    Database(PathBuf),
-    /// There is none, but this database of version 0.1 or 0.2 where the earlier version looked for it.
-    #[error("there is no state file {path}, but {} of version 0.2 or older; convert it once: pdstool state convert --state.path={path}; or move it away to count from zero", .1.display(), path = .0.display())]
-    NotConverted(PathBuf, PathBuf),
     /// It cannot be read or written.
     #[error("the state file {} cannot be used", .0.display())]
     Io(PathBuf, #[source] io::Error),

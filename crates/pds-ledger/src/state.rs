@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::{Key, Owner};
@@ -39,9 +39,7 @@ pub enum Examined {
 pub async fn examine(path: &Path) -> Result<Examined, StateError> {
     blocking(path, |path| {
         let file = match File::open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return check_for_database(path).map(|()| Examined::Missing);
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Examined::Missing),
             file => file.map_err(StateError::io(path))?,
         };
         if !try_lock(&file).map_err(|source| StateError::NoLocks(path.to_owned(), source))? {
@@ -70,18 +68,6 @@ pub fn parse(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledg
     Ok(found.ledgers())
 }
 
-/// Puts a file with these ledgers at `path`, whatever is there. It is there whole or not at all.
-///
-/// # Errors
-/// If it cannot be written, or a daemon has it in use.
-pub async fn write(path: &Path, ledgers: Vec<(Key, Ledger)>) -> Result<(), StateError> {
-    blocking(path, move |path| {
-        let entries = ledgers.iter().map(|(key, ledger)| (key_bytes(key), Some(encode(ledger))));
-        Log::create(path.to_owned(), Folder::lock(path)?, entries).map(drop)
-    })
-    .await
-}
-
 /// The open state file.
 #[derive(Debug)]
 pub struct StateFile(Log);
@@ -95,7 +81,6 @@ impl StateFile {
         blocking(path, |path| {
             let folder = Folder::lock(path)?;
             if !path.exists() {
-                check_for_database(path)?;
                 let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
                 tracing::info!(path = %path.display(), "made a new state file: counters begin at zero");
                 return Ok((Self(log), Vec::new()));
@@ -128,17 +113,6 @@ async fn blocking<T: Send + 'static>(
     let owned = path.to_owned();
     let done = tokio::task::spawn_blocking(move || work(&owned)).await;
     done.map_err(|error| StateError::io(path)(error.into()))?
-}
-
-/// Fails if there is a database where the earlier version looked for it: where no file is at `path`, it would be forgotten.
-fn check_for_database(path: &Path) -> Result<(), StateError> {
-    let database = database_of(path);
-    if database.exists() { Err(StateError::NotConverted(path.to_owned(), database)) } else { Ok(()) }
-}
-
-/// The database of version 0.2 in whose place the file at `path` comes: of the same name, but `.redb`.
-pub fn database_of(path: &Path) -> PathBuf {
-    path.with_extension("redb")
 }
 
 fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
@@ -259,20 +233,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_written_as_a_whole_takes_the_place_of_one_that_is_not_in_use() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
-        std::fs::write(&path, "another file").unwrap();
-        write(&path, ledgers(3)).await.unwrap();
-        let (held, found) = StateFile::open(&path).await.unwrap();
-        assert_eq!(found, ledgers(3));
-        let refused = write(&path, ledgers(2)).await;
-        assert!(matches!(refused, Err(StateError::InUse(_))), "{refused:?}");
-        drop(held);
-        assert_eq!(examine(&path).await.unwrap(), Examined::Ledgers(3));
-    }
-
-    #[tokio::test]
     async fn a_file_in_use_is_refused_by_all_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let [path, link, name, lock] =
@@ -298,22 +258,14 @@ mod tests {
     async fn a_file_of_another_kind_is_refused_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.log");
-        let database = &b"redb\x1a\x0a\xa9\x0d\x0a and so on"[..];
-        let convert = format!("convert it once: pdstool state convert --state.path={}", path.display());
         for (contents, says) in [
             (&b""[..], "is damaged at byte 0 (it is empty)"),
             (b"# not a log, but long enough to be looked at", "(it does not begin as a state file does)"),
-            (database, &convert),
         ] {
             std::fs::write(&path, contents).unwrap();
             let refused = refusal(&path).await;
             assert!(refused.contains(says), "{refused}");
         }
-        std::fs::rename(&path, dir.path().join("state.redb")).unwrap();
-        let refused = StateFile::open(&path).await.err().unwrap().to_string();
-        assert!(refused.contains("state.redb of version 0.2") && refused.contains(&convert), "{refused}");
-        assert_eq!(examine(&path).await.unwrap_err().to_string(), refused);
-        assert!(!path.exists(), "and counts nothing from zero");
     }
 
     /// The file at `path` with one of every so many bytes turned over, one at a time: refused, or exactly `written`.

@@ -1,9 +1,15 @@
 //! The terminal or its replacement: the one place where the tool writes and prompts.
 
+use std::cell::RefCell;
 use std::io::{self, BufRead, IsTerminal as _, Write};
+use std::mem;
+use std::rc::Rc;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use ratatui::crossterm::terminal;
+use jiff::Timestamp;
+use pds_core::units;
+use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
 
 use super::error::{Result, ToolError};
 
@@ -17,6 +23,16 @@ pub const GOOD: Style = AnsiColor::Green.on_default();
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 /// A result that needs attention.
 pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// The style of a verdict, or of the state of a finding.
+pub fn style_of(state: &str) -> Style {
+    match state {
+        "ok" => GOOD,
+        "warning" => WARN,
+        "problem" => BAD,
+        _ => FAINT,
+    }
+}
+
 /// A bar.
 pub const BAR: Style = AnsiColor::Cyan.on_default();
 
@@ -30,6 +46,8 @@ pub struct Console {
     pub input: Box<dyn BufRead>,
     /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
+    /// Whether it is one that knows escape sequences.
+    pub is_screen: bool,
     /// Whether the tool can prompt: `err` and `input` are terminals.
     pub can_ask: bool,
     /// Whether styles are written to `out`.
@@ -44,17 +62,17 @@ pub struct Console {
 const USUAL_WIDTH: usize = 100;
 
 impl Console {
-    /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`, `columns` the width
-    /// that it gives for pipes (`COLUMNS`).
-    pub fn of_process(no_color: bool, columns: Option<usize>) -> Self {
+    /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`, `is_dumb` whether its
+    /// `TERM` knows no escape sequences, `columns` the width that it gives for pipes (`COLUMNS`).
+    pub fn of_process(no_color: bool, is_dumb: bool, columns: Option<usize>) -> Self {
         let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
         let out_is_terminal = out.is_terminal();
-        let size = || terminal::size().ok().map(|(columns, _)| columns.into());
-        let width = if out_is_terminal { size() } else { columns };
+        let width = if out_is_terminal { size().map(|(columns, _)| columns) } else { columns };
         Self {
             can_ask: err.is_terminal() && input.is_terminal(),
             out_is_terminal,
-            color: out_is_terminal && !no_color,
+            is_screen: out_is_terminal && !is_dumb,
+            color: out_is_terminal && !is_dumb && !no_color,
             cut: width.is_some(),
             width: width.unwrap_or(USUAL_WIDTH),
             out: Box::new(out),
@@ -112,10 +130,13 @@ impl Console {
     /// If the terminal cannot be set up or was closed.
     pub fn ask_secret(&mut self, question: &str) -> Result<String> {
         self.prompt(question);
-        terminal::enable_raw_mode()?;
+        let mut modes = tcgetattr(io::stdin()).map_err(io::Error::from)?;
+        let before = modes.clone();
+        modes.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Now, &modes).map_err(io::Error::from)?;
         let answer = self.hidden_line();
         // A terminal that is gone needs no restoring.
-        let _ = terminal::disable_raw_mode();
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         self.say("");
         let answer = answer?.ok_or(ToolError::NotConfirmed)?;
         Ok(String::from_utf8_lossy(&answer).trim().to_owned())
@@ -151,6 +172,126 @@ impl Console {
         match &*self.answer(&format!("This {consequence}. Go on? [y/N]"))?.to_lowercase() {
             "y" | "yes" => Ok(()),
             _ => Err(ToolError::NotConfirmed),
+        }
+    }
+}
+
+/// The columns and lines of the terminal.
+fn size() -> Option<(usize, usize)> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, _)| *columns > 0)
+}
+
+/// Lines if the terminal does not report its height.
+const USUAL_HEIGHT: usize = 24;
+
+/// Output that is kept.
+#[derive(Clone, Default)]
+struct Kept(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs `show` every so often until an error that another attempt does not mend. On a terminal each output takes the place of
+/// the last one, up to the height of the terminal; elsewhere it follows the last one.
+///
+/// # Errors
+/// If standard output cannot be written, or the arguments are wrong.
+pub async fn repeat(
+    console: &mut Console,
+    every: Duration,
+    mut show: impl AsyncFnMut(&mut Console) -> Result<()>,
+) -> Result<()> {
+    if !console.is_screen {
+        loop {
+            attempt(console, &mut show).await?;
+            console.print("")?;
+            console.out.flush()?;
+            tokio::time::sleep(every).await;
+        }
+    }
+    let kept = Kept::default();
+    let mut screen = mem::replace(&mut console.out, Box::new(kept.clone()));
+    console.err = Box::new(kept.clone());
+    let mut start = "\x1b[2J";
+    loop {
+        let (width, height) = size().unwrap_or((USUAL_WIDTH, USUAL_HEIGHT));
+        console.width = width;
+        let now = units::time(Timestamp::now());
+        let head = format!("{now}, every {}; Ctrl-C ends it", units::seconds(every.as_secs_f64()));
+        console.print(&console.styled(FAINT, &head))?;
+        attempt(console, &mut show).await?;
+        let text = mem::take(&mut *kept.0.borrow_mut());
+        let text = String::from_utf8_lossy(&text);
+        screen.write_all(format!("{start}{}", frame(&text, (width, height))).as_bytes())?;
+        screen.flush()?;
+        start = "";
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// Prints what `show` prints, and its error if the next attempt may succeed.
+async fn attempt(
+    console: &mut Console,
+    show: &mut impl AsyncFnMut(&mut Console) -> Result<()>,
+) -> Result<()> {
+    match show(console).await {
+        Err(error @ ToolError::Failed { .. }) => {
+            let label = console.styled(BAD, "error:");
+            console.say(&format!("{label} {error}"));
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// `text` from the top of a screen of this size over what is there, and no more than fits.
+fn frame(text: &str, (width, height): (usize, usize)) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut room = height.saturating_sub(1);
+    let heights = lines.iter().map(|line| visible(line).div_ceil(width).max(1));
+    let fits = heights.take_while(|rows| room.checked_sub(*rows).inspect(|left| room = *left).is_some());
+    let shown = match fits.count() {
+        shown if shown < lines.len() => shown.saturating_sub(1),
+        all => all,
+    };
+    let mut frame = "\x1b[H".to_owned();
+    for line in lines.iter().take(shown) {
+        frame.push_str(line);
+        frame.push_str("\x1b[K\n");
+    }
+    if shown < lines.len() {
+        frame.push_str(&format!("and {} more lines\x1b[K\n", lines.len() - shown));
+    }
+    frame + "\x1b[J"
+}
+
+/// The columns that `line` takes, styles apart.
+fn visible(line: &str) -> usize {
+    let styled = line.split("\x1b[").skip(1).map(|part| part.find('m').map_or(0, |end| end + 3));
+    line.chars().count().saturating_sub(styled.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_covers_the_last_one_and_fits_the_screen() {
+        for (text, height, shown) in [
+            ("a\n\x1b[31mb\x1b[0m\n", 24, "a\x1b[K\n\x1b[31mb\x1b[0m\x1b[K\n"),
+            ("a\nb\nc\nd\n", 4, "a\x1b[K\nb\x1b[K\nand 2 more lines\x1b[K\n"),
+            ("a\n0123456789-\nc\n", 5, "a\x1b[K\n0123456789-\x1b[K\nc\x1b[K\n"),
+            ("a\n0123456789-\nc\n", 4, "a\x1b[K\nand 2 more lines\x1b[K\n"),
+        ] {
+            assert_eq!(frame(text, (10, height)), format!("\x1b[H{shown}\x1b[J"), "{text:?}");
         }
     }
 }

@@ -1,16 +1,20 @@
-//! A running exporter, read through its `/api/v1/status`.
+//! Running exporters, each read through its `/api/v1/status`.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use futures_util::future::join_all;
 use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
 use crate::error::{Result, ToolError};
 use pds_core::error_chain::with_sources;
+use pds_core::template::percent_encode;
 use pds_diagnosis::model;
 use pds_diagnosis::model::App;
 use pds_diagnosis::verdict::Summary;
@@ -28,19 +32,21 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest status that is read: some 100,000 apps.
 const MAX_STATUS: usize = 64 << 20;
 
-/// The options that name an exporter.
+/// The options that name exporters.
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
-    /// Address of a running exporter; may contain a path, user and password.
+    /// Address of a running exporter; may contain a path, user and password. Repeatable, or separated by commas. If a
+    /// name has several addresses, all of them are read.
     #[arg(
-        long,
+        long = "exporter",
         value_name = "URL",
+        value_delimiter = ',',
         value_parser = address,
         default_value = DEFAULT_EXPORTER,
         env = "PDSTOOL_EXPORTER",
         hide_env_values = true
     )]
-    pub exporter: Url,
+    pub exporters: Vec<Url>,
     /// Additional trust anchors (PEM), for an exporter with a private certificate authority.
     #[arg(long, value_name = "FILE")]
     pub exporter_ca_file: Option<PathBuf>,
@@ -109,6 +115,38 @@ impl ExporterError {
 }
 
 impl Exporter {
+    /// The exporter at `url`, reached at `address` if the name in `url` has several.
+    ///
+    /// # Errors
+    /// If no HTTP client can be set up.
+    pub fn new(url: &Url, address: Option<SocketAddr>, ca_file: Option<&Path>) -> Result<Self> {
+        let reached = pds_http::Config {
+            ca_key: "--exporter-ca-file",
+            ca_file,
+            proxy_url: None,
+            no_proxy: None,
+            connect_timeout: TIMEOUT,
+        };
+        let mut named = url.clone();
+        let http = reached.client().and_then(|mut client| {
+            if let (Some(address), Some(host)) = (address, url.host_str()) {
+                client = client.resolve(host, address);
+            }
+            Ok(client.timeout(TIMEOUT).build()?)
+        });
+        let http = http.map_err(|error| ToolError::failed(with_sources(&error)))?;
+        if let Some(address) = address {
+            // Cannot fail for a URL that has a host.
+            let _ = named.set_ip_host(address.ip());
+        }
+        let path = url.path().trim_end_matches('/');
+        // Without user and password.
+        let name = format!("{}{path}", named.origin().ascii_serialization());
+        let mut url = url.clone();
+        url.set_path(&format!("{path}{STATUS_PATH}"));
+        Ok(Self { name, http, url })
+    }
+
     /// Its status: as far as the tool reads it, and with every field that it sends.
     ///
     /// # Errors
@@ -121,44 +159,94 @@ impl Exporter {
         let sent: Value = serde_json::from_slice(&body)?;
         Ok((ExporterStatus::deserialize(&sent)?, sent))
     }
+
+    /// The address of an app's page.
+    pub fn page_of(&self, app: &App) -> String {
+        let mut url = format!("{}/apps/", self.name);
+        percent_encode(&app.project, &mut url);
+        url.push('/');
+        percent_encode(&app.id, &mut url);
+        url
+    }
+}
+
+/// What exporters reply.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    /// Each exporter with its status, and with every field that it sends.
+    pub replies: Vec<(Exporter, ExporterStatus, Value)>,
+    /// Why the others have no status.
+    pub failures: Vec<String>,
+}
+
+impl Fleet {
+    /// How many exporters were read.
+    pub fn count(&self) -> usize {
+        self.replies.len() + self.failures.len()
+    }
+
+    /// Succeeds if every exporter replied.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub fn complete(&self) -> Result<()> {
+        self.failures.first().map_or(Ok(()), |failure| Err(ToolError::failed(failure)))
+    }
 }
 
 impl ExporterArgs {
-    /// The exporter that the arguments name.
+    /// The exporters that the arguments name.
     ///
     /// # Errors
     /// If no HTTP client can be set up.
-    pub fn open(&self) -> Result<Exporter> {
-        let reached = pds_http::Config {
-            ca_key: "--exporter-ca-file",
-            ca_file: self.exporter_ca_file.as_deref(),
-            proxy_url: None,
-            no_proxy: None,
-            connect_timeout: TIMEOUT,
-        };
-        let http = reached.client().and_then(|client| Ok(client.timeout(TIMEOUT).build()?));
-        let http = http.map_err(|error| ToolError::failed(with_sources(&error)))?;
-        let path = self.exporter.path().trim_end_matches('/');
-        // Without user and password.
-        let name = format!("{}{path}", self.exporter.origin().ascii_serialization());
-        let mut url = self.exporter.clone();
-        url.set_path(&format!("{path}{STATUS_PATH}"));
-        Ok(Exporter { name, http, url })
+    pub async fn open(&self) -> Result<Vec<Exporter>> {
+        let mut exporters = Vec::new();
+        for url in &self.exporters {
+            let addresses = addresses(url).await;
+            let addresses = if addresses.is_empty() { vec![None] } else { addresses };
+            for address in addresses {
+                exporters.push(Exporter::new(url, address, self.exporter_ca_file.as_deref())?);
+            }
+        }
+        Ok(exporters)
     }
+}
 
-    /// The name and the status of the exporter that the arguments name.
-    ///
-    /// # Errors
-    /// If it does not reply with its status.
-    pub async fn ask(&self) -> Result<(String, ExporterStatus, Value)> {
-        let exporter = self.open()?;
-        let (status, sent) = exporter.status().await.map_err(|error| {
-            let hint =
-                if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
-            ToolError::failed(format!("no status from {}: {}{hint}", exporter.name, with_sources(&error)))
-        })?;
-        Ok((exporter.name, status, sent))
+/// The statuses of `exporters`, requested at once.
+///
+/// # Errors
+/// If none replies with its status.
+pub async fn read_all(exporters: &[Exporter]) -> Result<Fleet> {
+    let mut fleet = Fleet::default();
+    let replies = join_all(exporters.iter().map(Exporter::status)).await;
+    for (exporter, reply) in exporters.iter().zip(replies) {
+        match reply {
+            Ok((status, sent)) => fleet.replies.push((exporter.clone(), status, sent)),
+            Err(error) => {
+                let hint =
+                    if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
+                let why = with_sources(&error);
+                fleet.failures.push(format!("no status from {}: {why}{hint}", exporter.name));
+            }
+        }
     }
+    if fleet.replies.is_empty() { fleet.complete().map(|()| fleet) } else { Ok(fleet) }
+}
+
+/// The addresses of the name in `url` if it has several, as that of a headless Service has.
+async fn addresses(url: &Url) -> Vec<Option<SocketAddr>> {
+    let (Some(Host::Domain(host)), Some(port)) = (url.host(), url.port_or_known_default()) else {
+        return Vec::new();
+    };
+    let lookup = tokio::time::timeout(TIMEOUT, tokio::net::lookup_host((host, port)));
+    let Ok(Ok(found)) = lookup.await else { return Vec::new() };
+    several(found.map(|address| address.ip())).map(|ip| Some(SocketAddr::new(ip, port))).collect()
+}
+
+/// The addresses of one family, if there are several of it: one of each family is one host.
+fn several(addresses: impl Iterator<Item = IpAddr>) -> impl Iterator<Item = IpAddr> {
+    let (four, six): (BTreeSet<_>, BTreeSet<_>) = addresses.partition(IpAddr::is_ipv4);
+    [four, six].into_iter().find(|family| family.len() > 1).unwrap_or_default().into_iter()
 }
 
 #[cfg(test)]
@@ -176,5 +264,19 @@ mod tests {
             assert_eq!(address(text).map(String::from), Ok(url.to_owned()));
         }
         assert!(address("ftp://exporter").is_err() && address("http://").is_err());
+    }
+    #[test]
+    fn a_name_with_several_addresses_of_a_family_is_several_exporters() {
+        for (addresses, read) in [
+            (&["10.0.0.2", "10.0.0.1", "10.0.0.2", "fd00::1"][..], &["10.0.0.1", "10.0.0.2"][..]),
+            (&["127.0.0.1", "::1"], &[]),
+            (&["fd00::1", "fd00::2"], &["fd00::1", "fd00::2"]),
+        ] {
+            let found = several(addresses.iter().map(|text| text.parse().unwrap()));
+            assert_eq!(found.map(|ip| ip.to_string()).collect::<Vec<_>>(), read);
+        }
+        let [url, address] = ["http://pds:10090/prefix", "10.0.0.2:10090"];
+        let exporter = Exporter::new(&url.parse().unwrap(), address.parse().ok(), None).unwrap();
+        assert_eq!(exporter.name, "http://10.0.0.2:10090/prefix", "its pages are linked at its address");
     }
 }

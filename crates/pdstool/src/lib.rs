@@ -1,4 +1,4 @@
-//! `pdstool`, the operator's tool: the whole interface by hand, checks, history, and a live view.
+//! `pdstool`, the operator's tool: the whole interface by hand, checks, history, and views of a running exporter.
 //!
 //! A command takes the console and the environment as arguments and returns its error; here that
 //! becomes one sentence on standard error and an exit code.
@@ -9,10 +9,8 @@
 //! - [`doctor`]: what is right between configuration and service, and what is not.
 //! - [`report`]: what checks find.
 //! - [`backfill`]: history for Prometheus.
-//! - [`status`](mod@status): a running exporter's verdict and apps, once.
+//! - [`status`](mod@status): running exporters' verdicts and apps.
 //! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
-//! - [`top`]: a live view of the apps.
-//! - [`split_config`]: a configuration cut into files that fit into ConfigMaps.
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: what the
 //!   scripts ask.
@@ -35,11 +33,9 @@ pub mod page;
 pub mod report;
 pub mod service;
 pub mod simulate;
-pub mod split_config;
 pub mod state;
 pub mod status;
 pub mod time_arg;
-pub mod top;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -83,8 +79,6 @@ pub enum Command {
     /// Check a configuration, tokens, or what the service does.
     #[command(subcommand)]
     Check(check::Check),
-    /// Cut a configuration into files that fit into ConfigMaps.
-    SplitConfig(split_config::SplitConfigArgs),
     /// Write history as an OpenMetrics file, for Prometheus to import.
     Backfill(backfill::BackfillArgs),
     /// Print the verdict of a running exporter, with a remedy for each reason.
@@ -94,8 +88,6 @@ pub enum Command {
     /// Print the ledgers of the exact counters in a state file or Prometheus, or their differences.
     #[command(subcommand)]
     State(state::StateCommand),
-    /// Watch apps live: verdict, status, requests, percentiles, cost.
-    Top(top::TopArgs),
     /// Print every metric family that the exporter can show.
     Metrics(manual::MetricsArgs),
     /// Print the service's interface as an OpenAPI document.
@@ -145,12 +137,10 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Doctor(args) => doctor::run(console, environment, &args).await,
         Command::Init(args) => init::run(console, environment, &args).await,
         Command::Check(check) => check::run(console, environment, &check).await,
-        Command::SplitConfig(args) => split_config::run(console, &args),
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
         Command::Status(args) => status::status(console, &args).await,
         Command::Apps(args) => status::apps(console, &args).await,
         Command::State(command) => state::run(console, environment, &command).await,
-        Command::Top(args) => top::run(console, &args).await,
         Command::Metrics(args) => args.run(console),
         Command::Openapi => manual::openapi(console),
         Command::Simulate(args) => simulate::run(console, &args).await,

@@ -10,9 +10,7 @@ fn main() -> ExitCode {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    pdstool::main(
-        std::env::args_os().collect(),
-        environment.collect(),
-        Console::of_process(no_color, columns),
-    )
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let console = Console::of_process(no_color, is_dumb, columns);
+    pdstool::main(std::env::args_os().collect(), environment.collect(), console)
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use pds_core::printable::plain;
 
-use super::console::{BAR, Console, FAINT, STRONG};
+use super::console::{BAR, Console, FAINT, STRONG, style_of};
 use super::output::OutputFormat;
 
 /// A part of what a command shows.
@@ -41,6 +41,10 @@ pub struct Table {
 pub enum Align {
     /// Text.
     Left,
+    /// Ids, which are cut where they are the same.
+    Id,
+    /// A verdict or the state of a finding.
+    State,
     /// Numbers.
     Right,
 }
@@ -210,13 +214,21 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
     if cut {
         shrink(&mut widths, &table.columns, console.width);
     }
+    let shared: Vec<usize> = (0..widths.len()).map(|column| shared_start(&lines, column)).collect();
     for (index, line) in lines.iter().enumerate() {
-        let cells = line.iter().zip(&widths).zip(&table.columns);
-        let cells = cells.map(|((cell, width), (_, align))| {
-            let text = shortened(cell, *width);
+        let cells = line.iter().zip(&widths).zip(table.columns.iter().zip(&shared));
+        let cells = cells.map(|((cell, width), ((_, align), shared))| {
+            let text = match align {
+                Align::Id => shortened_id(cell, *width, *shared),
+                _ => shortened(cell, *width),
+            };
             // The formatter pads to 65,535 columns at most.
             let spaces = " ".repeat(width.saturating_sub(length(&text)));
-            if *align == Align::Left { format!("{text}{spaces}") } else { format!("{spaces}{text}") }
+            match align {
+                Align::Right => format!("{spaces}{text}"),
+                Align::State if index > 0 => console.styled(style_of(cell), &text) + &spaces,
+                _ => format!("{text}{spaces}"),
+            }
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         let line = line.trim_end();
@@ -232,7 +244,7 @@ fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: u
     let mut excess =
         (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)).saturating_sub(width);
     for (column, (_, align)) in widths.iter_mut().zip(columns).skip(1).rev() {
-        if *align == Align::Left {
+        if *align != Align::Right {
             let less = excess.min(column.saturating_sub(MIN_WIDTH));
             *column -= less;
             excess -= less;
@@ -246,6 +258,26 @@ pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
         return text.into();
     }
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// How many characters all cells of a column begin with, its name apart.
+fn shared_start(lines: &[Vec<Cow<'_, str>>], column: usize) -> usize {
+    let mut cells = lines.iter().skip(1).filter_map(|line| line.get(column));
+    let Some(first) = cells.next() else { return 0 };
+    let shared = |cell: &Cow<'_, str>| first.chars().zip(cell.chars()).take_while(|(a, b)| a == b).count();
+    cells.map(shared).min().unwrap_or(0)
+}
+
+/// An id in at most `width` columns, cut at the end of the `shared` characters that all begin with.
+fn shortened_id(text: &str, width: usize, shared: usize) -> Cow<'_, str> {
+    const MIN_START: usize = 2;
+    let count = length(text);
+    if count <= width {
+        return text.into();
+    }
+    let less = count + 1 - width.max(1);
+    let start = shared.saturating_sub(less).max(MIN_START).min(width.saturating_sub(1));
+    text.chars().take(start).chain(['…']).chain(text.chars().skip(start + less)).collect()
 }
 
 fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Result<()> {
@@ -296,6 +328,19 @@ mod tests {
             "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": "" }]
         });
         assert_eq!(json(&blocks), expected);
+    }
+
+    #[test]
+    fn ids_are_cut_where_they_are_the_same() {
+        for (id, width, shared, cut) in [
+            ("p-vbq86i12-ranker", 17, 11, "p-vbq86i12-ranker"),
+            ("p-vbq86i12-ranker", 12, 11, "p-vbq…ranker"),
+            ("p-vbq86i12-ranker", 8, 11, "p-…anker"),
+            ("p-1a2b3c-embed", 10, 2, "p-…c-embed"),
+            ("ranker", 1, 0, "…"),
+        ] {
+            assert_eq!(shortened_id(id, width, shared), cut);
+        }
     }
 
     #[test]

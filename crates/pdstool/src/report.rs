@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-use crate::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
+use crate::console::{Console, STRONG, style_of};
 use crate::error::{Result, ToolError};
 use crate::output::OutputFormat;
 use crate::page::{self, Table, capitalized};
 use pds_core::printable::plain;
 use pds_core::units;
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::verdict::Reason;
 
 /// The most subjects that a finding names.
 const MAX_NAMED: usize = 5;
@@ -93,6 +95,18 @@ impl Finding {
     }
 }
 
+/// A reason of an exporter's verdict.
+impl From<&Reason> for Finding {
+    fn from(Reason { verdict, text, remedy, .. }: &Reason) -> Self {
+        let state = match verdict {
+            Verdict::Problem => State::Problem,
+            Verdict::Warning => State::Warning,
+            Verdict::Ok | Verdict::Waiting => State::Note,
+        };
+        Self::new(state, &**text, Some(remedy.to_string()).filter(|remedy| !remedy.is_empty()))
+    }
+}
+
 /// All findings, in the order of the checks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
@@ -116,6 +130,11 @@ impl Report {
     /// The lines of a configuration that correct what was found.
     pub fn lines(&self) -> Vec<Line> {
         self.findings.iter().flat_map(|finding| finding.lines.clone()).collect()
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.findings.is_empty()
     }
 
     /// Warnings and problems that no line corrects.
@@ -197,18 +216,13 @@ impl Report {
                 let heading = if check == "http" { "HTTP" } else { &*capitalized(check) };
                 console.print(&console.styled(STRONG, heading))?;
             }
-            let style = match finding.state {
-                State::Ok => GOOD,
-                State::Note => FAINT,
-                State::Warning => WARN,
-                State::Problem => BAD,
-            };
             let mut text = finding.text.replace('\n', " ");
             if let Some(seconds) = finding.seconds {
                 text += &format!(", {}", units::seconds(seconds));
             }
             let text = plain(&text);
-            let state = console.styled(style, &format!("{:<7}", finding.state.as_str()));
+            let state = finding.state.as_str();
+            let state = console.styled(style_of(state), &format!("{state:<7}"));
             let mut head = format!("  {state}");
             for line in wrapped(&text, width) {
                 console.print(&format!("{head}  {line}"))?;

@@ -1,31 +1,56 @@
-//! `pdstool status` and `pdstool apps`: a running exporter's verdict and apps, once, as tables.
+//! `pdstool status` and `pdstool apps`: running exporters' verdicts and apps as tables, once or again and again.
+
+use std::time::Duration;
 
 use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
-use super::console::Console;
+use super::console::{Console, repeat};
 use super::error::{Result, ToolError};
-use super::exporter::{ExporterArgs, ExporterStatus};
+use super::exporter::{Exporter, ExporterArgs, ExporterStatus, Fleet, read_all};
 use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
+use super::report::{Finding, Report};
+use pds_config::keys::nearest;
 use pds_core::units;
 use pds_diagnosis::cause::Verdict;
 use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
-use pds_diagnosis::model::App;
-use pds_diagnosis::verdict::Reason;
+use pds_diagnosis::model::{App, resource_title};
+
+/// The options of commands that read running exporters.
+#[derive(Clone, Debug, Args)]
+pub struct ReadArgs {
+    #[command(flatten)]
+    exporters: ExporterArgs,
+
+    #[command(flatten)]
+    output: OutputArg,
+
+    /// Show it again and again, every two seconds or as often as given.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2s",
+        value_parser = interval
+    )]
+    watch: Option<Duration>,
+}
 
 /// `pdstool status`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Exit code: 0 unless numbers cannot be trusted, or an app is in error.
 
 Examples:
-  pdstool status
-  pdstool status --exporter http://pds-exporter.internal:10090 -o json")]
+  pdstool status --watch
+  pdstool status --exporter http://pds-exporter.internal:10090 -o json
+  pdstool status --exporter shard-0:10090 --exporter shard-1:10090
+  pdstool status --exporter http://pds-exporter-headless:10090")]
 pub struct StatusArgs {
     #[command(flatten)]
-    exporter: ExporterArgs,
-
-    #[command(flatten)]
-    output: OutputArg,
+    read: ReadArgs,
 
     /// Succeed if the numbers can be trusted, even if apps are unwell.
     #[arg(long)]
@@ -35,15 +60,17 @@ pub struct StatusArgs {
 /// `pdstool apps`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
-  pdstool apps --problems
+  pdstool apps --problems --watch
+  pdstool apps ranker
   pdstool apps --filter ranker -o wide
   pdstool apps -o csv > apps.csv")]
 pub struct AppsArgs {
-    #[command(flatten)]
-    exporter: ExporterArgs,
+    /// Show one app: everything about it. Its id, its name, or the end of its id.
+    #[arg(value_name = "NAME", conflicts_with_all = ["problems", "filter"])]
+    name: Option<String>,
 
     #[command(flatten)]
-    output: OutputArg,
+    read: ReadArgs,
 
     /// Only apps that are not ok.
     #[arg(long)]
@@ -54,84 +81,222 @@ pub struct AppsArgs {
     filter: String,
 }
 
-/// Prints the verdict with its reasons.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let is_slow = interval >= Duration::from_millis(100);
+    is_slow.then_some(interval).ok_or_else(|| "must be at least 100ms".to_owned())
+}
+
+/// Prints verdicts with their reasons.
 ///
 /// # Errors
-/// If the exporter does not answer; also if numbers cannot be trusted, or an app is in error.
+/// If an exporter does not answer; also if numbers cannot be trusted, or an app is in error.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
-    let (exporter, status, mut sent) = args.exporter.ask().await?;
-    match args.output.format {
-        OutputFormat::Json => {
-            if let Some(fields) = sent.as_object_mut() {
-                fields.remove("apps");
-                fields.remove("projects");
-            }
-            page::print_json(console, &sent)?;
-        }
-        OutputFormat::Csv => page::print_csv(console, &reasons(&status))?,
-        format => page::print_as(console, format, &verdict(&exporter, &status))?,
+    let exporters = args.read.exporters.open().await?;
+    if let Some(every) = args.read.watch {
+        // Whether something is wrong is on the screen.
+        let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);
+        return repeat(console, every, show).await;
     }
-    let wrong = match (status.summary.verdict, status.summary.apps.verdict()) {
-        (Verdict::Problem, _) => "numbers cannot be trusted",
-        (_, Verdict::Problem) if !args.numbers_only => "apps are unwell",
-        _ => return Ok(()),
-    };
-    Err(ToolError::failed(format!("{exporter}: {wrong}")))
+    let fleet = show_status(console, args, &exporters).await?;
+    fleet.complete()?;
+    for (exporter, status, _) in &fleet.replies {
+        let wrong = match (status.summary.verdict, status.summary.apps.verdict()) {
+            (Verdict::Problem, _) => "numbers cannot be trusted",
+            (_, Verdict::Problem) if !args.numbers_only => "apps are unwell",
+            _ => continue,
+        };
+        return Err(ToolError::failed(format!("{}: {wrong}", exporter.name)));
+    }
+    Ok(())
+}
+
+async fn show_status(console: &mut Console, args: &StatusArgs, exporters: &[Exporter]) -> Result<Fleet> {
+    let mut fleet = read_all(exporters).await?;
+    fleet.replies.sort_by_key(|(_, status, _)| status.summary.verdict);
+    let format = args.read.output.format;
+    match format {
+        OutputFormat::Json => print_json(console, &mut fleet)?,
+        OutputFormat::Csv => page::print_csv(console, &reasons(&fleet))?,
+        _ => {
+            let overview = match &*fleet.replies {
+                [(exporter, status, _)] if fleet.count() == 1 => Block::Facts(facts(exporter, status)),
+                _ => Block::Table(shards(&fleet)),
+            };
+            page::print_as(console, format, &[overview])?;
+            let mut report = Report::default();
+            let reasons = fleet.replies.iter().flat_map(|(_, status, _)| &status.summary.reasons);
+            report.add("reasons", reasons.map(Finding::from));
+            if !report.is_empty() {
+                console.print("")?;
+            }
+            report.print_new(console, format)?;
+        }
+    }
+    fleet.failures.iter().skip(1).for_each(|failure| console.say(failure));
+    Ok(fleet)
+}
+
+fn print_json(console: &mut Console, fleet: &mut Fleet) -> Result<()> {
+    let is_one = fleet.count() == 1;
+    let statuses = fleet.replies.iter_mut().map(|(exporter, _, sent)| {
+        if let Some(fields) = sent.as_object_mut() {
+            fields.remove("apps");
+            fields.remove("projects");
+        }
+        match sent.take() {
+            sent if is_one => sent,
+            sent => json!({ "address": exporter.name, "status": sent }),
+        }
+    });
+    let mut statuses: Vec<Value> = statuses.collect();
+    let whole = if is_one { statuses.pop().unwrap_or_default() } else { statuses.into() };
+    Ok(page::print_json(console, &whole)?)
+}
+
+fn facts(exporter: &Exporter, status: &ExporterStatus) -> Vec<(&'static str, String)> {
+    let last_reply = status.service.last_success;
+    vec![
+        ("exporter", exporter.name.clone()),
+        ("shard", shard(status)),
+        ("version", status.exporter.version.to_string()),
+        ("started", units::time(status.exporter.started)),
+        ("service", status.service.base_url.clone()),
+        ("last reply", last_reply.map_or_else(|| "none yet".to_owned(), units::time)),
+        ("apps", well(status)),
+        ("numbers", status.summary.verdict.as_str().to_owned()),
+    ]
+}
+
+/// Which shard it is; empty for the only one.
+fn shard(ExporterStatus { exporter, .. }: &ExporterStatus) -> String {
+    if exporter.shards > 1 { format!("{} of {}", exporter.shard, exporter.shards) } else { String::new() }
+}
+
+fn well(ExporterStatus { summary, .. }: &ExporterStatus) -> String {
+    format!("{} of {} well", summary.apps.ok, summary.apps.all)
+}
+
+/// The exporters, the worst first.
+fn shards(fleet: &Fleet) -> Table {
+    let missing = fleet.failures.iter().map(|failure| ["problem", "", "", "", failure]);
+    let missing = missing.map(|cells| cells.map(str::to_owned).to_vec());
+    let rows = fleet.replies.iter().map(|(exporter, status, _)| {
+        let reason = status.summary.reasons.first().map_or("", |reason| &reason.text);
+        let verdict = status.summary.verdict.as_str();
+        [verdict, &exporter.name, &shard(status), &well(status), reason].map(str::to_owned).to_vec()
+    });
+    let rows = missing.chain(rows).collect();
+    let [verdict, exporter, text @ ..] = ["VERDICT", "EXPORTER", "SHARD", "APPS", "REASON"];
+    let columns = page::columns([(verdict, Align::State), (exporter, Align::Id)]);
+    let columns = columns.into_iter().chain(page::columns(text.map(|name| (name, Align::Left))));
+    Table { columns: columns.collect(), rows, empty: "" }
+}
+
+fn reasons(fleet: &Fleet) -> Table {
+    let rows = fleet.replies.iter().flat_map(|(exporter, status, _)| {
+        status.summary.reasons.iter().map(|reason| {
+            let cells = [&reason.code, reason.verdict.as_str(), &reason.text, &reason.remedy, &exporter.name];
+            cells.map(str::to_owned).to_vec()
+        })
+    });
+    Table::of_texts(["CODE", "VERDICT", "REASON", "REMEDY", "EXPORTER"], rows, "No reasons.")
 }
 
 /// Prints the apps, problems first.
 ///
 /// # Errors
-/// If the exporter does not answer.
+/// If an exporter does not answer, or has no app of the name that is given.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
-    let (_, status, mut sent) = args.exporter.ask().await?;
-    let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
-    if args.output.format == OutputFormat::Json {
-        let mut wanted = status.apps.iter().map(wants);
-        let mut apps = sent.get_mut("apps").map(serde_json::Value::take).unwrap_or_default();
-        if let Some(apps) = apps.as_array_mut() {
-            apps.retain(|_| wanted.next().unwrap_or_default());
-        }
-        return Ok(page::print_json(console, &apps)?);
+    let exporters = args.read.exporters.open().await?;
+    let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
+    match args.read.watch {
+        Some(every) => repeat(console, every, show).await,
+        None => show(console).await,
     }
-    let mut rows = status.apps;
-    rows.retain(wants);
-    // Stable: apps of the same verdict stay in the order of the configuration.
-    rows.sort_by_key(|app| app.verdict);
-    Ok(page::print_as(console, args.output.format, &[Block::Table(table(&rows, args.output.format))])?)
 }
 
-fn verdict(exporter: &str, status: &ExporterStatus) -> Vec<Block> {
-    let summary = &status.summary;
-    let facts = vec![
-        ("exporter", exporter.to_owned()),
-        ("version", status.exporter.version.to_string()),
-        ("started", units::time(status.exporter.started)),
-        ("service", status.service.base_url.clone()),
-        ("last reply", status.service.last_success.map_or_else(|| "none yet".to_owned(), units::time)),
-        ("apps", format!("{} of {} well", summary.apps.ok, summary.apps.all)),
-        ("numbers", summary.verdict.as_str().to_owned()),
-        ("why", status.service.reason.clone().unwrap_or_default()),
-    ];
-    let mut blocks = vec![Block::Facts(facts)];
-    if !summary.reasons.is_empty() {
-        blocks.push(Block::Heading("Reasons".to_owned()));
-    }
-    blocks.extend(summary.reasons.iter().map(|Reason { verdict, text, remedy, .. }| {
-        Block::Text(format!("{}: {text}\n    {remedy}", verdict.as_str()))
-    }));
-    blocks
+/// An app with its exporter, and with every field that this sends.
+struct Row {
+    exporter: Exporter,
+    app: App,
+    sent: Value,
 }
 
-fn reasons(status: &ExporterStatus) -> Table {
-    let rows = status.summary.reasons.iter().map(|Reason { code, verdict, text, remedy, .. }| {
-        [code, verdict.as_str(), text, remedy].map(str::to_owned).to_vec()
+async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter]) -> Result<()> {
+    let mut fleet = read_all(exporters).await?;
+    let format = args.read.output.format;
+    let rows = fleet.replies.drain(..).flat_map(|(exporter, status, mut sent)| {
+        let apps = sent.get_mut("apps").and_then(Value::as_array_mut).map(std::mem::take);
+        let apps = status.apps.into_iter().zip(apps.unwrap_or_default());
+        apps.map(move |(app, sent)| Row { exporter: exporter.clone(), app, sent })
     });
-    Table::of_texts(["CODE", "VERDICT", "REASON", "REMEDY"], rows, "No reasons.")
+    let mut rows: Vec<Row> = rows.collect();
+    if let Some(name) = &args.name {
+        rows = named(rows, name)?;
+    }
+    let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
+    rows.retain(|row| wants(&row.app));
+    // Stable: apps of the same verdict stay in the order of the configuration.
+    rows.sort_by_key(|row| row.app.verdict);
+    let is_one = exporters.len() == 1;
+    match (format, &*rows) {
+        (OutputFormat::Json, _) => {
+            let apps = rows.into_iter().map(|Row { exporter, mut sent, .. }| {
+                if let Some(fields) = sent.as_object_mut().filter(|_| !is_one) {
+                    fields.insert("exporter".to_owned(), exporter.name.into());
+                }
+                sent
+            });
+            page::print_json(console, &apps.collect())?;
+        }
+        (OutputFormat::Table | OutputFormat::Wide, [row]) if args.name.is_some() => {
+            page::print_as(console, format, &[Block::Facts(details(row))])?;
+        }
+        _ => page::print_as(console, format, &[Block::Table(table(&rows, format, is_one))])?,
+    }
+    fleet.failures.iter().skip(1).for_each(|failure| console.say(failure));
+    fleet.complete()
+}
+
+/// Those of this id or name; if there is none, those whose id ends with it.
+fn named(mut rows: Vec<Row>, name: &str) -> Result<Vec<Row>> {
+    let is_named = |app: &App| *app.id == *name || app.name.as_deref() == Some(name);
+    let end = format!("-{name}");
+    if rows.iter().any(|row| is_named(&row.app)) {
+        rows.retain(|row| is_named(&row.app));
+    } else if rows.iter().any(|row| row.app.id.ends_with(&end)) {
+        rows.retain(|row| row.app.id.ends_with(&end));
+    } else {
+        let like = nearest(name, rows.iter().map(|row| &*row.app.id));
+        let like = like.map_or_else(String::new, |like| format!("; did you mean {like}?"));
+        return Err(ToolError::Failed { message: format!("no app {name} is polled{like}"), code: 3 });
+    }
+    Ok(rows)
+}
+
+/// All columns of an app, each of its resources, every problem, and where to read on.
+fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
+    let columns = COLUMNS.iter().filter(|column| column.rank.is_some() && column.key != "problem");
+    let mut facts: Vec<_> =
+        columns.map(|column| (column.title, (column.value)(app).text().into_owned())).collect();
+    let age = |at: Timestamp| units::span(Timestamp::now().as_second() - at.as_second());
+    facts.extend(app.resources.iter().map(|resource| {
+        let polled =
+            resource.last_success.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at)));
+        let failing = resource.failing.as_ref();
+        let failing = failing.map(|f| format!("; failing for {}: {}, {}", age(f.since), f.class, f.message));
+        let (title, state) = (resource_title(&resource.resource), resource.state.as_str());
+        ("Polled", format!("{title}: {state}, last success {polled}{}", failing.unwrap_or_default()))
+    }));
+    facts.extend(app.problems.iter().map(|problem| ("Problem", problem.text.clone())));
+    facts.push(("Page", exporter.page_of(app)));
+    facts.push(("Series", format!("{{{}}}", app.selector())));
+    facts
 }
 
 /// The apps in the columns that `format` has room for; for programs all with a name, in base units.
-fn table(rows: &[App], format: OutputFormat) -> Table {
+fn table(rows: &[Row], format: OutputFormat, is_one: bool) -> Table {
     let is_data = format == OutputFormat::Csv;
     let wanted = |column: &&Column| match format {
         OutputFormat::Csv => !column.name.is_empty(),
@@ -141,15 +306,31 @@ fn table(rows: &[App], format: OutputFormat) -> Table {
     let columns: Vec<&Column> = COLUMNS.iter().filter(wanted).collect();
     let head = |column: &&Column| {
         let name = if is_data { column.name.to_owned() } else { column.title.to_uppercase() };
-        (name.into(), if column.is_number() { Align::Right } else { Align::Left })
+        let align = match column.key {
+            "verdict" => Align::State,
+            "app" | "project" => Align::Id,
+            _ if column.is_number() => Align::Right,
+            _ => Align::Left,
+        };
+        (name.into(), align)
     };
     let cell = |column: &Column, app: &App| {
         let cell = (column.value)(app);
         if is_data { cell.raw() } else { cell.text() }.into_owned()
     };
+    let page = |row: &Row| match format {
+        OutputFormat::Table => row.exporter.name.clone(),
+        _ => row.exporter.page_of(&row.app),
+    };
+    let cells = |row: &Row| {
+        let cells = columns.iter().map(|column| cell(column, &row.app));
+        cells.chain((!is_one).then(|| page(row))).collect()
+    };
+    let page = if format == OutputFormat::Table { "EXPORTER" } else { "PAGE" };
+    let page = (!is_one).then_some((page.into(), Align::Id));
     Table {
-        columns: columns.iter().map(head).collect(),
-        rows: rows.iter().map(|app| columns.iter().map(|column| cell(column, app)).collect()).collect(),
+        columns: columns.iter().map(head).chain(page).collect(),
+        rows: rows.iter().map(cells).collect(),
         empty: "No app matches.",
     }
 }

@@ -17,16 +17,8 @@ pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/run.md",
-        "An exporter that finds only the former file ends with exit code 1 and names the command",
-        &["tool::state::a_state_file_of_version_0_2_is_converted_once_and_kept"],
-    ),
-    (
-        "docs/run.md",
-        "If there is no file of that name, the one that ends in `.redb` is converted",
-        &[
-            "tool::state::a_state_file_of_version_0_2_is_converted_once_and_kept",
-            "tool::state::a_state_file_of_version_0_1_is_converted_under_its_own_name",
-        ],
+        "An exporter refuses a file of another format and leaves it as it is",
+        &["ledger::state::tests::a_file_of_another_kind_is_refused_and_left_alone"],
     ),
     (
         "docs/configure.md",

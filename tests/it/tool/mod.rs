@@ -16,7 +16,7 @@ pub(crate) mod simulated;
 mod state;
 mod status;
 mod terminal;
-mod top;
+mod watch;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

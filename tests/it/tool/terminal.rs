@@ -45,19 +45,6 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// The screen that is shown when `pause` has passed.
-    pub(super) fn screen_after(&self, pause: Duration) -> String {
-        std::thread::sleep(pause);
-        self.screen()
-    }
-
-    /// Sends SIGTERM to what the terminal's shell runs.
-    pub(super) fn terminate(&self) {
-        let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
-        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
-        assert!(Command::new("kill").args(children.split_whitespace()).status().unwrap().success());
-    }
-
     /// The screen, once it is as wanted.
     pub(super) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();

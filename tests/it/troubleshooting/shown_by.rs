@@ -83,8 +83,8 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "The service ignores the range it is asked for: its query parameters have other names",
         &[
-            "first_contact::a_service_with_other_names_is_told_once_and_its_counters_are_right_after_check_service_writes",
-            "first_contact::a_service_that_ignores_every_range_is_told_and_nothing_is_written",
+            "first_contact::a_service_with_other_names_is_told_once_and_its_counters_are_right_with_the_lines_of_check_service",
+            "first_contact::a_service_that_ignores_every_range_is_told_and_nothing_is_suggested",
         ],
     ),
     (

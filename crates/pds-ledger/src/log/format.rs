@@ -24,9 +24,7 @@ use crate::error::StateError;
 
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"pdsstate";
-/// The first bytes of the files of versions 0.1 and 0.2.
-const REDB: &[u8] = b"redb";
-/// The version of the file. 1 and 2 were databases.
+/// The version of the file.
 pub(crate) const VERSION: u64 = 3;
 /// Head and marks have a page each: a torn write of one leaves the others.
 const PAGE: u64 = 4096;
@@ -155,9 +153,6 @@ fn lengths(path: &Path, reader: &mut impl BufRead, length: u64) -> Result<Length
     let damaged = |at, what| Err(StateError::Damaged(path.to_owned(), at, what));
     let mut start = Vec::new();
     reader.take(START).read_to_end(&mut start).map_err(StateError::io(path))?;
-    if start.starts_with(REDB) {
-        return Err(StateError::Database(path.to_owned()));
-    }
     let numbers = |at: u64| {
         let bytes = start.get(usize::try_from(at).ok()?..)?.first_chunk::<20>()?;
         let (words, _) = bytes.as_chunks::<8>();

@@ -7,8 +7,6 @@ use crate::exporter::Exporter;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_diagnosis::cause;
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::verdict::Reason;
 use pds_ledger::restore::{Prometheus, Source};
 use pds_ledger::state::{self, Examined};
 
@@ -71,10 +69,5 @@ pub async fn running(exporter: &Exporter, expected: bool) -> Vec<Finding> {
         let text = format!("{name}: {} of {} apps ok, verdict {verdict}", summary.ok, summary.apps.all);
         return vec![Finding::ok(text)];
     }
-    let finding = |reason: &Reason| match reason.verdict {
-        Verdict::Problem => Finding::problem(&*reason.text, &*reason.remedy),
-        Verdict::Warning => Finding::warning(&*reason.text, &*reason.remedy),
-        _ => Finding::note(&*reason.text),
-    };
-    summary.reasons.iter().map(finding).collect()
+    summary.reasons.iter().map(Finding::from).collect()
 }

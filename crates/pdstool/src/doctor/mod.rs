@@ -18,7 +18,7 @@ use url::Url;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{DEFAULT_EXPORTER, ExporterArgs, address};
+use super::exporter::{DEFAULT_EXPORTER, Exporter, address};
 use super::output::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{Environment, Service, ServiceArgs};
@@ -87,7 +87,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     }
     report.print_new(console, args.output.format)?;
     if let Some(exporter) = args.exporter.clone().or_else(|| address(DEFAULT_EXPORTER).ok()) {
-        let exporter = ExporterArgs { exporter, exporter_ca_file: None }.open()?;
+        let exporter = Exporter::new(&exporter, None, None)?;
         report.add("daemon", daemon::running(&exporter, args.exporter.is_some()).await);
     }
     report.print(console, args.output.format)?;

@@ -18,6 +18,8 @@ pub struct Draft {
     pub token_file: Option<String>,
     /// The projects.
     pub projects: Vec<DraftProject>,
+    /// Further sections, as TOML.
+    pub sections: String,
 }
 
 /// A project of it.
@@ -47,10 +49,13 @@ impl Draft {
         }
         out.push_str("\n[state]\n");
         line(&mut out, "state.path", "# path", "\"/var/lib/pds-exporter/state\"");
+        if !self.sections.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{}", self.sections);
+        }
         for project in &self.projects {
             out.push_str("\n[[projects]]\n");
             if !project.note.is_empty() {
-                // Writing to a String cannot fail.
                 let _ = writeln!(out, "# {}", project.note.replace(char::is_control, " "));
             }
             let _ = writeln!(out, "id = {}", quoted(&project.id));
@@ -94,9 +99,11 @@ mod tests {
             base_url: "https://api.example.com/".to_owned(),
             token_file: Some("/run/token".to_owned()),
             projects: vec![project],
+            sections: "\n[api.query_names]\nstart = \"from\"".to_owned(),
         };
         let loaded = pds_config::load_text(std::path::Path::new("x.toml"), &draft.text()).unwrap();
         assert_eq!(loaded.config.projects[0].apps.len(), 2);
+        assert_eq!(loaded.config.api.query_names.start, "from");
         assert!(draft.text().contains("# The address of the service."), "{}", draft.text());
     }
 }

@@ -18,7 +18,7 @@ use pds_core::plain_file;
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
-use super::check::service::{examine, patch};
+use super::check::service::{examine, toml};
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::output::write_private;
@@ -120,6 +120,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         base_url: url.to_string(),
         token_file: Some(absolute.display().to_string()),
         projects,
+        ..Draft::default()
     };
     let text = examined(console, service, draft).await?;
     pds_config::load_text(&args.file, &text)?;
@@ -135,19 +136,18 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
 }
 
 /// The text of `draft`, with what the service was found to want where its interface is open.
-async fn examined(console: &mut Console, service: Service, draft: Draft) -> Result<String> {
+async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> Result<String> {
     let apps = draft.projects.iter().flat_map(|project| project.apps.iter().map(|app| (&project.id, app)));
     let apps = apps.take(MAX_EXAMINED).map(|(project, app)| (project.clone(), app.clone()));
     let apps: Vec<(String, String)> = apps.collect();
-    let text = draft.text();
     if apps.is_empty() {
-        return Ok(text);
+        return Ok(draft.text());
     }
     console.say("Finding out what the interface leaves open, with up to 60 GET requests...");
     let mut report = Report::default();
     if let Err(error) = examine(&mut Asking::new(service), &mut report, &apps).await {
         console
-            .say(&format!("Not found out: {}. Later: pdstool check service --write", with_sources(&error)));
+            .say(&format!("Not found out: {}. Later: pdstool check service", with_sources(&error)));
     }
     for finding in report.left() {
         let remedy = finding.remedy.as_deref().unwrap_or_default();
@@ -157,7 +157,8 @@ async fn examined(console: &mut Console, service: Service, draft: Draft) -> Resu
     for (section, key, value) in &lines {
         console.say(&format!("The service wants {section}.{key} = {value}."));
     }
-    patch::text(&text, &lines).map_err(|error| ToolError::failed(error.to_string()))
+    draft.sections = toml(&lines);
+    Ok(draft.text())
 }
 
 /// Where the manifests and the chart mount the token.

@@ -1,12 +1,8 @@
-//! `pdstool state`: the ledgers of a state file, the cursors in a Prometheus, and where the two differ; and state files of
-//! earlier versions.
+//! `pdstool state`: the ledgers of a state file, the cursors in a Prometheus, and where the two differ.
 //!
-//! - `convert`, `database`: state files of versions 0.1 and 0.2.
 //! - `read`: from where ledgers come.
 //! - `view`: what is printed of them.
 
-mod convert;
-mod database;
 mod read;
 mod view;
 
@@ -23,8 +19,6 @@ use super::error::{Result, ToolError};
 use super::output::OutputArg;
 use super::service::{Environment, load};
 
-use convert::Converted;
-
 /// `pdstool state`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StateCommand {
@@ -39,11 +33,6 @@ pub enum StateCommand {
   pdstool state diff
   pdstool state diff --state.path /backup/state.log -o json")]
     Diff(LedgerArgs),
-    /// Convert the state file of version 0.1 or 0.2, and keep it beside the new one. Run it while no exporter runs.
-    #[command(after_help = "Examples:
-  pdstool state convert
-  pdstool state convert --if-needed --state.path /var/lib/pds-exporter/state.log")]
-    Convert(ConvertArgs),
 }
 
 /// Which ledgers.
@@ -76,22 +65,6 @@ pub struct ShowArgs {
     from: Option<Origin>,
 }
 
-/// `pdstool state convert`.
-#[derive(Clone, Debug, Args)]
-pub struct ConvertArgs {
-    /// The daemon's configuration file, which names the state file.
-    #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
-    config_file: PathBuf,
-
-    /// State file; overrides state.path. If there is none, the file of the same name that ends in .redb is converted.
-    #[arg(long = "state.path", value_name = "FILE")]
-    state_path: Option<PathBuf>,
-
-    /// Succeed, too, if there is nothing to convert.
-    #[arg(long)]
-    if_needed: bool,
-}
-
 /// From where ledgers come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Origin {
@@ -109,29 +82,7 @@ pub async fn run(console: &mut Console, environment: &Environment, command: &Sta
     match command {
         StateCommand::Show(args) => show(console, environment, args).await,
         StateCommand::Diff(args) => diff(console, environment, args).await,
-        StateCommand::Convert(args) => converted(console, environment, args).await,
     }
-}
-
-async fn converted(console: &mut Console, environment: &Environment, args: &ConvertArgs) -> Result<()> {
-    let path = match &args.state_path {
-        Some(path) => Some(path.clone()),
-        None => load(&args.config_file, environment)?.state.path,
-    };
-    let Some(path) = path else { return if args.if_needed { Ok(()) } else { Err(no_file()) } };
-    let nothing = match convert::convert(&path).await.map_err(|error| read::failed(&error))? {
-        Converted::Kept(ledgers, kept) => {
-            let ledgers = units::counted(ledgers, "ledger", "ledgers");
-            return Ok(console.print(&format!(
-                "{} holds {ledgers}; the former file is kept as {}.",
-                path.display(),
-                kept.display()
-            ))?);
-        }
-        Converted::NotNeeded => format!("nothing to convert: {} is of this version", path.display()),
-        Converted::Missing => format!("nothing to convert: there is no {}", path.display()),
-    };
-    if args.if_needed { Ok(()) } else { Err(ToolError::failed(nothing)) }
 }
 
 async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs) -> Result<()> {

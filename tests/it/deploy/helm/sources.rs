@@ -161,9 +161,10 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
     let at = |name: &str| folder.path().join(name);
     let text = a_hundred_thousand_apps();
     assert!(text.len() > 3_000_000, "no ConfigMap holds {} bytes", text.len());
-    fs::write(at("whole.toml"), &text).unwrap();
-    let mut split = Command::new(pdstool());
-    split.arg("split-config").arg(at("whole.toml")).arg(at("parts"));
+    fs::write(at("pds-exporter.toml"), &text).unwrap();
+    let lines = crate::docs::blocks(&fs::read_to_string("docs/scale.md").unwrap(), "sh").concat();
+    let mut split = Command::new("sh");
+    split.args(["-e", "-c", &lines]).current_dir(&folder);
     succeed(split);
 
     let mut files: Vec<_> = fs::read_dir(at("parts")).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,13 +1,12 @@
 //! `pdstool check service`: what the interface leaves open, found out by asking the live service.
 //!
-//! - [`asking`]: the requests, counted; [`patch`]: what is suggested, written into a configuration.
+//! - [`asking`]: the requests, counted.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
 //! - [`data`]: container filter, resolution, late data; [`exchange`]: clock, HTTP version, compression.
 
 pub mod asking;
 pub mod data;
 pub mod exchange;
-pub mod patch;
 pub mod ranges;
 
 use std::time::Duration;
@@ -30,13 +29,12 @@ use asking::Asking;
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Sends at most 60 GET requests, mostly for an hour that ended two hours ago; with --late-for 25 more. \
-Prints findings, and configuration lines to fix them; --write writes these into the configuration file.
+Prints findings, and the configuration lines that fix them.
 
 Exit code: 0 if the configuration fits the service, 1 if it should be changed.
 
 Examples:
   pdstool check service
-  pdstool check service --write
   pdstool check service --app p-abc12345-ranker --late-for 10m
   pdstool check service --base-url https://api.example.com --token-file token --project p-abc12345 --app p-abc12345-ranker"
 )]
@@ -52,10 +50,6 @@ pub struct CheckServiceArgs {
     /// Watch for late data this long, such as 10m, and suggest poll.settle.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     late_for: Option<Duration>,
-
-    /// Write the suggested lines into the configuration file; its comments stay.
-    #[arg(long, conflicts_with = "base_url")]
-    write: bool,
 
     #[command(flatten)]
     output: OutputArg,
@@ -89,7 +83,7 @@ fn print(console: &mut Console, report: &Report, format: OutputFormat, requests:
 }
 
 /// The lines as TOML, each section once.
-fn toml(lines: &[Line]) -> String {
+pub fn toml(lines: &[Line]) -> String {
     let lines = lines.iter().map(|(section, key, value)| (section, format!("\n{key} = {value}")));
     grouped(lines).iter().map(|(section, lines)| format!("\n[{section}]{}", lines.concat())).collect()
 }
@@ -113,16 +107,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
     report.add("clock", [service::clock(&asking.skews)]);
     report.add("http", exchange::http(&mut asking).await);
     print(console, &report, args.output.format, asking.sent)?;
-    let lines = report.lines();
-    if !args.write || lines.is_empty() {
-        return report.result();
-    }
-    let file = &args.service.config_file;
-    patch::file(file, &lines, environment)?;
-    let lines = units::counted(lines.len(), "line", "lines");
-    console
-        .say(&format!("Wrote {lines} into {}. A running exporter takes them at a reload.", file.display()));
-    if report.left().next().is_none() { Ok(()) } else { report.result() }
+    report.result()
 }
 
 /// Finds out about ranges, filters and resolution by asking about the busiest of `apps`. Returns whether the service

@@ -1,0 +1,97 @@
+//! Running exporters watched in a real terminal, and several of them at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use super::terminal::Terminal;
+use super::{Service, ended, golden, pdstool, stderr, stdout};
+use crate::client::server::{ok, status};
+use crate::golden::assert_golden;
+
+const STATUS: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":"problem","apps":{"all":2,"ok":1,"problem":1},"reasons":[
+  {"code":"service_slow","verdict":"problem","text":"Requests to the service time out since 05:22 UTC, and nothing is counted: 1 app","remedy":"Look at the service."}]},
+ "apps":[
+  {"project":"p-1","id":"p-1-ranker","name":"Ranker","status":"active","verdict":"ok","problems":[],"requests_per_minute":120.5,
+   "response_time":{"p50":0.0123,"p90":0.25,"p95":null,"p99":4.2},"min_replicas":0,"max_replicas":5,"dollars_per_replica_hour":0.432,
+   "resources":[{"resource":"app","state":"fresh","last_success":null}]},
+  {"project":"p-1","id":"p-1-embed","status":"error","verdict":"problem","problems":["the app reports an error"],
+   "requests_per_minute":900,"response_time":{"p50":1},"dollars_per_replica_hour":2}]}"#;
+
+const OTHER: &str = r#"{"exporter":{"shard":1,"shards":2},"summary":{"verdict":"ok","apps":{"all":1,"ok":1}},
+ "apps":[{"project":"p-2","id":"p-2-maps","status":"active","verdict":"ok","problems":[]}]}"#;
+
+/// An exporter that answers while `up`.
+fn exporter(up: &Arc<AtomicBool>) -> Service {
+    let up = Arc::clone(up);
+    Service::start(move |_| if up.load(SeqCst) { ok(STATUS) } else { status(503, "") })
+}
+
+#[test]
+fn an_exporter_is_watched_until_ctrl_c_and_a_lost_one_is_read_again() {
+    let up = Arc::new(AtomicBool::new(true));
+    let service = exporter(&up);
+    let program = crate::process::pdstool();
+    let command = |name: &str| {
+        let command = format!("{program} {name} --watch=100ms --exporter {}", service.url());
+        format!("before=$(stty -g); trap 'echo ended' INT; {command}; [ \"$before\" = \"$(stty -g)\" ] && echo as before; sleep 60")
+    };
+    for (name, shown) in [("status", "time out"), ("apps", "the app reports an error")] {
+        up.store(true, SeqCst);
+        let terminal = Terminal::run(name, &format!("sh -c '{}'", command(name).replace('\'', r"'\''")));
+        let screen = terminal.wait_for("the table", |screen| screen.contains(shown));
+        assert!(screen.contains(" UTC, every 100 ms; Ctrl-C ends it"), "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+        up.store(false, SeqCst);
+        terminal.wait_for("the failure alone", |screen| screen.contains("503") && !screen.contains(shown));
+        up.store(true, SeqCst);
+        terminal
+            .wait_for("the table again", |screen| screen.contains(shown) && !screen.contains("503"));
+        terminal.keys(&["C-c"]);
+        terminal.wait_for("the end", |screen| screen.contains("as before"));
+    }
+}
+
+#[test]
+fn a_dumb_terminal_and_a_pipe_get_no_escape_sequences() {
+    let service = exporter(&Arc::new(AtomicBool::new(true)));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("raw");
+    let program = crate::process::pdstool();
+    let watch = format!("TERM=dumb {program} apps --watch=100ms --exporter {}", service.url());
+    let terminal = Terminal::run("dumb", &format!("sleep 1; {watch}"));
+    terminal.tmux(&["pipe-pane", &format!("cat > {}", file.display())]);
+    terminal.wait_for("two tables", |screen| screen.matches("p-1-ranker").count() > 1);
+    let raw = std::fs::read_to_string(&file).unwrap();
+    assert!(raw.contains("p-1-ranker") && !raw.contains('\u{1b}'), "{raw:?}");
+    let watch = format!("{program} apps --watch=100ms --exporter {} | head -5", service.url());
+    let output = std::process::Command::new("sh").args(["-c", &watch]).output().unwrap();
+    let text = stdout(&output);
+    assert!(text.matches("p-1-ranker").count() == 2 && !text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+fn several_exporters_are_one_page_with_the_worst_first() {
+    let down = Service::start(|_| status(503, ""));
+    let (one, other) = (exporter(&Arc::new(AtomicBool::new(true))), Service::start(|_| ok(OTHER)));
+    let [one, other, down] = [&one, &other, &down].map(Service::url);
+    let run = |args: &[&str], columns: &str, urls: &[&String]| {
+        let mut command = pdstool(args);
+        urls.iter().for_each(|url| drop(command.args(["--exporter", url])));
+        let output = command.env("COLUMNS", columns).output().unwrap();
+        let text = ended(&output).replace(&one, "http://shard-0").replace(&other, "http://shard-1");
+        format!("$ pdstool {}  # {columns} columns\n{}\n", args.join(" "), text.replace(&down, "http://shard-2"))
+    };
+    let mut text = String::new();
+    for command in ["status", "apps"] {
+        for (columns, format) in [("80", "table"), ("160", "wide"), ("80", "csv"), ("80", "json")] {
+            text.push_str(&run(&[command, "-o", format], columns, &[&other, &one, &down]));
+        }
+    }
+    for args in [&["apps", "ranker"][..], &["apps", "Ranker", "-o", "json"], &["apps", "p-1-rankr"]] {
+        text.push_str(&run(args, "80", &[&one]));
+    }
+    assert_golden(&golden("fleet.txt"), &text);
+    let listed = format!("{one},{other}");
+    let both = pdstool(&["apps", "-o", "csv"]).env("PDSTOOL_EXPORTER", listed).output().unwrap();
+    assert_eq!((stdout(&both).lines().count(), stderr(&both)), (4, String::new()), "{}", stdout(&both));
+}
