@@ -65,7 +65,8 @@ async fn assert_counts_are_right(exporter: &Exporter, world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_with_other_names_is_told_once_and_its_counters_are_right_with_the_lines_of_check_service() {
+async fn a_service_with_other_names_is_told_once_and_its_counters_are_right_with_the_lines_of_check_service()
+{
     let (world, _folder, config) = service(&[("start", "from"), ("end", "to")], Quirks::default()).await;
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;

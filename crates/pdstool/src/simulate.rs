@@ -197,8 +197,7 @@ fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> R
         let message = format!("{} already exists and was not written by pdstool simulate", path.display());
         return Err(ToolError::Usage(message));
     }
-    let draft =
-        Draft { title: TITLE.to_owned(), base_url, token_file: None, projects, ..Draft::default() };
+    let draft = Draft { title: TITLE.to_owned(), base_url, token_file: None, projects, ..Draft::default() };
     write_private(path, &draft.text(), true)
 }
 

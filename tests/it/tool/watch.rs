@@ -33,7 +33,9 @@ fn an_exporter_is_watched_until_ctrl_c_and_a_lost_one_is_read_again() {
     let program = crate::process::pdstool();
     let command = |name: &str| {
         let command = format!("{program} {name} --watch=100ms --exporter {}", service.url());
-        format!("before=$(stty -g); trap 'echo ended' INT; {command}; [ \"$before\" = \"$(stty -g)\" ] && echo as before; sleep 60")
+        format!(
+            "before=$(stty -g); trap 'echo ended' INT; {command}; [ \"$before\" = \"$(stty -g)\" ] && echo as before; sleep 60"
+        )
     };
     for (name, shown) in [("status", "time out"), ("apps", "the app reports an error")] {
         up.store(true, SeqCst);
@@ -44,8 +46,7 @@ fn an_exporter_is_watched_until_ctrl_c_and_a_lost_one_is_read_again() {
         up.store(false, SeqCst);
         terminal.wait_for("the failure alone", |screen| screen.contains("503") && !screen.contains(shown));
         up.store(true, SeqCst);
-        terminal
-            .wait_for("the table again", |screen| screen.contains(shown) && !screen.contains("503"));
+        terminal.wait_for("the table again", |screen| screen.contains(shown) && !screen.contains("503"));
         terminal.keys(&["C-c"]);
         terminal.wait_for("the end", |screen| screen.contains("as before"));
     }
@@ -79,7 +80,11 @@ fn several_exporters_are_one_page_with_the_worst_first() {
         urls.iter().for_each(|url| drop(command.args(["--exporter", url])));
         let output = command.env("COLUMNS", columns).output().unwrap();
         let text = ended(&output).replace(&one, "http://shard-0").replace(&other, "http://shard-1");
-        format!("$ pdstool {}  # {columns} columns\n{}\n", args.join(" "), text.replace(&down, "http://shard-2"))
+        format!(
+            "$ pdstool {}  # {columns} columns\n{}\n",
+            args.join(" "),
+            text.replace(&down, "http://shard-2")
+        )
     };
     let mut text = String::new();
     for command in ["status", "apps"] {

@@ -146,8 +146,7 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     console.say("Finding out what the interface leaves open, with up to 60 GET requests...");
     let mut report = Report::default();
     if let Err(error) = examine(&mut Asking::new(service), &mut report, &apps).await {
-        console
-            .say(&format!("Not found out: {}. Later: pdstool check service", with_sources(&error)));
+        console.say(&format!("Not found out: {}. Later: pdstool check service", with_sources(&error)));
     }
     for finding in report.left() {
         let remedy = finding.remedy.as_deref().unwrap_or_default();
