@@ -64,7 +64,7 @@ fn a_dumb_terminal_and_a_pipe_get_no_escape_sequences() {
     terminal.wait_for("two tables", |screen| screen.matches("p-1-ranker").count() > 1);
     let raw = std::fs::read_to_string(&file).unwrap();
     assert!(raw.contains("p-1-ranker") && !raw.contains('\u{1b}'), "{raw:?}");
-    let watch = format!("{program} apps --watch=100ms --exporter {} | head -5", service.url());
+    let watch = format!("{program} apps --watch=100ms --exporter {} | head -7", service.url());
     let output = std::process::Command::new("sh").args(["-c", &watch]).output().unwrap();
     let text = stdout(&output);
     assert!(text.matches("p-1-ranker").count() == 2 && !text.contains('\u{1b}'), "{text:?}");
@@ -88,7 +88,7 @@ fn several_exporters_are_one_page_with_the_worst_first() {
     };
     let mut text = String::new();
     for command in ["status", "apps"] {
-        for (columns, format) in [("80", "table"), ("160", "wide"), ("80", "csv"), ("80", "json")] {
+        for (columns, format) in [("160", "table"), ("160", "wide"), ("80", "csv"), ("80", "json")] {
             text.push_str(&run(&[command, "-o", format], columns, &[&other, &one, &down]));
         }
     }
