@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::{example, template};
 use crate::deploy::kubernetes::{object, validate};
 use crate::deploy::{command, deploy, list, output, string, succeed, yaml};
-use crate::process::pdstool;
 
 /// The volume of this name.
 fn volume(workload: &Value, name: &str) -> Value {
