@@ -45,7 +45,11 @@ impl<'a> Poll<'a> {
             let now = context.clock.now();
             context.store.replies().keep(&target.key, now, fetched.body.len(), text);
         }
-        Ok(Answer { reading: read(subjects), date: fetched.date })
+        let mut reading = read(subjects);
+        if let Some(answered) = reading.tally.as_mut().and_then(|tally| tally.range.as_mut()) {
+            *answered = plan.config.accounting.range_end.answered(*answered);
+        }
+        Ok(Answer { reading, date: fetched.date })
     }
 
     /// Asks how many there were in `range`, for nothing else.

@@ -45,7 +45,7 @@ pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let apart = HOUR.max(interval.saturating_mul(APART) / requests);
     let settled = plan.watermark.settled().saturating_sub(AGE);
     let period = (settled - phase_seconds(&target.key.owner, apart - AGE)).div_euclid(apart);
-    if !target.progress.begins_period(u32::try_from(period).unwrap_or_default()) {
+    if !target.progress.begin_period(u32::try_from(period).unwrap_or_default()) {
         return None;
     }
     let range = newest(plan, settled);
@@ -137,7 +137,7 @@ impl Check<'_> {
             (false, true) => return Ok(Assumption::Names(Ignored::End)),
             (false, false) => {}
         }
-        if self.poll.plan.config.accounting.range_end == RangeEnd::Inclusive {
+        if self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive {
             return Ok(if sum < whole { Assumption::EndIncluded } else { Assumption::Totals });
         }
         // What happened at the middle was counted twice: its bucket, or its last instant.
@@ -155,7 +155,7 @@ impl Check<'_> {
     fn of_ends(&self) -> Assumption {
         match self.poll.plan.config.accounting.range_end {
             RangeEnd::Exclusive => Assumption::EndExcluded,
-            RangeEnd::Inclusive => Assumption::Totals,
+            RangeEnd::Inclusive | RangeEnd::InclusiveSecond => Assumption::Totals,
         }
     }
 

@@ -39,7 +39,10 @@ impl Plan {
             let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
             start = is_new.then(|| Start::Waiting(Box::new(former.clone())));
         }
-        let (settled, hold) = (self.watermark.at_present(), context.ledgers.held_back(&target.key));
+        let settled = self.watermark.at_present();
+        let hold = context.ledgers.held_back(&target.key);
+        let behind = settled.step_end().saturating_sub(ledger.until);
+        let behind = Duration::from_secs(u64::try_from(behind).unwrap_or_default());
         match self.counters(target, ledger, hold, settled) {
             Counters::Shown(shown_for) => {
                 let rechecked = !self.watermark.ages().is_empty();
@@ -48,7 +51,7 @@ impl Plan {
                     start = start.filter(|start| matches!(start, Start::Begun(..)));
                     if !start.as_ref().is_some_and(|start| self.has_stood(context, target, start)) {
                         let first = Ledger::open(cursor).with_thresholds_of(ledger);
-                        cell.put_counters(series(&first), Some(shown_for));
+                        cell.put_counters(series(&first), Some(shown_for), behind);
                         let begun = Start::Begun(context.store.version(), Instant::now());
                         return target.progress.put_start(start.or(Some(begun)));
                     }
@@ -56,33 +59,66 @@ impl Plan {
                 }
                 match start.take() {
                     Some(Start::Waiting(first)) => {
-                        cell.put_counters(series(&first.with_thresholds_of(ledger)), Some(shown_for));
+                        cell.put_counters(series(&first.with_thresholds_of(ledger)), Some(shown_for), behind);
                         start = Some(Start::Shown(context.store.version(), 0));
                     }
                     Some(Start::Shown(version, waits))
                         if is_shown
                             && !(moved && (waits + 1 >= MAX_WAITS || context.store.was_read(version))) =>
                     {
-                        cell.keep_counters(shown_for);
+                        cell.keep_counters(shown_for, behind);
                         start = Some(Start::Shown(version, waits + u8::from(moved)));
                     }
                     waited => {
                         if moved || waited.is_some() || !is_shown {
-                            cell.put_counters(series(ledger), Some(shown_for));
+                            cell.put_counters(series(ledger), Some(shown_for), behind);
+                        } else {
+                            cell.keep_counters(shown_for, behind);
                         }
                     }
                 }
             }
-            Counters::Hidden(behind) => {
+            Counters::Hidden(_) => {
                 start = start.filter(|start| matches!(start, Start::Waiting(_)));
                 if settled.started.is_some() && !ledger.set_aside {
-                    cell.put_counters(pds_ledger::behind(resource, behind.as_secs()), None);
+                    cell.put_counters(pds_ledger::behind(resource, behind.as_secs()), None, behind);
                 } else {
                     cell.clear();
                 }
             }
         }
         target.progress.put_start(start);
+    }
+
+    /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy apps
+    /// have fallen silent, and at least three.
+    pub(super) fn is_silent(&self, target: &Target) -> bool {
+        const MIN_SILENT: usize = 3;
+        let mut known = self.silences.lock();
+        let key = (target.account.name().into(), target.key.resource);
+        if let Some((at, is_silent)) = known.get(&key)
+            && at.elapsed() < Duration::from_secs(1)
+        {
+            return *is_silent;
+        }
+        let alike = self.targets.iter().filter(|other| {
+            other.key.resource == target.key.resource && other.account.name() == target.account.name()
+        });
+        let (busy, silent) = alike
+            .filter_map(|other| other.progress.busy())
+            .fold((0, 0), |(busy, silent), since| (busy + 1, silent + usize::from(since.is_some())));
+        let is_silent = silent >= MIN_SILENT && silent * 10 >= busy * 9;
+        let before = known.insert(key, (Instant::now(), is_silent));
+        if is_silent && before.is_none_or(|(_, was_silent)| !was_silent) {
+            tracing::warn!(
+                token = target.account.name(),
+                resource = target.key.resource.as_str(),
+                apps = silent,
+                "busy apps have no requests all at once: the service seems to be down, so their newest ranges are asked \
+                 about again, for ten minutes at most"
+            );
+        }
+        is_silent
     }
 
     /// Whether a counter has stood at a cursor of Prometheus for long enough.
@@ -104,8 +140,12 @@ impl Plan {
         settled: Settled,
     ) -> Counters {
         let held_back = hold == Some(Hold::Unknown) || ledger.set_aside;
-        match settled.shown_for(ledger.until, self.interval(target)) {
-            Some(shown_for) if !held_back => Counters::Shown(shown_for),
+        // While the service seems to be down, zeros are not counted, and the cursor stands.
+        let silent = target.progress.busy().flatten().map_or(0, |since| since.elapsed().as_secs());
+        let mut answered = settled;
+        answered.second = settled.second.saturating_sub_unsigned(silent);
+        match answered.shown_for(ledger.until, self.interval(target)) {
+            Some(shown_for) if !held_back => Counters::Shown(shown_for.min(self.stale_after(target))),
             _ => {
                 let behind = settled.step_end().saturating_sub(ledger.until);
                 Counters::Hidden(Duration::from_secs(u64::try_from(behind).unwrap_or_default()))

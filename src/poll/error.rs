@@ -121,6 +121,11 @@ impl PollError {
         }
     }
 
+    /// Whether it may be over in a while, although the service refuses just this range.
+    pub(super) fn is_server_error(&self) -> bool {
+        matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..)))
+    }
+
     /// Whether the service answered with an error status.
     pub(super) fn is_status(&self) -> bool {
         let Self::Fetch(error) = self else { return false };

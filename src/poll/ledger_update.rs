@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pds_interface::{Counted, Tally, TimeRange};
-use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal, recheck::Recheck};
+use pds_ledger::recheck::{Due, Recheck};
+use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
 
 use super::error::PollError;
 use super::plan::{Poll, Target};
@@ -58,11 +59,25 @@ impl<'a> LedgerUpdate<'a> {
         self.ledger.as_deref()
     }
 
-    /// The hour to be counted again now, if any.
+    /// The stretch of an hour to be counted again now, if any.
     pub fn recheck_due(&self) -> Option<TimeRange> {
+        self.ledger()?.recheck_due(self.due())
+    }
+
+    /// When hours are counted again.
+    fn due(&self) -> Due<'a> {
         let Poll { plan, target, .. } = self.poll;
-        let ledger = self.ledger().filter(|_| target.progress.may_recheck())?;
-        ledger.recheck_due(plan.watermark.ages(), phase(target), ledger.until)
+        let reach = plan.audit.account(target.account.name()).reach;
+        let oldest = reach.map(|reach| plan.watermark.settled().saturating_sub(reach));
+        Due { ages: plan.watermark.ages(), phase: phase(target), oldest }
+    }
+
+    /// Counting `range` again failed; it may have been `refused`.
+    pub(super) fn not_answered(&mut self, range: TimeRange, refused: bool) {
+        let Some(next) = self.ledger().map(|ledger| ledger.not_answered(range, refused, self.due())) else {
+            return;
+        };
+        self.becomes(next, if refused { Change::Begun } else { Change::Learnt });
     }
 
     /// Adds the reply to `asked`; `date` is the service's time.
@@ -77,6 +92,7 @@ impl<'a> LedgerUpdate<'a> {
     ) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let (range, watermark) = (asked.range, &plan.watermark);
+        let step = watermark.step().unsigned_abs();
         let unsettled = date.filter(|_| !watermark.has_settled(range, date));
         if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
             return Err(PollError::Unsettled { end: range.end, date });
@@ -111,13 +127,16 @@ impl<'a> LedgerUpdate<'a> {
                         self.becomes(learnt, Change::Learnt);
                     }
                 }
+                Purpose::Counted
+                    if target
+                        .progress
+                        .is_silent(tally.total, range.seconds() / step, || plan.is_silent(target)) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
                     self.becomes(next, Change::Added);
                 }
                 Purpose::Recheck => {
-                    let due = (watermark.ages(), phase(target), ledger.until);
-                    if let Some((next, recheck)) = ledger.recheck(range, tally, distributed, due)? {
+                    if let Some((next, recheck)) = ledger.recheck(range, tally, distributed, self.due())? {
                         self.counted_again(next, recheck);
                     }
                 }
@@ -137,9 +156,17 @@ impl<'a> LedgerUpdate<'a> {
         self.rechecked = Some(self.rechecked.map_or(recheck, |before| before.and(recheck)));
     }
 
+    /// Whether `range` was given up.
+    pub(super) fn is_missing(&self, range: TimeRange) -> bool {
+        self.ledger().is_some_and(|ledger| ledger.is_missing(range))
+    }
+
     /// Gives up the time from the cursor to `end`. Returns whether there is any.
     pub(super) fn give_up(&mut self, end: i64) -> bool {
-        let Some((next, _)) = self.ledger().and_then(|ledger| ledger.give_up(end)) else { return false };
+        let hourly_from = self.poll.plan.watermark.hourly_from();
+        let Some((next, _)) = self.ledger().and_then(|ledger| ledger.give_up(end, hourly_from)) else {
+            return false;
+        };
         self.becomes(next, Change::Begun);
         true
     }
@@ -201,14 +228,13 @@ impl<'a> LedgerUpdate<'a> {
             }
             Some(ledger) => {
                 let Some(oldest) = watermark.oldest() else { return };
-                if let Some((next, gone)) = ledger.give_up(oldest) {
+                if let Some((next, gone)) = ledger.give_up(oldest, watermark.hourly_from()) {
                     self.becomes(next, Change::Begun);
                     self.gave_up = Some(gone);
                 }
-                let kept = watermark.ages().last().map(|age| oldest - age - 2 * HOUR);
-                let ledger = self.ledger.as_ref();
-                if let Some(next) = ledger.and_then(|l| l.without_hours_before(kept.unwrap_or(i64::MAX))) {
-                    self.becomes(next, Change::Learnt);
+                let kept = watermark.ages().kept_from(watermark.settled());
+                if let Some(next) = self.ledger().and_then(|ledger| ledger.without_hours_before(kept)) {
+                    self.becomes(next, Change::Begun);
                 }
             }
         }
@@ -228,7 +254,7 @@ pub(super) fn phase(target: &Target) -> i64 {
 /// Before anything is counted, the thresholds of a window's reply become buckets at zero, so that Prometheus has seen
 /// them before they grow.
 fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
-    if ledger.total > 0 { None } else { ledger.learn(tally) }
+    if ledger.total > 0 { None } else { ledger.learn(tally.shares.iter().map(|(threshold, _)| *threshold)) }
 }
 
 /// Counts the thresholds of a reply that the ledger has no room for as unexpected.

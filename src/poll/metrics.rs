@@ -159,6 +159,10 @@ impl<'a> MetricsPoll<'a, '_> {
             }
             return Reach::Itself;
         }
+        if asked.purpose == Purpose::Recheck && error.is_refusal() {
+            // The service answers for newer time, and does not have to for older.
+            return Reach::Itself;
+        }
         if is_of_app {
             self.not_found += u32::from(error.is_not_found());
             let failed = error.is_of_size().then(|| asked.range.seconds());
@@ -166,7 +170,7 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         if asked.purpose == Purpose::Counted
             && error.is_refusal()
-            && target.progress.is_refused(asked.range.start, plan.interval(target))
+            && target.progress.refused(asked.range.start, plan.interval(target), error.is_server_error())
         {
             self.refused = Some((asked.range, error.to_string()));
         }
@@ -182,7 +186,7 @@ impl<'a> MetricsPoll<'a, '_> {
             return;
         };
         let Poll { context, target, .. } = self.poll;
-        if tally.total.is_some_and(|total| target.progress.is_short(window, total, counted)) {
+        if tally.total.is_some_and(|total| target.progress.note_window(window, total, counted)) {
             let key = &target.key;
             let field = match target.endpoint.counted {
                 Some(Counted::Requests) => "total_requests",
@@ -218,7 +222,11 @@ impl<'a> MetricsPoll<'a, '_> {
         let answer = self.poll.ask(Some(asked.range), asked.container.as_deref(), &subjects).await;
         match (asked.purpose, &answer) {
             (Purpose::Counted, answer) => self.follow_size(asked.range, answer.as_ref().err()),
-            (Purpose::Recheck, Err(_)) => target.progress.recheck_failed(),
+            (Purpose::Recheck, Err(error)) => {
+                let refused =
+                    error.is_refusal() && (!error.is_server_error() || self.update.is_missing(asked.range));
+                self.update.not_answered(asked.range, refused);
+            }
             _ => {}
         }
         let mut answer = answer?;

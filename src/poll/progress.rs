@@ -22,8 +22,13 @@ const MIN_REFUSALS: u32 = 3;
 /// Poll intervals over which they are spread.
 const MIN_INTERVALS: u32 = 5;
 
-/// Delay after a failed recheck.
-const RECHECK_PAUSE: Duration = Duration::from_secs(600);
+/// How long server errors are no refusal: they may be over in a while.
+const SERVER_ERRORS: Duration = Duration::from_secs(1800);
+
+/// An app is busy that had so many requests in each of so many steps.
+const BUSY: (u64, u64) = (10, 10);
+/// For how long at most zeros of busy apps are taken for an outage of the service.
+const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 /// A counter whose total or thresholds are new. Prometheus has to see them before they grow, so the page shows them at
 /// their starting value until it was read once, for two polls at the most.
@@ -64,8 +69,10 @@ struct Remembered {
 /// State of targets that count or have containers. What most of them lack is boxed.
 #[derive(Debug, Default)]
 struct More {
-    /// When to try again after a failed recheck.
-    recheck_again_at: Option<Instant>,
+    /// Since when a busy app has had no requests, if these zeros are not counted yet.
+    silent_since: Option<Instant>,
+    /// For how many steps it has been busy.
+    busy: u8,
     rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
     audited: u32,
@@ -132,7 +139,7 @@ impl Progress {
     }
 
     /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
-    pub(crate) fn equals(&self, container: &Arc<str>, equal: bool) -> u32 {
+    pub(crate) fn note_equal(&self, container: &Arc<str>, equal: bool) -> u32 {
         let mut more = self.more();
         let polls = &mut more.container(container).equal_polls;
         *polls = if equal { polls.saturating_add(1) } else { 0 };
@@ -145,14 +152,44 @@ impl Progress {
         fails && !before
     }
 
-    /// A recheck failed: the next try waits a while, and counting goes on.
-    pub(super) fn recheck_failed(&self) {
-        self.more().recheck_again_at = Some(Instant::now() + RECHECK_PAUSE);
+    /// The app had so many in so many steps. Returns whether they are zeros that are not counted yet: a busy app that falls
+    /// silent is asked about once more, and then as long as there `is_outage`.
+    pub(super) fn is_silent(&self, total: Option<u64>, steps: u64, is_outage: impl FnOnce() -> bool) -> bool {
+        let (each, most) = BUSY;
+        let since = {
+            let mut more = self.more();
+            if total.is_none() || (total == Some(0) && u64::from(more.busy) < most) {
+                more.busy = if total.is_some() { 0 } else { more.busy };
+                return false;
+            }
+            if total > Some(0) {
+                let is_busy = total >= Some(each.saturating_mul(steps));
+                let busy = u64::from(more.busy).saturating_add(steps).min(most);
+                more.busy = if is_busy { u8::try_from(busy).unwrap_or(u8::MAX) } else { 0 };
+                more.silent_since = None;
+                return false;
+            }
+            match more.silent_since {
+                Some(since) => since,
+                None => {
+                    more.silent_since = Some(Instant::now());
+                    return true;
+                }
+            }
+        };
+        if since.elapsed() < MAX_SILENCE && is_outage() {
+            return true;
+        }
+        let mut more = self.more();
+        (more.busy, more.silent_since) = (0, None);
+        false
     }
 
-    /// Whether a recheck may be tried.
-    pub(super) fn may_recheck(&self) -> bool {
-        self.more().recheck_again_at.is_none_or(|at| at <= Instant::now())
+    /// Whether a busy app, and since when it has been silent; `None` for one that is not busy.
+    pub fn busy(&self) -> Option<Option<Instant>> {
+        let remembered = self.remembered.lock();
+        let more = remembered.more.as_ref().filter(|more| u64::from(more.busy) >= BUSY.1)?;
+        Some(more.silent_since)
     }
 
     /// An hour was rechecked.
@@ -160,14 +197,15 @@ impl Progress {
         self.more().rechecked.add(CountedAgain { counted, late, overcounted });
     }
 
-    /// The service refused the range at the cursor `until`. Returns whether to look for a hole.
-    pub(super) fn is_refused(&self, until: i64, interval: Duration) -> bool {
+    /// The service refused the range at the cursor `until`, perhaps with a server error. Returns whether to look for a hole.
+    pub(super) fn refused(&self, until: i64, interval: Duration, server_error: bool) -> bool {
         let mut more = self.more();
         let known = more.refusals.take().filter(|known| known.until == until);
         let begun = || Box::new(Refusals { until, count: 0, since: Instant::now() });
         let known = more.refusals.insert(known.unwrap_or_else(begun));
         known.count = known.count.saturating_add(1);
-        known.count >= MIN_REFUSALS && known.since.elapsed() >= interval * MIN_INTERVALS
+        let least = if server_error { SERVER_ERRORS } else { Duration::ZERO };
+        known.count >= MIN_REFUSALS && known.since.elapsed() >= least.max(interval * MIN_INTERVALS)
     }
 
     /// The refusals so far prove nothing.
@@ -181,14 +219,14 @@ impl Progress {
     }
 
     /// An audit is due once in each `period`. Returns whether this is another one than before.
-    pub(super) fn begins_period(&self, period: u32) -> bool {
+    pub(super) fn begin_period(&self, period: u32) -> bool {
         let before = std::mem::replace(&mut self.more().audited, period);
         before != 0 && before < period
     }
 
     /// A range was counted, and before it a window that held `in_window`. Returns whether the window has held less than
     /// the counted ranges within it for several polls.
-    pub(super) fn is_short(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
+    pub(super) fn note_window(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
         let mut more = self.more();
         let (range, total) = counted;
         let before = more.counted.replace(counted);

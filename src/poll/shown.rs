@@ -85,7 +85,7 @@ impl<'a> Replies<'a> {
         for reply in self.of_first_window() {
             let (Some(container), Some(part)) = (&reply.asked.container, &reply.tally) else { continue };
             let equal = (part.total, &part.shares) == (all.total, &all.shares);
-            if target.progress.equals(container, equal) == MAX_EQUAL
+            if target.progress.note_equal(container, equal) == MAX_EQUAL
                 && !plan.filter_told.swap(true, Ordering::Relaxed)
             {
                 tracing::warn!(

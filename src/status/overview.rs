@@ -15,6 +15,7 @@ use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, History, Point, Variant};
 use pds_core::printable::steers_terminal;
 use pds_diagnosis::cause::{About, Verdict};
+use pds_diagnosis::incident::Disputed;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
 use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
@@ -270,6 +271,12 @@ impl View {
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
             rechecked: rechecked.late_share().map(|_| rechecked),
             given_up: target.progress.hole(),
+            pending_seconds: ledger.map_or(0, |ledger| ledger.pending()),
+            disputed: ledger.and_then(|ledger| ledger.disputes()).map(|of| Disputed {
+                start: time(of.range.start).unwrap_or_default(),
+                end: time(of.range.end).unwrap_or_default(),
+                lacks: of.lacks,
+            }),
         }
     }
 

@@ -61,6 +61,8 @@ struct Contents {
     entries: Box<[Entry]>,
     /// In nanoseconds, until 584 years.
     stale_after: Option<NonZero<u64>>,
+    /// Seconds by which counters were behind when they were last updated.
+    behind: u32,
     up: Option<bool>,
     /// `None` before the first success.
     last_success: Option<UnixNanos>,
@@ -176,16 +178,21 @@ impl TargetState {
         self.changed();
     }
 
-    /// Replaces the counters and what belongs to them. After `shown_for` they leave the page; what is said while they
-    /// are hidden does not.
-    pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>) {
-        self.set_stale_after(shown_for);
+    /// Replaces the counters and what belongs to them, which are so far `behind`. After `shown_for` they leave the page, and
+    /// it says how far they are behind; what is said while they are hidden does not leave it.
+    pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>, behind: Duration) {
+        self.set_counters_stale(shown_for, behind);
         self.replace(&Variant::default(), sink);
     }
 
-    /// Keeps the counters on the page as they are, for `shown_for` from now on.
-    pub fn keep_counters(&self, shown_for: Duration) {
-        self.set_stale_after(Some(shown_for));
+    fn set_counters_stale(&self, shown_for: Option<Duration>, behind: Duration) {
+        self.set_stale_after(shown_for);
+        self.contents.lock().behind = u32::try_from(behind.as_secs()).unwrap_or(u32::MAX);
+    }
+
+    /// Keeps the counters, which are so far `behind`, on the page as they are for `shown_for` from now on.
+    pub fn keep_counters(&self, shown_for: Duration, behind: Duration) {
+        self.set_counters_stale(Some(shown_for), behind);
         for entry in &mut self.contents.lock().entries {
             entry.updated_at = Instant::now();
         }
@@ -246,6 +253,10 @@ impl TargetState {
             if stale_at.is_none_or(|at| at > now) {
                 show(&entry.samples);
                 first_stale = [first_stale, stale_at].into_iter().flatten().min();
+            } else if self.section == Section::Counters {
+                let behind = now.duration_since(entry.updated_at).as_secs() + u64::from(contents.behind);
+                let behind = pds_ledger::behind(self.key.resource, behind);
+                show(&Arc::new(behind.finish(&self.shared.layouts)));
             }
         }
         (contents.up.map(|up| (up, contents.last_success)), first_stale)

@@ -154,7 +154,7 @@ section! {
             "Each whole hour is counted again at these ages, and late data is added; [] never does."),
         /// Whether the service counts a range's last instant.
         range_end: RangeEnd = default(word(RangeEnd::WORDS), "\"exclusive\"",
-            "Whether the service counts a range's last instant too: exclusive or inclusive. The log says if it seems to."),
+            "Whether the service counts a range's last instant (inclusive), or the whole second it ends in (inclusive-second)."),
         /// Whether the service's replies are audited.
         audit: bool = default(flag(), "true",
             "About once an hour, compare an hour of each app with its two parts and with the counters."),

@@ -54,6 +54,19 @@ pub struct Incident {
     pub detail: Option<String>,
 }
 
+/// Time of which the service later had far fewer than were counted. The counters keep them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct Disputed {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its end.
+    pub end: Timestamp,
+    /// How many fewer there were.
+    pub lacks: u64,
+}
+
 /// Time that the service always refused, while it answered for later time. Its requests are in no counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cause::Verdict;
-use super::incident::{GivenUp, Incident};
+use super::incident::{Disputed, GivenUp, Incident};
 use super::verdict::{CountedAgain, Failing, Problem};
 
 /// The exporter itself.
@@ -269,6 +269,10 @@ pub struct Resource {
     pub rechecked: Option<CountedAgain>,
     /// The time given up last since the exporter started; null if none was.
     pub given_up: Option<GivenUp>,
+    /// Seconds given up that the service is asked about again.
+    pub pending_seconds: u64,
+    /// What the service no longer has of the hours that are still counted again; null if it has all.
+    pub disputed: Option<Disputed>,
 }
 
 /// The name of a resource for people: `response time`, and `settings` for an app's.

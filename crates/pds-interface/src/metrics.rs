@@ -93,14 +93,9 @@ const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
 /// How far from a whole number a count may lie and still be taken for rounding.
 const NOISE: f64 = 0.01;
 
-/// A count of requests or runs, if it is a whole number.
-pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<u64> {
+/// A count of requests or runs. Services that estimate them send fractions.
+pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<f64> {
     let value = unexpected.check(field, number, 0.0, MAX_COUNT)?;
     let whole = value.round();
-    if (whole - value).abs() > NOISE {
-        unexpected.0.push(field);
-        return None;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within 0..=2^53")]
-    Some(whole as u64)
+    Some(if (whole - value).abs() > NOISE { value } else { whole })
 }

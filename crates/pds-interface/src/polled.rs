@@ -40,10 +40,26 @@ pub enum Counted {
 pub struct Tally {
     /// The count; `None` if the reply has no valid one.
     pub total: Option<u64>,
+    /// What the service counts beyond that, where its counts have fractions; below 1.
+    pub fraction: f64,
     /// (threshold in seconds, share 0..=1) by rising threshold; empty for calls without a distribution.
     pub shares: Vec<(f64, f64)>,
     /// The range named in the reply, if any.
     pub range: Option<TimeRange>,
+}
+
+impl Tally {
+    /// A tally of this count, which may have a fraction.
+    pub(super) fn of(count: Option<f64>, shares: Vec<(f64, f64)>, range: Option<TimeRange>) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be within 0..=2^53")]
+        let total = count.map(|count| count.floor() as u64);
+        Self { total, fraction: count.map_or(0.0, f64::fract), shares, range }
+    }
+
+    /// The count with its fraction.
+    pub fn count(&self) -> Option<f64> {
+        self.total.map(|total| total as f64 + self.fraction)
+    }
 }
 
 /// A datapoint of a series.

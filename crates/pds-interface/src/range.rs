@@ -143,11 +143,31 @@ pub enum RangeEnd {
     Exclusive,
     /// It does: a range is asked for up to a millisecond before its end.
     Inclusive,
+    /// It counts the whole second in which the range ends: a range is asked for up to a second before its end.
+    InclusiveSecond,
 }
 
 impl RangeEnd {
     /// Each word with its meaning.
-    pub const WORDS: &[(&str, Self)] = &[("exclusive", Self::Exclusive), ("inclusive", Self::Inclusive)];
+    pub const WORDS: &[(&str, Self)] = &[
+        ("exclusive", Self::Exclusive),
+        ("inclusive", Self::Inclusive),
+        ("inclusive-second", Self::InclusiveSecond),
+    ];
+
+    /// How far before its end a range is asked for.
+    pub(super) fn beyond(self) -> SignedDuration {
+        match self {
+            Self::Exclusive => SignedDuration::ZERO,
+            Self::Inclusive => SignedDuration::from_millis(1),
+            Self::InclusiveSecond => SignedDuration::from_secs(1),
+        }
+    }
+
+    /// The range that a reply is about which names `answered`.
+    pub fn answered(self, answered: TimeRange) -> TimeRange {
+        TimeRange { end: answered.end.saturating_add(self.beyond().as_secs()), ..answered }
+    }
 }
 
 #[cfg(test)]

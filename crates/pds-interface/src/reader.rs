@@ -82,10 +82,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Puts the window's count, if it is known.
-    pub fn put_window_count(&mut self, count: Option<u64>) {
+    pub fn put_window_count(&mut self, count: Option<f64>) {
         if let Some(count) = count {
-            // At most 2^53.
-            self.put_window(&[], count as f64);
+            self.put_window(&[], count);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use pds_core::template::percent_encode;
@@ -45,11 +45,7 @@ impl<'a> Arguments<'a> {
     /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
     #[must_use]
     pub fn in_range_to(self, range: TimeRange, end: RangeEnd) -> Self {
-        let beyond = match end {
-            RangeEnd::Exclusive => SignedDuration::ZERO,
-            RangeEnd::Inclusive => SignedDuration::from_millis(1),
-        };
-        let end = instant(range.end) - beyond;
+        let end = instant(range.end) - end.beyond();
         self.with("start", rfc3339(range.start)).with("end", end.to_string())
     }
 

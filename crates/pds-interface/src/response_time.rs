@@ -128,7 +128,7 @@ impl MetricSource for Facts {
         }
         let total = metrics::count(unexpected, "total_requests", reply.total_requests);
         let range = metrics::range(unexpected, &reply.start_date, &reply.end_date);
-        Ok(Self { percentiles, tally: Tally { shares, total, range }, idle })
+        Ok(Self { percentiles, tally: Tally::of(total, shares, range), idle })
     }
 
     fn add_to(self, reading: &mut Reading) {
@@ -223,7 +223,7 @@ rows! { Facts:
     };
     WINDOW_REQUESTS: gauge(
         "pds_app_window_requests", ["window", "container_id"], "Requests in the trailing window"
-    ) => |facts, reader| reader.put_window_count(facts.tally.total);
+    ) => |facts, reader| reader.put_window_count(facts.tally.count());
 }
 
 #[cfg(test)]

@@ -150,11 +150,11 @@ impl MetricSource for Facts {
         Ok(Self {
             points: reply.points(terms.range, unexpected),
             shown: None,
-            tally: Tally {
-                total: metrics::count(unexpected, "total_runs", reply.total_runs),
-                shares: Vec::new(),
-                range: metrics::range(unexpected, &reply.start_date, &reply.end_date),
-            },
+            tally: Tally::of(
+                metrics::count(unexpected, "total_runs", reply.total_runs),
+                Vec::new(),
+                metrics::range(unexpected, &reply.start_date, &reply.end_date),
+            ),
         })
     }
 
@@ -187,7 +187,7 @@ rows! { Facts:
     };
     WINDOW_RUNS: gauge(
         "pds_app_window_runs", ["window", "container_id"], "Runs in the trailing window"
-    ) => |facts, reader| reader.put_window_count(facts.tally.total);
+    ) => |facts, reader| reader.put_window_count(facts.tally.count());
 }
 
 #[cfg(test)]

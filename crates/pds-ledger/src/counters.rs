@@ -40,12 +40,12 @@ numbers! {
     Overcounted: overcounted u64;
     RecheckedUntil: rechecked_until i64;
     Accounted: accounted u64;
-    Debt: debt u64;
+    Disputed: disputed u64;
 }
 
-/// What a family shows of a ledger.
+/// The part of a ledger that a family shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum LedgerField {
     /// A number.
     Number(Number),
     /// The buckets.
@@ -61,15 +61,15 @@ pub struct Row {
     pub family: Family,
     /// The counter that it belongs to; `None` where the label `resource` tells.
     pub of: Option<Counted>,
-    /// What it shows.
-    pub shows: Shows,
+    /// The part that it shows.
+    pub field: LedgerField,
 }
 
 /// Declares [`ROWS`]: for each the counter that it belongs to, what it shows, and its family.
 macro_rules! rows {
-    ($($of:ident $shows:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
+    ($($of:ident $field:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
         /// The families of the counters' section, in the order of the page.
-        pub const ROWS: &[Row] = &[$(Row { family: Family::$kind($name, &$labels, $help), of: $of, shows: $shows }),*];
+        pub const ROWS: &[Row] = &[$(Row { family: Family::$kind($name, &$labels, $help), of: $of, field: $field }),*];
 
         /// The families of [`ROWS`].
         pub const FAMILIES: &[Family] = &[$(Family::$kind($name, &$labels, $help)),*];
@@ -81,41 +81,43 @@ const RUNS: Option<Counted> = Some(Counted::Runs);
 const BOTH: Option<Counted> = None;
 
 rows! {
-    REQUESTS Shows::Number(Number::Total) => counter "pds_app_requests_total" []
+    REQUESTS LedgerField::Number(Number::Total) => counter "pds_app_requests_total" []
         "Requests answered by the app, every settled second counted once";
-    REQUESTS Shows::Number(Number::Accounted) => counter "pds_app_requests_accounted_seconds_total" []
+    REQUESTS LedgerField::Number(Number::Accounted) => counter "pds_app_requests_accounted_seconds_total" []
         "Seconds that pds_app_requests_total has counted; the quotient of their rates is requests per second";
-    REQUESTS Shows::Buckets => histogram "pds_app_request_duration_seconds" []
+    REQUESTS LedgerField::Buckets => histogram "pds_app_request_duration_seconds" []
         "Requests by response time: the service's shares times its totals; +Inf equals pds_app_requests_total";
-    RUNS Shows::Number(Number::Total) => counter "pds_app_runs_total" []
+    RUNS LedgerField::Number(Number::Total) => counter "pds_app_runs_total" []
         "Runs of the app, every settled second counted once";
-    RUNS Shows::Number(Number::Accounted) => counter "pds_app_runs_accounted_seconds_total" []
+    RUNS LedgerField::Number(Number::Accounted) => counter "pds_app_runs_accounted_seconds_total" []
         "Seconds that pds_app_runs_total has counted; the quotient of their rates is runs per second";
-    BOTH Shows::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
+    BOTH LedgerField::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
         "End of the last range added to the counters, Unix time";
-    BOTH Shows::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
-        "Time never counted: older than max_catch_up when it could be asked for, or always refused by the service";
-    REQUESTS Shows::Number(Number::Late) => counter "pds_app_late_requests_total" []
+    BOTH LedgerField::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
+        "Time never counted: older than max_catch_up when it could be asked for, or still refused by the service at the last recheck";
+    REQUESTS LedgerField::Number(Number::Late) => counter "pds_app_late_requests_total" []
         "Requests that came after their range was counted; added to pds_app_requests_total later";
-    RUNS Shows::Number(Number::Late) => counter "pds_app_late_runs_total" []
+    RUNS LedgerField::Number(Number::Late) => counter "pds_app_late_runs_total" []
         "Runs that came after their range was counted; added to pds_app_runs_total later";
-    REQUESTS Shows::Number(Number::Overcounted) => counter "pds_app_overcounted_requests_total" []
+    REQUESTS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_requests_total" []
         "Requests no longer there when their hour was counted again; still in pds_app_requests_total";
-    RUNS Shows::Number(Number::Overcounted) => counter "pds_app_overcounted_runs_total" []
+    RUNS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_runs_total" []
         "Runs no longer there when their hour was counted again; still in pds_app_runs_total";
-    BOTH Shows::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
+    BOTH LedgerField::Number(Number::Disputed) => counter "pds_app_disputed_hours_total" ["resource"]
+        "Hours of which the service later had far fewer, or none; the counters keep what was added";
+    BOTH LedgerField::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
         "End of the last hour counted again, Unix time";
-    BOTH Shows::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
+    BOTH LedgerField::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
         "How far hidden counters were behind settled time at the last poll; absent while they are shown";
 }
 
 /// The series of a ledger, in the order of [`ROWS`]; `rechecked` says whether its hours are counted again.
 pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
-    by_row(resource, |sink, row, labels| match row.shows {
-        Shows::Number(number) => {
+    by_row(resource, |sink, row, labels| match row.field {
+        LedgerField::Number(number) => {
             let value = number.of(ledger);
             let is_shown = match number {
-                Number::Late | Number::Overcounted => rechecked || value > 0,
+                Number::Late | Number::Overcounted | Number::Disputed => rechecked || value > 0,
                 Number::RecheckedUntil => rechecked && value > 0,
                 _ => true,
             };
@@ -123,20 +125,20 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
                 sink.put_with(labels, exact(value));
             }
         }
-        Shows::Buckets => {
+        LedgerField::Buckets => {
             for (threshold, count) in ledger.buckets() {
                 sink.put_with(&[("le", LabelNumber::default().text(threshold))], exact(count));
             }
             sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], exact(ledger.total));
         }
-        Shows::Behind => {}
+        LedgerField::Behind => {}
     })
 }
 
 /// The series that a ledger has while it is hidden: by how many seconds it is behind.
 pub fn behind(resource: Resource, seconds: u64) -> Sink {
     by_row(resource, |sink, row, labels| {
-        if row.shows == Shows::Behind {
+        if row.field == LedgerField::Behind {
             sink.put_with(labels, exact(seconds));
         }
     })
@@ -181,7 +183,7 @@ mod tests {
     /// A ledger that has added eight requests or runs in its only hour.
     fn ledger(distributed: bool) -> Ledger {
         let shares = if distributed { vec![(0.5, 0.25), (2.5, 1.0)] } else { Vec::new() };
-        let tally = Tally { total: Some(8), shares, range: None };
+        let tally = Tally { total: Some(8), shares, ..Tally::default() };
         Ledger::open(3600).add(TimeRange { start: 3600, end: 7200 }, &tally, distributed, 0).unwrap()
     }
 
@@ -199,6 +201,7 @@ pds_app_accounted_until_timestamp_seconds{resource="response_time"} 7200
 pds_app_unaccounted_seconds_total{resource="response_time"} 0
 pds_app_late_requests_total 0
 pds_app_overcounted_requests_total 0
+pds_app_disputed_hours_total{resource="response_time"} 0
 "#
         );
     }
@@ -208,19 +211,26 @@ pds_app_overcounted_requests_total 0
         let lines = |ledger: &Ledger, rechecked| {
             let shown = page(series(run_execution_time::RESOURCE, ledger, rechecked));
             let of_rechecks = |line: &&str| {
-                ["_late_", "_overcounted_", "_rechecked_"].iter().any(|part| line.contains(part))
+                ["_late_", "_overcounted_", "_rechecked_", "_disputed_"]
+                    .iter()
+                    .any(|part| line.contains(part))
             };
             shown.lines().filter(of_rechecks).map(str::to_owned).collect::<Vec<_>>()
         };
         let none = ledger(false);
         let mut some = none.clone();
-        (some.late, some.overcounted, some.rechecked_until) = (2, 1, 7200);
-        let late = ["pds_app_late_runs_total 2", "pds_app_overcounted_runs_total 1"];
+        (some.late, some.overcounted, some.rechecked_until, some.disputed) = (2, 1, 7200, 3);
+        let disputed = r#"pds_app_disputed_hours_total{resource="run_execution_time"}"#;
+        let [none_disputed, some_disputed] = [0, 3].map(|hours| format!("{disputed} {hours}"));
+        let late = ["pds_app_late_runs_total 2", "pds_app_overcounted_runs_total 1", &some_disputed];
         let until = r#"pds_app_rechecked_until_timestamp_seconds{resource="run_execution_time"} 7200"#;
         assert_eq!(lines(&none, false), [""; 0]);
-        assert_eq!(lines(&none, true), ["pds_app_late_runs_total 0", "pds_app_overcounted_runs_total 0"]);
+        assert_eq!(
+            lines(&none, true),
+            ["pds_app_late_runs_total 0", "pds_app_overcounted_runs_total 0", &none_disputed]
+        );
         assert_eq!(lines(&some, false), late);
-        assert_eq!(lines(&some, true), [late[0], late[1], until]);
+        assert_eq!(lines(&some, true), [late[0], late[1], late[2], until]);
     }
 
     #[test]

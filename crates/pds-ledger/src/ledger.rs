@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use pds_interface::{Tally, TimeRange};
 
-use super::MAX_THRESHOLDS;
+use super::buckets::Buckets;
 use super::error::Refusal;
+use super::stretch::{Counts, Open, PARTS, Stretch, end_of_hour};
 
 /// The length of what is counted again in one request, in seconds.
 pub const HOUR: i64 = 3600;
+
+/// The most that a counter holds.
+const MAX_TOTAL: u64 = 1 << 47;
 
 /// What was counted of one app by one of the metrics calls, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,77 +23,63 @@ pub struct Ledger {
     pub total: u64,
     /// Seconds that `total` has counted.
     pub accounted: u64,
-    /// Seconds given up on.
+    /// Seconds given up on for good.
     pub unaccounted: u64,
     /// How many of `total` arrived after their range was first counted.
     pub late: u64,
     /// How many were missing when their range was counted again. They stay in `total`; late data pays them off first.
     pub overcounted: u64,
+    /// Stretches, an hour at most each, of which the service later had far fewer. They stay in `total`.
+    pub disputed: u64,
     /// End of the last hour counted again, Unix seconds; 0 before the first.
     pub rechecked_until: i64,
     /// Whether another shard counts this app at present.
     pub set_aside: bool,
-    /// Thresholds in seconds, rising. Most ledgers share one list.
-    thresholds: Arc<[f64]>,
-    /// How many within each of them, cumulative, with the fraction that shares leave.
-    within: Box<[f64]>,
-    /// The hours that are still to be counted again, by time.
-    pub(super) hours: Vec<Hour>,
-    /// Figures of some of them that differ from what was added, each until a second answer confirms it.
-    pub(super) doubts: Vec<Hour>,
-    /// Late data that is not added in full yet, the oldest first.
-    pub(super) late_data: Vec<Late>,
-    /// How many of `overcounted` no late data has paid off yet.
-    pub debt: u64,
+    /// The part of a request that `total` has not counted yet, where totals have fractions.
+    pub(super) fraction: f64,
+    pub(super) buckets: Buckets,
+    /// The stretches that are asked about again, and the balance of what that has found.
+    pub(super) open: Open,
 }
 
 impl Ledger {
     /// This ledger with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
-    /// Those beyond [`MAX_THRESHOLDS`] are left out.
+    /// Those beyond [`MAX_THRESHOLDS`](super::MAX_THRESHOLDS) are left out.
     #[must_use]
     pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
-        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, exact(*count))))
-    }
-
-    /// This ledger with these thresholds in seconds, rising, and how many within each, fractions included.
-    pub(super) fn with_shares(self, buckets: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let (thresholds, within): (Vec<f64>, Vec<f64>) = buckets.into_iter().take(MAX_THRESHOLDS).unzip();
-        Self { thresholds: thresholds.into(), within: within.into(), ..self }
+        Self { buckets: Buckets::of_whole(buckets), ..self }
     }
 
     /// How many within each threshold (seconds), by rising threshold: whole numbers, cumulative, none above `total`.
-    pub fn buckets(&self) -> impl ExactSizeIterator<Item = (f64, u64)> {
-        self.shares().map(|(threshold, within)| (threshold, rounded(within).min(self.total)))
-    }
-
-    /// The same with the fractions.
-    pub(super) fn shares(&self) -> impl ExactSizeIterator<Item = (f64, f64)> {
-        self.thresholds.iter().copied().zip(self.within.iter().copied())
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+        self.buckets.shown().map(|(threshold, within)| (threshold, within.min(self.total)))
     }
 
     /// Shares the list of thresholds with `known`, if they are the same. Ledgers of runs have none.
     pub(super) fn share_thresholds(&mut self, known: &mut Arc<[f64]>) {
-        if self.thresholds == *known {
-            self.thresholds = Arc::clone(known);
-        } else if !self.thresholds.is_empty() {
-            *known = Arc::clone(&self.thresholds);
+        let thresholds = &mut self.buckets.thresholds;
+        if *thresholds == *known {
+            *thresholds = Arc::clone(known);
+        } else if !thresholds.is_empty() {
+            *known = Arc::clone(thresholds);
         }
     }
 
     /// Whether nothing was counted or given up since it was opened.
     pub fn is_new(&self) -> bool {
-        (self.total, self.accounted, self.unaccounted) == (0, 0, 0)
+        (self.total, self.accounted, self.unaccounted, self.pending()) == (0, 0, 0, 0)
     }
 
-    /// Whether it has buckets for all thresholds of `other`.
+    /// Whether its page has buckets for all thresholds on that of `other`.
     pub fn has_thresholds_of(&self, other: &Self) -> bool {
-        self.thresholds == other.thresholds || self.learn_thresholds(&*other.thresholds).is_none()
+        let (mut own, mut others) = (self.buckets.shown(), other.buckets.shown());
+        others.all(|(threshold, _)| own.any(|(own, _)| own == threshold))
     }
 
-    /// The ledger with buckets for all thresholds of `other`, as [`Ledger::learn`] begins them.
+    /// The ledger with buckets for all thresholds on the page of `other`, as they would begin here.
     #[must_use]
     pub fn with_thresholds_of(&self, other: &Self) -> Self {
-        self.learn_thresholds(&*other.thresholds).unwrap_or_else(|| self.clone())
+        Self { buckets: self.buckets.with_thresholds_of(&other.buckets), ..self.clone() }
     }
 
     /// An empty ledger that begins at `second`.
@@ -106,20 +96,52 @@ impl Ledger {
         // Even the shortest range has to move the cursor.
         let end =
             settled.min(aligned(self.until.saturating_add(most)).max(aligned(self.until) + step.max(1)));
-        let is_merged = self.until < hourly_from && !self.has_begun_hour(self.until);
-        let boundary = if is_merged { hourly_from } else { Hour::of(self.until).end() };
+        let boundary =
+            if self.is_hourly(self.until, hourly_from) { end_of_hour(self.until) } else { hourly_from };
         let end = end.min(boundary);
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
 
-    /// Gives up the time before `oldest`. `None` if there is none.
+    /// Gives up the time before `oldest`. Hours that begin at or after `hourly_from` are asked about again. `None` if there
+    /// is none.
     #[must_use]
-    pub fn give_up(&self, oldest: i64) -> Option<(Self, TimeRange)> {
+    pub fn give_up(&self, oldest: i64, hourly_from: i64) -> Option<(Self, TimeRange)> {
         let range = TimeRange { start: self.until, end: oldest };
-        (oldest > self.until).then(|| {
-            let next = Self { unaccounted: self.unaccounted + range.seconds(), ..self.moved_to(oldest) };
-            (next, range)
-        })
+        (oldest > self.until).then(|| (self.without(oldest, hourly_from), range))
+    }
+
+    fn without(&self, oldest: i64, hourly_from: i64) -> Self {
+        let (mut pending, mut start) = (Vec::new(), self.until);
+        while start < oldest {
+            let is_hourly = start >= hourly_from;
+            let next = if is_hourly { end_of_hour(start) } else { hourly_from };
+            let end = oldest.min(next);
+            if is_hourly {
+                pending.push(Stretch { start, end, missing: true, ..Stretch::default() });
+            }
+            start = end;
+        }
+        let seconds = TimeRange { start: self.until, end: oldest }.seconds();
+        let later: u64 = pending.iter().map(Stretch::seconds).sum();
+        let open = Open::of(&self.open.balance(), self.open.stretches().chain(pending));
+        Self { unaccounted: self.unaccounted + seconds - later, until: oldest, open, ..self.clone() }
+    }
+
+    /// Seconds given up that the service is asked about again, or whose data is on its way into the counters.
+    pub fn pending(&self) -> u64 {
+        let missing =
+            self.open.stretches().filter(|stretch| stretch.missing).map(|stretch| stretch.seconds());
+        missing.sum::<u64>() + whole_parts(self.open.balance().rest().last())
+    }
+
+    /// Bytes of memory that the stretches and the balance take.
+    pub fn open_bytes(&self) -> usize {
+        self.open.bytes().len()
+    }
+
+    /// How many were counted too many and are not paid off by late data yet.
+    pub fn debt(&self) -> u64 {
+        whole_parts(self.open.balance().rest().iter().rev().nth(1).map(|total| -total).as_ref())
     }
 
     /// Stops counting until [`Ledger::resumed_at`]: another shard counts this app. `None` if it has stopped already.
@@ -131,14 +153,7 @@ impl Ledger {
     /// Resumes at `second`. Another shard counted the time before it.
     #[must_use]
     pub fn resumed_at(&self, second: i64) -> Self {
-        Self { set_aside: false, ..self.moved_to(second.max(self.until)) }
-    }
-
-    /// The ledger with its cursor moved and nothing added. The hour that the cursor leaves can no longer be counted
-    /// again.
-    fn moved_to(&self, second: i64) -> Self {
-        let wholly = self.hours.iter().filter(|hour| hour.end() <= self.until).copied().collect();
-        Self { until: second, hours: wholly, ..self.clone() }
+        Self { set_aside: false, until: second.max(self.until), ..self.clone() }
     }
 
     /// The ledger with a reply about `range` added. `distributed` says whether the call has a distribution; hours
@@ -156,165 +171,99 @@ impl Ledger {
         if range.start != self.until {
             return Err(Refusal::NotNext { asked: range.start, until: self.until });
         }
-        let total = count(range, tally, distributed)?;
-        let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
-        next.total = next.total.checked_add(total).ok_or(Refusal::TooMany(total))?;
+        let count = count(range, tally, distributed)?;
+        let mut next = self.clone();
+        if count > 0.0 {
+            next.follow(tally, range);
+        }
+        next.fraction += count.fract();
+        let total = whole(count) + whole(next.fraction);
+        next.fraction = next.fraction.fract();
+        next.total = next
+            .total
+            .checked_add(total)
+            .filter(|total| *total < MAX_TOTAL)
+            .ok_or(Refusal::TooMany(total))?;
         next.accounted += range.seconds();
-        next.put_shares(&tally.shares, exact(total));
-        next.put_late_data(range.end);
-        next.put_hour(range, total, hourly_from);
+        let mut grown: Vec<i64> =
+            next.buckets.put_shares(&tally.shares, count).into_iter().map(u64::cast_signed).collect();
+        grown.push(total.cast_signed());
+        next.settle(range.end);
+        next.put_stretch(range, &grown, hourly_from);
         next.until = range.end;
         Ok(next)
     }
 
-    /// Adds `count` requests that are distributed as `shares`.
-    fn put_shares(&mut self, shares: &[(f64, f64)], count: f64) {
-        let mut shares = shares.iter().peekable();
-        let mut share = 0.0f64;
-        for (threshold, within) in self.thresholds.iter().zip(&mut self.within) {
-            // The share of this threshold, or of the highest one below it: at least as many were within this one too.
-            while let Some((_, told)) = shares.next_if(|(known, _)| known <= threshold) {
-                share = told.clamp(share, 1.0);
+    /// Follows the thresholds of a reply about `range` that has traffic.
+    pub(super) fn follow(&mut self, tally: &Tally, range: TimeRange) {
+        let learnt = self.buckets.follow(&tally.shares, range);
+        self.open = self.open.with_thresholds_at(&learnt);
+    }
+
+    /// Adds the part of the balance that is due once the cursor stands at `end`.
+    fn settle(&mut self, end: i64) {
+        let mut balance = self.open.balance();
+        let mut due = balance.due(end);
+        let (Some(seconds), Some(total)) = (due.pop(), due.pop()) else { return };
+        self.total = self.total.saturating_add(total.unsigned_abs());
+        self.late = self.late.saturating_add(total.unsigned_abs());
+        self.accounted += seconds.unsigned_abs();
+        let mut added = self.buckets.put_whole(&due, self.total);
+        added.extend([total, seconds]);
+        balance.added.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
+        self.open = Open::of(&balance, self.open.stretches());
+    }
+
+    /// Whether the hour that `second` lies in is still to be counted again, or was begun while it was.
+    fn is_hourly(&self, second: i64, hourly_from: i64) -> bool {
+        let begun = || self.open.stretches().last().is_some_and(|last| last.hour_end() > second);
+        second >= hourly_from || begun()
+    }
+
+    /// Keeps what was added for `range`, to be compared when its hour is counted again.
+    fn put_stretch(&mut self, range: TimeRange, grown: &[i64], hourly_from: i64) {
+        if range.end > end_of_hour(range.start) || !self.is_hourly(range.start, hourly_from) {
+            return;
+        }
+        let thresholds = self.buckets.len();
+        let mut stretches: Vec<Stretch<'_>> = self.open.stretches().collect();
+        let continues = |last: &&mut Stretch<'_>| {
+            last.end == range.start && last.hour_end() > range.start && !last.missing && last.rechecks == 0
+        };
+        match stretches.last_mut().filter(continues) {
+            Some(last) => {
+                let sums =
+                    last.added.list(thresholds).into_iter().zip(grown).map(|(added, grown)| added + grown);
+                last.added = Counts::of(&sums.collect::<Vec<_>>());
+                last.end = range.end;
             }
-            *within += share * count;
+            None => {
+                let added = Counts::of(grown);
+                stretches.push(Stretch { start: range.start, end: range.end, added, ..Stretch::default() });
+            }
         }
-    }
-
-    /// Adds the late data that is due once the cursor stands at `end`. It pays off first what was counted too much.
-    fn put_late_data(&mut self, end: i64) {
-        let mut late_data = std::mem::take(&mut self.late_data);
-        late_data.retain_mut(|late| {
-            let part = late.part(end).saturating_sub(late.added);
-            let paid = part.min(self.debt);
-            self.debt -= paid;
-            self.total = self.total.saturating_add(part - paid);
-            self.late = self.late.saturating_add(part);
-            self.put_shares(&late.shares, exact(part - paid));
-            late.added += part;
-            late.added < late.total
-        });
-        self.late_data = late_data;
-    }
-
-    /// Whether `second` lies within an hour of which a part was added and is still to be counted again.
-    fn has_begun_hour(&self, second: i64) -> bool {
-        self.hours.last().is_some_and(|last| last.end() > second)
-    }
-
-    /// Records what was added for the hour of `range`, if the ledger has added all of that hour so far.
-    fn put_hour(&mut self, range: TimeRange, total: u64, hourly_from: i64) {
-        let hour = Hour::of(range.start);
-        let begun = self.has_begun_hour(range.start);
-        if range.end > hour.end() || (hour.start() < hourly_from && !begun) {
-            return self.hours.retain(|known| known.end() <= range.start);
-        }
-        match self.hours.last_mut().filter(|last| last.start() == hour.start()) {
-            Some(last) => last.added = last.added.saturating_add(total),
-            None if range.start == hour.start() => self.hours.push(Hour { added: total, ..hour }),
-            None => {}
-        }
+        self.open = Open::of(&self.open.balance(), stretches);
     }
 
     /// How many of the reply's thresholds the ledger has no room for.
     pub fn beyond_room(&self, tally: &Tally) -> usize {
-        let room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
-        if tally.shares.len() <= room {
-            return 0;
-        }
-        let unknown = tally.shares.iter().filter(|(threshold, _)| {
-            self.thresholds.binary_search_by(|known| known.total_cmp(threshold)).is_err()
-        });
-        unknown.count().saturating_sub(room)
+        self.buckets.beyond_room(&tally.shares)
     }
 
-    /// The ledger with buckets for all thresholds of the reply, as far as there is room. `None` if it has them. A new
+    /// The ledger with buckets for all `thresholds`, which rise, as far as there is room. `None` if it has them. A new
     /// bucket begins with the count of the next lower one: a lower bound that keeps the buckets cumulative and each of
     /// them a counter.
     #[must_use]
-    pub fn learn(&self, tally: &Tally) -> Option<Self> {
-        self.learn_thresholds(tally.shares.iter().map(|(threshold, _)| threshold))
-    }
-
-    pub(super) fn learn_thresholds<'a>(
-        &self,
-        thresholds: impl IntoIterator<Item = &'a f64> + Clone,
-    ) -> Option<Self> {
-        if self.thresholds.iter().eq(thresholds.clone()) {
-            return None;
-        }
-        let mut room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
-        let mut known = self.shares().peekable();
-        let mut merged: Vec<(f64, f64)> = Vec::new();
-        let mut below = 0.0;
-        for threshold in thresholds {
-            while let Some(bucket) = known.next_if(|(at, _)| at < threshold) {
-                below = bucket.1;
-                merged.push(bucket);
-            }
-            if known.peek().is_none_or(|(at, _)| at != threshold) && room > 0 {
-                room -= 1;
-                merged.push((*threshold, below));
-            }
-        }
-        merged.extend(known);
-        (merged.len() > self.thresholds.len()).then(|| self.clone().with_shares(merged))
+    pub fn learn(&self, thresholds: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut next = self.clone();
+        let learnt = next.buckets.learn(thresholds);
+        next.open = next.open.with_thresholds_at(&learnt);
+        (!learnt.is_empty()).then_some(next)
     }
 }
 
-/// An hour that is still to be counted again. 16 bytes: a ledger has a few of them, or 25 with an age of a day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hour {
-    /// Hours since 1970.
-    pub index: u32,
-    /// How many of the configured ages it was counted again at.
-    pub rechecks: u8,
-    /// What was added for it, or the answer when it was last counted again.
-    pub added: u64,
-}
-
-impl Hour {
-    /// The hour that `second` lies in, with nothing added.
-    pub(super) fn of(second: i64) -> Self {
-        Self { index: u32::try_from(second.div_euclid(HOUR)).unwrap_or_default(), rechecks: 0, added: 0 }
-    }
-
-    pub(super) fn start(self) -> i64 {
-        i64::from(self.index) * HOUR
-    }
-
-    pub(super) fn end(self) -> i64 {
-        self.start() + HOUR
-    }
-}
-
-/// Late data on its way into the counters: in equal parts while the cursor moves through the hour that begins at `from`,
-/// a place that its own hour and the age of the recheck fix. So any process that counts the hour again adds it there.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Late {
-    /// The hour that it belongs to, in hours since 1970; 0 if a version that did not note it found it.
-    pub hour: u32,
-    /// Where it begins to be added.
-    pub from: i64,
-    /// How many that hour has with them.
-    pub figure: u64,
-    /// How many there are.
-    pub total: u64,
-    /// How many of them were added.
-    pub added: u64,
-    /// The distribution of their hour: threshold in seconds and share, by rising threshold.
-    pub shares: Box<[(f64, f64)]>,
-}
-
-impl Late {
-    /// How many of them are added once the cursor stands at `second`.
-    pub(super) fn part(&self, second: i64) -> u64 {
-        let passed = u128::from((second - self.from).clamp(0, HOUR).unsigned_abs());
-        u64::try_from(u128::from(self.total) * passed / u128::from(HOUR.unsigned_abs())).unwrap_or(self.total)
-    }
-}
-
-/// The total of a reply about `range`, if it can be counted.
-pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Result<u64, Refusal> {
+/// How many a reply about `range` counts, if that can be added.
+pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Result<f64, Refusal> {
     if let Some(answered) = tally.range.filter(|answered| *answered != range) {
         return Err(Refusal::OtherRange { asked: range, answered });
     }
@@ -322,7 +271,7 @@ pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Resul
     if distributed && total > 0 && tally.shares.is_empty() {
         return Err(Refusal::NoDistribution(total));
     }
-    Ok(total)
+    Ok(exact(total) + tally.fraction)
 }
 
 /// A count or a Unix second, which stay below 2^53.
@@ -330,10 +279,15 @@ pub(super) fn exact(value: u64) -> f64 {
     value as f64
 }
 
-/// A sum of counts, which stay below 2^53 and are never negative.
+/// The whole ones of a number of a balance; 0 if it is negative.
+fn whole_parts(number: Option<&i64>) -> u64 {
+    number.map_or(0, |number| number.max(&0).unsigned_abs() / PARTS.unsigned_abs())
+}
+
+/// The whole ones of a count, which is never negative.
 #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
-fn rounded(within: f64) -> u64 {
-    within.round() as u64
+fn whole(count: f64) -> u64 {
+    count.floor() as u64
 }
 
 #[cfg(test)]
@@ -341,9 +295,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::MAX_THRESHOLDS;
 
     fn tally(total: u64, shares: &[(f64, f64)]) -> Tally {
-        Tally { total: Some(total), shares: shares.to_vec(), range: None }
+        Tally { total: Some(total), shares: shares.to_vec(), ..Tally::default() }
     }
 
     fn buckets(ledger: &Ledger) -> Vec<(f64, u64)> {
@@ -375,9 +330,9 @@ mod tests {
 
     #[test]
     fn time_given_up_is_counted_once() {
-        let (ledger, gone) = Ledger::open(100).give_up(160).unwrap();
+        let (ledger, gone) = Ledger::open(100).give_up(160, i64::MAX).unwrap();
         assert_eq!((ledger.until, ledger.unaccounted, gone), (160, 60, range(100, 160)));
-        assert_eq!(ledger.give_up(160), None);
+        assert_eq!(ledger.give_up(160, i64::MAX), None);
     }
 
     #[test]
@@ -403,9 +358,9 @@ mod tests {
             13,
             "runs have none"
         );
-        let full = Ledger { total: u64::MAX - 2, ..ledger.clone() };
+        let full = Ledger { total: MAX_TOTAL - 2, ..ledger.clone() };
         assert_eq!(full.add(range(60, 120), &tally(3, &[]), false, i64::MAX), Err(Refusal::TooMany(3)));
-        let silent = Tally { total: None, shares: vec![], range: None };
+        let silent = Tally::default();
         assert_eq!(ledger.add(range(60, 120), &silent, true, i64::MAX), Err(Refusal::NoTotal));
     }
 
@@ -417,6 +372,52 @@ mod tests {
         // the six within 0.5 were within it too.
         let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true, i64::MAX).unwrap();
         assert_eq!(buckets(&second), [(0.1, 5), (0.5, 8), (1.0, 14)]);
+    }
+
+    #[test]
+    fn a_threshold_that_another_one_replaces_leaves_after_three_replies_and_returns_where_it_was() {
+        let reply = |threshold: f64| tally(10, &[(0.5, 0.5), (threshold, 1.0)]);
+        let step = |ledger: &Ledger, tally: &Tally| {
+            ledger.add(range(ledger.until, ledger.until + 60), tally, true, i64::MAX).unwrap()
+        };
+        let mut ledger = step(&Ledger::open(0), &reply(1.0));
+        for left in [false, false, true] {
+            ledger = step(&ledger, &tally(0, &[(0.5, 0.0)]));
+            ledger = step(&ledger, &reply(1.2));
+            assert_eq!(ledger.buckets().any(|(threshold, _)| threshold == 1.0), !left);
+        }
+        assert_eq!(buckets(&ledger), [(0.5, 20), (1.2, 40)]);
+        let back = step(&ledger, &tally(10, &[(0.5, 0.5), (1.0, 0.8), (1.2, 1.0)]));
+        assert_eq!(
+            buckets(&back),
+            [(0.5, 25), (1.0, 28), (1.2, 50)],
+            "at the greater of 20 and the lower one's 20"
+        );
+        let begins = ledger.with_thresholds_of(&back);
+        assert!(!ledger.has_thresholds_of(&back) && begins.has_thresholds_of(&back));
+        assert_eq!(buckets(&begins), [(0.5, 20), (1.0, 20), (1.2, 40)]);
+    }
+
+    #[test]
+    fn a_threshold_that_replies_lack_for_an_hour_leaves() {
+        let mut ledger =
+            Ledger::open(0).add(range(0, 60), &tally(9, &[(0.5, 0.5), (1.0, 1.0)]), true, i64::MAX).unwrap();
+        for minute in 1..=60 {
+            assert_eq!(ledger.buckets().count(), 2, "{minute}");
+            ledger = ledger
+                .add(range(minute * 60, minute * 60 + 60), &tally(9, &[(0.5, 0.5)]), true, i64::MAX)
+                .unwrap();
+        }
+        assert_eq!(ledger.buckets().count(), 1);
+    }
+
+    #[test]
+    fn the_fraction_of_a_total_is_carried() {
+        let half = Tally { fraction: 0.5, ..tally(12, &[(1.0, 0.5)]) };
+        let ledger = (0..4).fold(Ledger::open(0), |ledger, step| {
+            ledger.add(range(step, step + 1), &half, true, i64::MAX).unwrap()
+        });
+        assert_eq!((ledger.total, buckets(&ledger)), (50, vec![(1.0, 25)]));
     }
 
     #[test]
@@ -438,8 +439,8 @@ mod tests {
         for ledger in [&mut one, &mut runs, &mut other] {
             ledger.share_thresholds(&mut known);
         }
-        assert!(Arc::ptr_eq(&one.thresholds, &other.thresholds));
-        assert_eq!((one.thresholds.len(), runs.thresholds.len()), (1, 0));
+        assert!(Arc::ptr_eq(&one.buckets.thresholds, &other.buckets.thresholds));
+        assert_eq!((one.buckets.len(), runs.buckets.len()), (1, 0));
     }
 
     #[test]
@@ -447,7 +448,7 @@ mod tests {
         let ledger = Ledger::open(0);
         assert!(ledger.is_new());
         assert!(!ledger.add(range(0, 60), &tally(0, &[]), true, i64::MAX).unwrap().is_new());
-        assert!(!ledger.give_up(60).unwrap().0.is_new());
+        assert!(!ledger.give_up(60, i64::MAX).unwrap().0.is_new());
     }
 
     #[test]
@@ -465,7 +466,7 @@ mod tests {
         // An outage later that hour is older than those that are asked for one by one.
         assert_eq!(part.due(50_000, 60, 21_600, 36_000), Some(range(7_920, 10_800)));
         let whole = part.add(range(7_920, 10_800), &tally(9, &[(1.0, 1.0)]), true, 36_000).unwrap();
-        assert_eq!(whole.hours.iter().map(|hour| hour.added).collect::<Vec<_>>(), [12]);
+        assert_eq!(whole.open.stretches().map(|of| of.added.total()).collect::<Vec<_>>(), [12]);
         assert_eq!(
             whole.due(50_000, 60, 21_600, 36_000),
             Some(range(10_800, 32_400)),
@@ -494,10 +495,13 @@ mod tests {
         let drifted = tally(1_000_000, &shares(100, 100_000));
         assert_eq!(first.beyond_room(&drifted), 100_000 - 100 - 56);
         let second = first.add(range(1, 2), &drifted, true, i64::MAX).unwrap();
-        assert_eq!(second.buckets().len(), MAX_THRESHOLDS);
+        assert_eq!(second.buckets().count(), MAX_THRESHOLDS);
         assert!(buckets(&second).is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
         assert_eq!(buckets(&second)[150], (150.0, 300));
-        let below = Ledger::open(0).with_buckets(&[(1e6, 5)]).learn(&drifted).unwrap();
+        let below = Ledger::open(0)
+            .with_buckets(&[(1e6, 5)])
+            .learn(drifted.shares.iter().map(|(at, _)| *at))
+            .unwrap();
         assert_eq!(buckets(&below).last(), Some(&(1e6, 0)), "a known one above those that are new");
     }
 
@@ -517,18 +521,16 @@ mod tests {
             replies in prop::collection::vec(
                 (0u64..5000, prop::collection::btree_map(1u32..12, 0.0f64..=1.0, 1..8)), 1..20),
         ) {
-            let mut ledger = Ledger::open(0);
+            let (mut ledger, mut greatest) = (Ledger::open(0), std::collections::BTreeMap::new());
             for (second, (total, shares)) in (0..).zip(replies) {
                 let shares: Vec<(f64, f64)> = shares.into_iter().map(|(t, share)| (f64::from(t) / 8.0, share)).collect();
                 let next = ledger.add(range(second, second + 1), &tally(total, &shares), true, i64::MAX).unwrap();
                 prop_assert!(buckets(&next).windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 < pair[1].0));
                 prop_assert!(next.buckets().all(|(_, count)| count <= next.total));
-                for (threshold, count) in ledger.buckets() {
-                    let now = next.buckets().find(|(known, _)| *known == threshold).map(|(_, count)| count);
-                    prop_assert!(now >= Some(count));
+                // One that has left and returns goes on at least where it was.
+                for (threshold, count) in next.buckets() {
+                    prop_assert!(count >= greatest.insert(threshold.to_bits(), count).unwrap_or_default());
                 }
-                let exact: Vec<f64> = next.shares().map(|(_, within)| within).collect();
-                prop_assert!(next.buckets().zip(exact).all(|((_, count), exact)| (count as f64 - exact).abs() <= 0.500_001));
                 prop_assert_eq!(next.total, ledger.total + total);
                 ledger = next;
             }

@@ -97,7 +97,7 @@ impl LedgerStore {
         let ledger = Ledger::open(second);
         match key.resource.polled().counted {
             Some(Counted::Requests) => {
-                ledger.learn_thresholds(&*self.ledgers.read().thresholds).unwrap_or(ledger)
+                ledger.learn(self.ledgers.read().thresholds.iter().copied()).unwrap_or(ledger)
             }
             _ => ledger,
         }

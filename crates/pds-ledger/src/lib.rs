@@ -24,6 +24,7 @@
 //!   keys and values.
 //! - [`restore`]: counters that come back from the Prometheus that scrapes them.
 
+mod buckets;
 pub mod counters;
 pub mod error;
 pub mod key;
@@ -34,6 +35,8 @@ pub mod recheck;
 pub mod record;
 pub mod restore;
 pub mod state;
+mod stretch;
+mod varint;
 pub mod watermark;
 
 use std::time::Duration;

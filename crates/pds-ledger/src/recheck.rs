@@ -1,11 +1,13 @@
-//! Rechecks: each whole hour is asked for once more when it has aged, and compared with what was added for it.
+//! Rechecks: each hour is asked for once more when it has aged, and compared with what was added for it, by threshold and
+//! in total. What was given up is asked for once more, too.
 //!
-//! Where the answer differs, a second one is asked for, and the hour takes the figure that both support: the middle one of
-//! the three. So one bad answer changes nothing, and noise adds up to nothing.
+//! Where the answer differs, a second one is asked for, and the hour takes the figures that both support: the middle ones
+//! of the three. So one bad answer changes nothing, and noise adds up to nothing.
 //!
-//! More than was added is late data. It is added in equal parts while the cursor moves through the hour that begins with
-//! the age: added at once, 5 % of an hour would raise a rate over five minutes by 60 %. Fewer cannot be taken back: they
-//! are a debt, which late data pays off first.
+//! The difference goes into the balance of the ledger. What is lacking is late data. It is added in equal parts while the
+//! cursor moves through an hour: added at once, 5 % of an hour would raise a rate over five minutes by 60 %. What is too
+//! much cannot be taken back: it stays in the balance, which late data pays off first. An answer that has far fewer is no
+//! correction but an absence: it is disputed, and changes nothing.
 //!
 //! ```text
 //! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
@@ -13,12 +15,20 @@
 
 use pds_interface::{Tally, TimeRange};
 
+use super::buckets::signed;
 use super::error::Refusal;
-use super::ledger::{self, HOUR, Hour, Late, Ledger};
+use super::ledger::{self, HOUR, Ledger};
+use super::stretch::{Counts, Dispute, Open, PARTS, Stretch, end_of_hour};
 
-/// How much older an hour is when an answer that was lower than what was added is confirmed, in seconds: a reply that lacks
-/// something may do so for a while.
+/// How much later an answer that was lower than what was added is confirmed, in seconds: a reply that lacks something may
+/// do so for a while. A stretch that could not be asked about waits as long.
 const LOW_ANSWER: i64 = 600;
+
+/// How much later a disputed answer is asked for again, in seconds.
+const DISPUTED: [i64; 3] = [HOUR, 3 * HOUR, 24 * HOUR];
+
+/// How long after its greatest age an hour is kept at most, in seconds: a dispute takes as long.
+const KEPT_AFTER_LAST_AGE: i64 = 30 * HOUR;
 
 /// The ages at which hours are counted again, in seconds, rising. Empty if none is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,23 +55,34 @@ impl Ages {
 
     /// Where the first hour begins that is still to be counted again when it is `now`; `i64::MAX` where none is.
     pub fn hourly_from(&self, now: i64) -> i64 {
-        self.0.last().map_or(i64::MAX, |age| Hour::of(now.saturating_sub(*age).saturating_sub(HOUR)).end())
+        self.0.last().map_or(i64::MAX, |age| end_of_hour(now.saturating_sub(*age).saturating_sub(HOUR)))
     }
 
-    /// How many ages an hour has reached that ended at `end`, and where each age counts from `phase` seconds later.
-    fn reached(&self, end: i64, phase: i64, now: i64) -> usize {
-        self.0.iter().filter(|age| end.saturating_add(**age).saturating_add(phase) <= now).count()
+    /// The end of the last hour that is no longer kept when it is `now`.
+    pub fn kept_from(&self, now: i64) -> i64 {
+        self.0.last().map_or(i64::MAX, |age| now.saturating_sub(*age).saturating_sub(KEPT_AFTER_LAST_AGE))
     }
 
-    /// When an hour that ended at `end` reaches its age number `index`.
-    fn place(&self, end: i64, phase: i64, index: u8) -> i64 {
-        let age = self.0.get(usize::from(index)).copied().unwrap_or_default();
-        end.saturating_add(age).saturating_add(phase)
+    /// How many ages an hour has reached that ended at `end`, where each age counts from `phase` seconds later.
+    fn reached(&self, end: i64, phase: i64, now: i64) -> u8 {
+        let reached = self.0.iter().filter(|age| end.saturating_add(**age).saturating_add(phase) <= now);
+        u8::try_from(reached.count()).unwrap_or(u8::MAX)
     }
 }
 
+/// When a stretch is asked about again.
+#[derive(Clone, Copy, Debug)]
+pub struct Due<'a> {
+    /// At these ages,
+    pub ages: &'a Ages,
+    /// each so many seconds later, so that not all apps are asked about at once.
+    pub phase: i64,
+    /// The service may not know of hours that begin before this second.
+    pub oldest: Option<i64>,
+}
+
 /// The outcome of counting an hour again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
     /// How many were counted again for the first time: all of the hour, or at a later age what has arrived since.
     pub counted: u64,
@@ -72,6 +93,8 @@ pub struct Recheck {
     /// Whether a second answer has to confirm it. Then nothing has changed yet, and `late` and `overcounted` say by how
     /// many it differs.
     pub doubtful: bool,
+    /// Whether there were so many fewer that nothing has changed.
+    pub disputed: bool,
 }
 
 impl Recheck {
@@ -83,35 +106,48 @@ impl Recheck {
             late: self.late + other.late,
             overcounted: self.overcounted + other.overcounted,
             doubtful: self.doubtful || other.doubtful,
+            disputed: self.disputed || other.disputed,
         }
     }
 }
 
-impl Ledger {
-    /// The oldest hour that is due to be counted again at `now`; the ages of this ledger count from `phase` seconds
-    /// later, so that not all apps are asked for at once.
-    pub fn recheck_due(&self, ages: &Ages, phase: i64, now: i64) -> Option<TimeRange> {
-        let is_due = |hour: &&Hour| {
-            let wait = if self.is_lower(hour) { LOW_ANSWER } else { 0 };
-            ages.reached(hour.end(), phase.saturating_add(wait), now) > usize::from(hour.rechecks)
-        };
-        let mut whole = self.hours.iter().filter(|hour| hour.end() <= self.until);
-        whole.find(is_due).map(|hour| TimeRange { start: hour.start(), end: hour.end() })
-    }
+/// What the service no longer has, by its last answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disputed {
+    /// From the start of the first hour to the end of the last.
+    pub range: TimeRange,
+    /// How many fewer there were.
+    pub lacks: u64,
+}
 
-    /// Whether the first answer about `hour` was lower than what was added for it, and is not confirmed yet.
-    fn is_lower(&self, hour: &Hour) -> bool {
-        self.doubts.iter().any(|doubt| doubt.index == hour.index && doubt.added < hour.added)
+impl Ledger {
+    /// The oldest stretch that is due to be asked about again.
+    pub fn recheck_due(&self, due: Due<'_>) -> Option<TimeRange> {
+        let is_due = |stretch: &Stretch<'_>| {
+            let is_pending = stretch.doubt.is_some()
+                || (1..=DISPUTED.len()).contains(&usize::from(stretch.dispute.answers))
+                || due.ages.reached(stretch.hour_end(), due.phase, self.until) > stretch.rechecks;
+            stretch.hour_end() <= self.until && stretch.not_before <= self.until && is_pending
+        };
+        self.open.stretches().find(is_due).map(|stretch| stretch.range())
     }
 
     /// What was added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer known.
     pub fn added_in_hour(&self, start: i64) -> Option<u64> {
-        let hour = self.hours.iter().find(|hour| hour.start() == start && hour.end() <= self.until)?;
-        Some(hour.added)
+        let is_it = |of: &Stretch<'_>| (of.start, of.end) == (start, start + HOUR) && !of.missing;
+        Some(self.open.stretches().find(is_it)?.added.total())
     }
 
-    /// The ledger with a reply that counts the hour `range` again, as it was due at `now`. `None` where that hour is
-    /// not to be counted again. An answer that differs changes nothing before a second one confirms it.
+    /// What the service no longer has of the time that is still asked about.
+    pub fn disputes(&self) -> Option<Disputed> {
+        let mut disputed = self.open.stretches().filter(|stretch| stretch.dispute.lacks > 0).peekable();
+        let start = disputed.peek()?.start;
+        let (end, lacks) = disputed.fold((start, 0), |(_, sum), of| (of.end, sum + of.dispute.lacks));
+        Some(Disputed { range: TimeRange { start, end }, lacks })
+    }
+
+    /// The ledger with a reply that counts the stretch `range` again. `None` where it is not to be counted again. An answer
+    /// that differs changes nothing before a second one confirms it.
     ///
     /// # Errors
     /// If the reply cannot be counted.
@@ -120,63 +156,171 @@ impl Ledger {
         range: TimeRange,
         tally: &Tally,
         distributed: bool,
-        (ages, phase, now): (&Ages, i64, i64),
+        due: Due<'_>,
     ) -> Result<Option<(Self, Recheck)>, Refusal> {
-        let total = ledger::count(range, tally, distributed)?;
-        let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
-        let Some(hour) = next.hours.iter_mut().find(|hour| hour.start() == range.start) else {
+        let count = ledger::count(range, tally, distributed)?;
+        let mut next = self.learn(tally.shares.iter().map(|(at, _)| *at)).unwrap_or_else(|| self.clone());
+        let (open, mut balance) = (next.open.clone(), next.open.balance());
+        let mut stretches: Vec<Stretch<'_>> = open.stretches().collect();
+        let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) else {
             return Ok(None);
         };
-        let former = next.doubts.extract_if(.., |doubt| doubt.index == hour.index).next();
-        let figure = former.map_or(total, |former| middle(hour.added, former.added, total));
-        let (late, overcounted) = (figure.saturating_sub(hour.added), hour.added.saturating_sub(figure));
-        let doubtful = former.is_none() && figure != hour.added;
-        if doubtful {
-            next.doubts.push(Hour { added: total, ..*hour });
-            return Ok(Some((next, Recheck { counted: 0, late, overcounted, doubtful })));
+        let added = stretch.added.list(next.buckets.len());
+        let mut answer = next.buckets.figures(&tally.shares, count, &added);
+        answer.push(count);
+        let mut outcome = Recheck::default();
+        let figures = match stretch.doubt.take() {
+            Some(doubt) => middle(&added, &doubt.list(next.buckets.len()), &answer),
+            None if stretch.missing || !differs(&added, &answer) => answer,
+            None => {
+                let (now, before) = (last(&answer), total(&added));
+                stretch.doubt = Some(Counts::of(&answer.iter().copied().map(nearest).collect::<Vec<_>>()));
+                stretch.not_before = if now < before { self.until + LOW_ANSWER } else { 0 };
+                let (late, overcounted) = (whole(now - before), whole(before - now));
+                next.open = Open::of(&balance, stretches);
+                return Ok(Some((next, Recheck { late, overcounted, doubtful: true, ..outcome })));
+            }
+        };
+        let (figure, before) = (last(&figures), total(&added));
+        let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
+        stretch.not_before = 0;
+        if !stretch.missing && is_disputed(before, figure, is_gone) {
+            outcome.disputed = true;
+            next.disputed += u64::from(stretch.dispute.answers == 0);
+            let again = DISPUTED.get(usize::from(stretch.dispute.answers));
+            stretch.not_before = again.map_or(0, |again| self.until + again);
+            stretch.dispute =
+                Dispute { answers: stretch.dispute.answers.saturating_add(1), lacks: whole(before - figure) };
+        } else {
+            let exact = stretch.rechecks == 0;
+            let difference = |(figure, added): (&f64, &i64)| match figure - signed(*added) {
+                // What was noted at an earlier age is rounded.
+                small if !exact && small.abs() <= 0.5 => 0,
+                difference => nearest(difference * signed(PARTS)),
+            };
+            let mut differences: Vec<i64> = figures.iter().zip(&added).map(difference).collect();
+            let answered = if std::mem::take(&mut stretch.missing) { stretch.end - stretch.start } else { 0 };
+            differences.push(answered * PARTS);
+            balance.add(self.until, &differences);
+            outcome.late = whole(figure - before);
+            outcome.overcounted = whole(before - figure);
+            outcome.counted = if stretch.rechecks == 0 { whole(figure) } else { outcome.late };
+            next.overcounted = next.overcounted.saturating_add(outcome.overcounted);
+            next.late = next.late.saturating_add(outcome.late.min(self.debt()));
+            stretch.added = Counts::of(&figures.iter().copied().map(nearest).collect::<Vec<_>>());
+            stretch.dispute = Dispute::default();
         }
-        let counted = if hour.rechecks == 0 { figure } else { late };
-        if late > 0 {
-            let from = ages.place(range.end, phase, hour.rechecks);
-            let shares = tally.shares.as_slice().into();
-            next.late_data.push(Late { hour: hour.index, from, figure, total: late, added: 0, shares });
-        }
-        hour.added = figure;
-        hour.rechecks = u8::try_from(ages.reached(range.end, phase, now)).unwrap_or(u8::MAX);
-        next.hours.retain(|hour| usize::from(hour.rechecks) < ages.0.len());
-        next.doubts.retain(|doubt| next.hours.iter().any(|hour| hour.index == doubt.index));
-        next.overcounted = next.overcounted.saturating_add(overcounted);
-        next.debt = next.debt.saturating_add(overcounted);
+        stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
         next.rechecked_until = next.rechecked_until.max(range.end);
-        Ok(Some((next, Recheck { counted, late, overcounted, doubtful })))
+        next.open = Open::of(&balance, stretches);
+        Ok(Some((next.without_done(due.ages), outcome)))
     }
 
-    /// The ledger without the hours that ended before `oldest`, and without any where none is counted again. `None`
-    /// if there is none of them.
+    /// The ledger after the service did not answer for the stretch `range`: it is asked about at its next age if the service
+    /// `refused` it, and a little later otherwise. What is missing after the last age stays unaccounted.
+    #[must_use]
+    pub fn not_answered(&self, range: TimeRange, refused: bool, due: Due<'_>) -> Self {
+        let mut stretches: Vec<Stretch<'_>> = self.open.stretches().collect();
+        if let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) {
+            match refused {
+                true => {
+                    stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
+                    (stretch.doubt, stretch.dispute, stretch.not_before) = (None, Dispute::default(), 0);
+                }
+                false => stretch.not_before = self.until + LOW_ANSWER,
+            }
+        }
+        Self { open: Open::of(&self.open.balance(), stretches), ..self.clone() }.without_done(due.ages)
+    }
+
+    /// Whether the stretch `range` was given up.
+    pub fn is_missing(&self, range: TimeRange) -> bool {
+        self.open.stretches().any(|stretch| stretch.range() == range && stretch.missing)
+    }
+
+    /// The ledger without the stretches that were asked about at all ages.
+    fn without_done(self, ages: &Ages) -> Self {
+        let is_done = |stretch: &Stretch<'_>| {
+            usize::from(stretch.rechecks) >= ages.0.len()
+                && stretch.doubt.is_none()
+                && stretch.not_before == 0
+        };
+        self.without_stretches(is_done).unwrap_or(self)
+    }
+
+    /// The ledger without the hours that ended before `oldest`. `None` if there is none of them.
     #[must_use]
     pub fn without_hours_before(&self, oldest: i64) -> Option<Self> {
-        let is_gone = |hour: &Hour| hour.end() < oldest;
-        self.hours.iter().any(is_gone).then(|| {
-            let mut next = self.clone();
-            next.hours.retain(|hour| !is_gone(hour));
-            next
+        self.without_stretches(|stretch| stretch.hour_end() < oldest && stretch.hour_end() <= self.until)
+    }
+
+    fn without_stretches(&self, is_gone: impl Fn(&Stretch<'_>) -> bool) -> Option<Self> {
+        let gone = self.open.stretches().filter(|stretch| is_gone(stretch));
+        let (count, missing) = gone.fold((0, 0), |(count, missing), stretch| {
+            (count + 1, missing + if stretch.missing { stretch.seconds() } else { 0 })
+        });
+        let left = || self.open.stretches().filter(|stretch| !is_gone(stretch));
+        (count > 0).then(|| Self {
+            unaccounted: self.unaccounted + missing,
+            open: Open::of(&self.open.balance(), left()),
+            ..self.clone()
         })
     }
 }
 
-/// The middle one of three.
-fn middle(one: u64, two: u64, three: u64) -> u64 {
-    one.max(two).min(one.min(two).max(three))
+/// Whether an answer is so much lower than what was added that it is no correction. `is_gone`: the service may not know of
+/// all of it any more.
+fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
+    let fewer = added - figure;
+    fewer > 0.0 && (is_gone || figure == 0.0 || (fewer >= 2.0 && fewer > added * 0.05))
+}
+
+/// Whether a second answer has to confirm this one: its total differs, or the number within a threshold by more than the
+/// rounding of shares explains.
+fn differs(added: &[i64], answer: &[f64]) -> bool {
+    let of_hour = last(answer);
+    let within = |(added, answer): (&i64, &f64)| (answer - signed(*added)).abs() > 2.0 + of_hour * 0.05;
+    (of_hour - total(added)).abs() >= 1.0 || added.iter().zip(answer).any(within)
+}
+
+/// The middle one of each three.
+fn middle(one: &[i64], two: &[i64], three: &[f64]) -> Vec<f64> {
+    let middle = |((one, two), three): ((&i64, &i64), &f64)| {
+        let (one, two) = (signed(*one), signed(*two));
+        one.max(two).min(one.min(two).max(*three))
+    };
+    one.iter().zip(two).zip(three).map(middle).collect()
+}
+
+/// The total of figures.
+fn last(figures: &[f64]) -> f64 {
+    figures.last().copied().unwrap_or_default()
+}
+
+/// The total of counts.
+fn total(counts: &[i64]) -> f64 {
+    counts.last().copied().map_or(0.0, signed)
+}
+
+/// The nearest whole number to a count or a difference of counts.
+#[expect(clippy::cast_possible_truncation, reason = "it is in range")]
+fn nearest(count: f64) -> i64 {
+    count.round() as i64
+}
+
+/// A difference as a whole number; 0 if it is negative.
+fn whole(difference: f64) -> u64 {
+    u64::try_from(nearest(difference)).unwrap_or_default()
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const START: i64 = 1_772_366_400;
 
     fn tally(total: u64, shares: &[(f64, f64)]) -> Tally {
-        Tally { total: Some(total), shares: shares.to_vec(), range: None }
+        Tally { total: Some(total), shares: shares.to_vec(), ..Tally::default() }
     }
 
     fn range(start: i64, end: i64) -> TimeRange {
@@ -185,16 +329,63 @@ mod tests {
 
     /// A ledger that has added two hours in steps of a quarter, ten requests each.
     fn two_hours() -> Ledger {
-        let mut ledger = Ledger::open(START);
-        for quarter in 0..8 {
+        quarters(8, 10, &[(0.1, 0.5), (1.0, 1.0)])
+    }
+
+    /// A ledger that has added so many quarters of an hour with `each` requests.
+    fn quarters(count: i64, each: u64, shares: &[(f64, f64)]) -> Ledger {
+        (0..count).fold(Ledger::open(START), |ledger, quarter| {
             let range = range(quarter * 900, (quarter + 1) * 900);
-            ledger = ledger.add(range, &tally(10, &[(0.1, 0.5), (1.0, 1.0)]), true, START).unwrap();
-        }
-        ledger
+            ledger.add(range, &tally(each, shares), true, START).unwrap()
+        })
     }
 
     fn ages(ages: &[i64]) -> Ages {
         Ages::new(ages.iter().copied())
+    }
+
+    fn due(ages: &Ages) -> Due<'_> {
+        Due { ages, phase: 0, oldest: None }
+    }
+
+    /// The ledger once its cursor stands at `second`; nothing is added.
+    fn at(ledger: &Ledger, second: i64) -> Ledger {
+        Ledger { until: START + second, ..ledger.clone() }
+    }
+
+    /// The ledger after quarters without requests up to `second`.
+    fn idle(mut ledger: Ledger, second: i64) -> Ledger {
+        while ledger.until < START + second {
+            let next = TimeRange { start: ledger.until, end: ledger.until + 900 };
+            ledger = ledger.add(next, &tally(0, &[]), true, i64::MAX).unwrap();
+        }
+        ledger
+    }
+
+    /// A ledger with these many thresholds that has counted for as many hours as the age and two more, some 4,000 requests
+    /// an hour, a twentieth of which come late.
+    pub(crate) fn busy(age: i64, thresholds: u32) -> Ledger {
+        let share = |n: u32| (f64::from(n) / 8.0, 1.0 - 0.7f64.powi(n.cast_signed()));
+        let shares: Vec<(f64, f64)> = (1..=thresholds).map(share).collect();
+        let (ages, distributed) = (ages(&[age * HOUR]), thresholds > 0);
+        let mut ledger = Ledger::open(START);
+        for _ in 0..4 * (age + 2) {
+            let next = TimeRange { start: ledger.until, end: ledger.until + 900 };
+            ledger = ledger.add(next, &tally(1003, &shares), distributed, START).unwrap();
+            while let Some(hour) = ledger.recheck_due(due(&ages)) {
+                ledger =
+                    ledger.recheck(hour, &tally(4200, &shares), distributed, due(&ages)).unwrap().unwrap().0;
+            }
+        }
+        ledger
+    }
+
+    fn starts(ledger: &Ledger) -> Vec<i64> {
+        ledger.open.stretches().map(|stretch| stretch.start - START).collect()
+    }
+
+    fn buckets(ledger: &Ledger) -> Vec<u64> {
+        ledger.buckets().map(|(_, count)| count).collect()
     }
 
     #[test]
@@ -215,119 +406,259 @@ mod tests {
 
     #[test]
     fn hours_that_ended_before_the_oldest_are_dropped() {
-        let left = |oldest| {
-            let ledger = two_hours().without_hours_before(START + oldest)?;
-            Some(ledger.hours.iter().map(|hour| hour.start() - START).collect::<Vec<_>>())
-        };
+        let left = |oldest| Some(starts(&two_hours().without_hours_before(START + oldest)?));
         assert_eq!([0, 3600].map(left), [None, None]);
         assert_eq!([3601, 7201].map(left), [Some(vec![3600]), Some(vec![])]);
     }
 
     #[test]
     fn two_rechecks_together_found_what_each_of_them_found() {
-        let one = Recheck { counted: 5, late: 4, overcounted: 3, doubtful: true };
-        let other = Recheck { counted: 3, late: 7, overcounted: 2, doubtful: false };
-        assert_eq!(one.and(other), Recheck { counted: 8, late: 11, overcounted: 5, doubtful: true });
+        let one = Recheck { counted: 5, late: 4, overcounted: 3, doubtful: true, disputed: false };
+        let other = Recheck { counted: 3, late: 7, overcounted: 2, doubtful: false, disputed: true };
+        assert_eq!(
+            one.and(other),
+            Recheck { counted: 8, late: 11, overcounted: 5, doubtful: true, disputed: true }
+        );
     }
 
     #[test]
-    fn an_hour_is_due_when_it_has_aged_and_its_phase_has_come() {
+    fn a_stretch_is_due_when_its_hour_has_aged_and_its_phase_has_come() {
         let (ledger, ages) = (two_hours(), ages(&[3600]));
-        assert_eq!(ledger.recheck_due(&ages, 600, START + 7200 + 599), None);
-        assert_eq!(ledger.recheck_due(&ages, 600, START + 7200 + 600), Some(range(0, 3600)));
-        assert_eq!(ledger.recheck_due(&Ages::default(), 0, START + 99_999), None);
+        let later = Due { phase: 600, ..due(&ages) };
+        assert_eq!(at(&ledger, 7799).recheck_due(later), None);
+        assert_eq!(at(&ledger, 7800).recheck_due(later), Some(range(0, 3600)));
+        assert_eq!(at(&ledger, 99_999).recheck_due(due(&Ages::default())), None);
         let half = Ledger::open(START + 1800)
             .add(range(1800, 3600), &tally(10, &[(1.0, 1.0)]), true, START)
             .unwrap();
-        assert_eq!(half.recheck_due(&ages, 0, START + 99_999), None, "not all of that hour was added here");
+        assert_eq!(at(&half, 7200).recheck_due(due(&ages)), Some(range(1800, 3600)), "what was added of it");
     }
 
     /// Counts the hour again until it is certain: a difference takes a second answer.
-    fn recheck(
-        ledger: &Ledger,
-        range: TimeRange,
-        tally: &Tally,
-        due: (&Ages, i64, i64),
-    ) -> (Ledger, Recheck) {
-        let (next, outcome) = ledger.recheck(range, tally, true, due).unwrap().unwrap();
+    fn recheck(ledger: &Ledger, range: TimeRange, tally: &Tally, ages: &Ages) -> (Ledger, Recheck) {
+        let (next, outcome) = ledger.recheck(range, tally, true, due(ages)).unwrap().unwrap();
         if !outcome.doubtful {
             return (next, outcome);
         }
-        assert_eq!((next.late_data.len(), next.debt), (ledger.late_data.len(), ledger.debt));
-        next.recheck(range, tally, true, due).unwrap().unwrap()
+        assert_eq!((next.open.balance(), next.total), (ledger.open.balance(), ledger.total));
+        next.recheck(range, tally, true, due(ages)).unwrap().unwrap()
     }
 
     #[test]
     fn late_data_is_added_in_equal_parts_over_the_following_hour() {
-        let ages = ages(&[3600]);
-        let due = (&ages, 0, START + 7200);
         let late = tally(52, &[(0.1, 0.5), (1.0, 1.0)]);
-        let (mut ledger, outcome) = recheck(&two_hours(), range(0, 3600), &late, due);
-        assert_eq!(outcome, Recheck { counted: 52, late: 12, overcounted: 0, doubtful: false });
+        let (mut ledger, outcome) = recheck(&two_hours(), range(0, 3600), &late, &ages(&[3600]));
+        assert_eq!(outcome, Recheck { counted: 52, late: 12, ..Recheck::default() });
         assert_eq!((ledger.total, ledger.late, ledger.rechecked_until), (80, 0, START + 3600));
         let mut totals = Vec::new();
         for quarter in 8..13 {
-            let range = range(quarter * 900, (quarter + 1) * 900);
-            ledger = ledger.add(range, &tally(0, &[]), true, START).unwrap();
+            ledger = idle(ledger, (quarter + 1) * 900);
             totals.push((ledger.total, ledger.late, ledger.buckets().next().unwrap().1));
         }
-        assert_eq!(totals, [(83, 3, 42), (86, 6, 43), (89, 9, 45), (92, 12, 46), (92, 12, 46)]);
-        assert_eq!(ledger.late_data.len(), 0);
+        assert_eq!(totals, [(83, 3, 41), (86, 6, 43), (89, 9, 44), (92, 12, 46), (92, 12, 46)]);
+        assert_eq!(starts(&ledger), [3600]);
+    }
+
+    #[test]
+    fn late_data_goes_into_the_buckets_that_it_belongs_to() {
+        // All ten of each quarter are fast; two in a hundred of all are slow and come once they are finished.
+        let fast = [(0.5, 0.9), (1.0, 1.0), (3600.0, 1.0)];
+        let whole = tally(408, &[(0.5, 360.0 / 408.0), (1.0, 400.0 / 408.0), (3600.0, 1.0)]);
+        let (ledger, outcome) = recheck(&quarters(8, 100, &fast), range(0, 3600), &whole, &ages(&[3600]));
+        assert_eq!(outcome.late, 8);
+        let ledger = idle(ledger, 10_800);
+        assert_eq!((buckets(&ledger), ledger.total), (vec![720, 800, 808], 808));
+    }
+
+    #[test]
+    fn a_distribution_that_is_corrected_is_followed_as_far_as_counters_can() {
+        let ages = ages(&[3600]);
+        let first = quarters(8, 100, &[(0.5, 0.5), (1.0, 0.6), (2.0, 0.7)]);
+        // Faster than was told.
+        let (ledger, outcome) =
+            recheck(&first, range(0, 3600), &tally(400, &[(0.5, 0.6), (1.0, 0.8), (2.0, 0.8)]), &ages);
+        assert_eq!((outcome.late, outcome.overcounted), (0, 0));
+        let faster = idle(ledger, 10_800);
+        assert_eq!((buckets(&faster), faster.total), (vec![440, 560, 600], 800));
+        // Slower: what late data of the next hour brings pays it off.
+        let (ledger, _) =
+            recheck(&first, range(0, 3600), &tally(400, &[(0.5, 0.4), (1.0, 0.6), (2.0, 0.7)]), &ages);
+        let ledger = idle(ledger, 10_800);
+        assert_eq!(buckets(&ledger), [400, 480, 560], "none goes back");
+        let (ledger, _) = recheck(
+            &ledger,
+            range(3600, 7200),
+            &tally(420, &[(0.5, 220.0 / 420.0), (1.0, 260.0 / 420.0), (2.0, 300.0 / 420.0)]),
+            &ages,
+        );
+        let ledger = idle(ledger, 14_400);
+        assert_eq!((buckets(&ledger), ledger.total), (vec![400, 500, 580], 820));
+    }
+
+    #[test]
+    fn shares_in_whole_percent_leave_every_bucket_within_their_resolution() {
+        let (ages, mut ledger) = (ages(&[3600]), Ledger::open(START));
+        let percent = |within: u64, of: u64| (within as f64 / of as f64 * 100.0).round() / 100.0;
+        let (minutes, mut told) = (26 * 60, 0.0);
+        let of = |minute: i64| 9 + minute.unsigned_abs() % 7;
+        for minute in 0..minutes {
+            let next = TimeRange { start: ledger.until, end: ledger.until + 60 };
+            let reply = tally(of(minute), &[(1.0, percent(of(minute) - 1, of(minute)))]);
+            ledger = ledger.add(next, &reply, true, START).unwrap();
+            if let Some(hour) = ledger.recheck_due(due(&ages)) {
+                let first = (hour.start - START) / 60;
+                let count: u64 = (first..first + 60).map(of).sum();
+                let share = percent(count - 60, count);
+                told += share * count as f64;
+                ledger = ledger
+                    .recheck(hour, &tally(count, &[(1.0, share)]), true, due(&ages))
+                    .unwrap()
+                    .unwrap()
+                    .0;
+            }
+        }
+        let last: u64 = (minutes - 60..minutes).map(of).sum();
+        let error = ledger.buckets().next().unwrap().1 as f64 - told - (last - 60) as f64;
+        assert!(error.abs() < 10.0, "{error} after 25 hours; {} of one hour", last - 60);
+    }
+
+    #[test]
+    fn a_threshold_that_appears_within_an_hour_is_counted_again_with_it() {
+        let first = quarters(2, 100, &[(0.5, 0.5), (2.0, 1.0)]);
+        let both = tally(100, &[(0.5, 0.5), (1.0, 0.8), (2.0, 1.0)]);
+        let ledger = (2..8).fold(first, |ledger, quarter| {
+            ledger.add(range(quarter * 900, (quarter + 1) * 900), &both, true, START).unwrap()
+        });
+        assert_eq!(buckets(&ledger), [400, 580, 800]);
+        let whole = tally(400, &both.shares);
+        let (ledger, _) = recheck(&ledger, range(0, 3600), &whole, &ages(&[3600]));
+        assert_eq!(buckets(&idle(ledger, 10_800)), [400, 640, 800]);
     }
 
     #[test]
     fn fewer_than_were_added_are_counted_as_that_and_late_data_pays_them_off() {
         let ages = ages(&[3600, 86_400]);
-        let few = tally(35, &[(1.0, 1.0)]);
-        let (first, outcome) = recheck(&two_hours(), range(0, 3600), &few, (&ages, 0, START + 7200));
-        assert_eq!(outcome, Recheck { counted: 35, late: 0, overcounted: 5, doubtful: false });
-        assert_eq!((first.total, first.overcounted, first.debt, first.late_data.len()), (80, 5, 5, 0));
-        assert_eq!(first.recheck_due(&ages, 0, START + 10_799), None);
-        let now = START + 3600 + 86_400;
-        assert_eq!(first.recheck_due(&ages, 0, now), Some(range(0, 3600)));
-        let (second, outcome) = recheck(&first, range(0, 3600), &tally(36, &[(0.1, 1.0)]), (&ages, 0, now));
-        assert_eq!(outcome, Recheck { counted: 1, late: 1, overcounted: 0, doubtful: false });
-        assert_eq!(second.hours.len(), 1, "the first hour has had all its rechecks");
-        let paid = second.add(range(7200, 100_000), &tally(0, &[]), true, i64::MAX).unwrap();
-        assert_eq!((paid.total, paid.late, paid.debt), (80, 1, 4));
-        assert_eq!(paid.buckets().next(), Some((0.1, 40)), "it is in no bucket either");
+        let few = tally(38, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (first, outcome) = recheck(&two_hours(), range(0, 3600), &few, &ages);
+        assert_eq!(outcome, Recheck { counted: 38, overcounted: 2, ..Recheck::default() });
+        assert_eq!((first.total, first.overcounted, first.debt()), (80, 2, 2));
+        assert_eq!(at(&first, 10_799).recheck_due(due(&ages)), None);
+        let first = at(&first, 3600 + 86_400);
+        assert_eq!(first.recheck_due(due(&ages)), Some(range(0, 3600)));
+        let (second, outcome) =
+            recheck(&first, range(0, 3600), &tally(39, &[(0.1, 20.0 / 39.0), (1.0, 1.0)]), &ages);
+        assert_eq!(outcome, Recheck { counted: 1, late: 1, ..Recheck::default() });
+        assert_eq!(starts(&second), [3600], "the first hour has had all its rechecks");
+        let paid = second.add(range(90_000, 100_000), &tally(0, &[]), true, i64::MAX).unwrap();
+        assert_eq!((paid.total, paid.late, paid.debt()), (80, 1, 1));
+        assert_eq!(buckets(&paid), [40, 80], "it is in no bucket either");
         // A day late, the second hour is counted again once, not twice.
-        let (third, _) =
-            recheck(&second, range(3600, 7200), &tally(40, &[(1.0, 1.0)]), (&ages, 0, now + 3600));
-        assert_eq!(third.hours.len(), 0);
+        let second = at(&second, 7200 + 86_400);
+        let (third, _) = recheck(&second, range(3600, 7200), &tally(40, &[(0.1, 0.5), (1.0, 1.0)]), &ages);
+        assert_eq!(starts(&third), [0; 0]);
     }
 
     #[test]
     fn one_low_answer_changes_nothing_and_is_asked_for_again_ten_minutes_later() {
-        let ages = ages(&[3600]);
-        let due = (&ages, 0, START + 7200);
-        let of = |total| tally(total, &[(1.0, 1.0)]);
-        let (doubtful, _) = two_hours().recheck(range(0, 3600), &of(3), true, due).unwrap().unwrap();
-        assert_eq!(doubtful.recheck_due(&ages, 0, START + 7799), None);
-        assert_eq!(doubtful.recheck_due(&ages, 0, START + 7800), Some(range(0, 3600)));
-        let (high, _) = two_hours().recheck(range(0, 3600), &of(50), true, due).unwrap().unwrap();
-        assert_eq!(high.recheck_due(&ages, 0, START + 7200), Some(range(0, 3600)), "a high one at once");
-        for (second, figure) in [(40, 40), (41, 40), (39, 39), (3, 3)] {
-            let (next, outcome) = doubtful.recheck(range(0, 3600), &of(second), true, due).unwrap().unwrap();
-            assert_eq!((next.total, next.debt, outcome.late), (80, 40 - figure, 0), "{second}");
-            assert_eq!(next.rechecked_until, START + 3600);
+        let (ages, ledger) = (ages(&[3600]), two_hours());
+        let of = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (doubtful, _) = ledger.recheck(range(0, 3600), &of(3), true, due(&ages)).unwrap().unwrap();
+        assert_eq!(at(&doubtful, 7799).recheck_due(due(&ages)), None);
+        assert_eq!(at(&doubtful, 7800).recheck_due(due(&ages)), Some(range(0, 3600)));
+        let (high, _) = ledger.recheck(range(0, 3600), &of(50), true, due(&ages)).unwrap().unwrap();
+        assert_eq!(high.recheck_due(due(&ages)), Some(range(0, 3600)), "a high one at once");
+        for (second, debt) in [(40, 0), (41, 0), (39, 1), (38, 2), (3, 0)] {
+            let (next, outcome) =
+                doubtful.recheck(range(0, 3600), &of(second), true, due(&ages)).unwrap().unwrap();
+            assert_eq!((next.total, next.debt(), outcome.late), (80, debt, 0), "{second}");
+            assert_eq!((next.rechecked_until, outcome.disputed), (START + 3600, second == 3));
         }
     }
 
     #[test]
-    fn two_hours_that_are_due_at_once_and_hold_less_are_asked_for_twice_each() {
-        let (ages, of) = (ages(&[3600, 7200]), |total| tally(total, &[(1.0, 1.0)]));
-        let (mut ledger, _) = recheck(&two_hours(), range(0, 3600), &of(40), (&ages, 0, START + 7200));
-        let mut asked = Vec::new();
-        for minute in 0..30 {
-            let now = START + 10_800 + 60 * minute;
-            if let Some(hour) = ledger.recheck_due(&ages, 0, now) {
-                ledger = ledger.recheck(hour, &of(30), true, (&ages, 0, now)).unwrap().unwrap().0;
-                asked.push(minute);
-            }
+    fn an_answer_that_has_far_fewer_is_disputed_and_repeated_and_changes_nothing() {
+        let ages = ages(&[3600]);
+        let of = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (mut ledger, mut asked) = (two_hours(), Vec::new());
+        for minute in 0..40 * 60 {
+            let now = at(&ledger, 7200 + 60 * minute);
+            let hour = now.recheck_due(due(&ages)).filter(|hour| *hour == range(0, 3600));
+            let Some(hour) = hour else { continue };
+            ledger = now.recheck(hour, &of(37), true, due(&ages)).unwrap().unwrap().0;
+            asked.push(minute);
+            let disputed = Disputed { range: hour, lacks: 3 };
+            assert_eq!(ledger.disputes().unwrap_or(disputed), disputed);
         }
-        assert_eq!(asked, [0, 1, 10, 11]);
-        assert_eq!((ledger.debt, ledger.hours.len(), ledger.doubts.len()), (20, 1, 0));
+        let hours = |hours: i64| 10 + 60 * hours;
+        assert_eq!(asked[..2], [0, 10]);
+        // Each repetition is confirmed ten minutes later.
+        assert_eq!(
+            asked[2..],
+            [hours(1), hours(1) + 10, hours(4) + 10, hours(4) + 20, hours(28) + 20, hours(28) + 30]
+        );
+        assert_eq!((ledger.disputed, ledger.debt(), ledger.overcounted), (1, 0, 0));
+        assert_eq!((starts(&ledger), ledger.disputes()), (vec![3600], None));
+    }
+
+    #[test]
+    fn late_data_of_a_disputed_hour_is_added_as_always() {
+        let ages = ages(&[3600]);
+        let of = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (disputed, outcome) = recheck(&two_hours(), range(0, 3600), &of(0), &ages);
+        assert!(outcome.disputed && disputed.disputes().is_some_and(|disputed| disputed.lacks == 40));
+        let (found, outcome) = recheck(&at(&disputed, 10_800), range(0, 3600), &of(44), &ages);
+        assert_eq!((outcome.late, outcome.disputed, found.disputes(), found.disputed), (4, false, None, 1));
+        assert_eq!(idle(found, 14_400).total, 84);
+    }
+
+    #[test]
+    fn a_lower_answer_about_time_that_the_service_may_not_have_any_more_is_no_correction() {
+        let (ages, ledger) = (ages(&[3600]), two_hours());
+        for (oldest, disputed) in [(None, false), (Some(START), false), (Some(START + 1), true)] {
+            let due = Due { oldest, ..due(&ages) };
+            let answer = tally(39, &[(0.1, 0.5), (1.0, 1.0)]);
+            let (next, _) = ledger.recheck(range(0, 3600), &answer, true, due).unwrap().unwrap();
+            let (next, outcome) = next.recheck(range(0, 3600), &answer, true, due).unwrap().unwrap();
+            assert_eq!((outcome.disputed, next.debt()), (disputed, u64::from(!disputed)), "{oldest:?}");
+        }
+    }
+
+    #[test]
+    fn time_given_up_is_asked_about_at_each_age_and_then_unaccounted() {
+        let ages = ages(&[3600, 7200]);
+        let (gone, _) = two_hours().give_up(START + 8100, START).unwrap();
+        assert_eq!((gone.unaccounted, gone.pending(), gone.until), (0, 900, START + 8100));
+        let of = |second: i64| at(&gone, second).recheck_due(due(&ages));
+        let first_hours = |ledger: &Ledger| {
+            let asked = ledger.open.stretches().map(|stretch| stretch.range()).collect::<Vec<_>>();
+            asked
+                .into_iter()
+                .take(2)
+                .fold(ledger.clone(), |ledger, range| ledger.not_answered(range, true, due(&ages)))
+        };
+        assert_eq!(of(14_399), Some(range(0, 3600)));
+        let late = first_hours(&at(&gone, 14_400));
+        assert_eq!(late.recheck_due(due(&ages)), Some(range(7200, 8100)));
+
+        let (found, outcome) =
+            recheck(&late, range(7200, 8100), &tally(12, &[(0.1, 0.5), (1.0, 1.0)]), &ages);
+        assert_eq!((outcome.late, found.accounted, found.pending()), (12, 7200, 900));
+        let half = idle(found.clone(), 16_200);
+        assert_eq!((half.accounted, half.pending(), half.total), (9450, 450, 86));
+        let all = idle(found, 18_000);
+        assert_eq!(
+            (all.accounted, all.pending(), all.unaccounted, buckets(&all)),
+            (11_700, 0, 0, vec![46, 92])
+        );
+
+        let refused = late.not_answered(range(7200, 8100), true, due(&ages));
+        assert_eq!((refused.pending(), refused.recheck_due(due(&ages))), (900, None));
+        let down = late.not_answered(range(7200, 8100), false, due(&ages));
+        assert_eq!(at(&down, 14_999).recheck_due(due(&ages)), None);
+        assert_eq!(at(&down, 15_000).recheck_due(due(&ages)), Some(range(7200, 8100)));
+        let last = at(&refused, 18_000).not_answered(range(7200, 8100), true, due(&ages));
+        assert_eq!((last.pending(), last.unaccounted), (0, 900));
+        assert_eq!(two_hours().give_up(START + 8100, i64::MAX).unwrap().0.unaccounted, 900, "no rechecks");
     }
 
     #[test]
@@ -349,9 +680,8 @@ mod tests {
                     let next = TimeRange { start: ledger.until, end: ledger.until + 900 };
                     ledger = ledger.add(next, &answer(HOUR_OF / 4.0), true, START).unwrap();
                     for _ in 0..2 {
-                        let Some(hour) = ledger.recheck_due(&ages, 0, ledger.until) else { break };
-                        let due = (&ages, 0, ledger.until);
-                        ledger = ledger.recheck(hour, &answer(HOUR_OF), true, due).unwrap().unwrap().0;
+                        let Some(hour) = ledger.recheck_due(due(&ages)) else { break };
+                        ledger = ledger.recheck(hour, &answer(HOUR_OF), true, due(&ages)).unwrap().unwrap().0;
                     }
                 }
                 if hour % 100 == 0 {
@@ -364,30 +694,25 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_whose_rest_was_added_with_others_is_not_counted_again() {
-        let ages = ages(&[3600]);
+    fn an_hour_whose_rest_was_added_with_others_is_counted_again_in_part() {
         let shares = [(1.0, 1.0)];
         let ledger = two_hours().add(range(7200, 8100), &tally(1, &shares), true, START).unwrap();
         // An outage later, three hours come in one range.
         let ledger = ledger.add(range(8100, 18_000), &tally(30, &shares), true, START + 18_000).unwrap();
-        let due: Vec<i64> = ledger.hours.iter().map(|hour| hour.start() - START).collect();
-        assert_eq!(due, [0, 3600]);
-        assert_eq!(ledger.recheck_due(&ages, 0, START + 99_999), Some(range(0, 3600)));
+        assert_eq!(starts(&ledger), [0, 3600, 7200]);
+        let last = ledger.open.stretches().last().unwrap();
+        assert_eq!((last.range(), last.added.total()), (range(7200, 8100), 1));
     }
 
     #[test]
-    fn late_data_whose_place_lies_in_a_gap_is_added_behind_it() {
-        let ages = ages(&[3600]);
-        let due = (&ages, 0, START + 7200);
+    fn late_data_that_is_due_in_a_gap_is_added_behind_it() {
         let shares = [(1.0, 1.0)];
-        let (ledger, _) = recheck(&two_hours(), range(0, 3600), &tally(76, &shares), due);
+        let (ledger, _) = recheck(&two_hours(), range(0, 3600), &tally(76, &shares), &ages(&[3600]));
         let ledger = ledger.add(range(7200, 8100), &tally(0, &shares), true, START).unwrap();
         assert_eq!(ledger.late, 9);
-        let (ledger, _) = ledger.give_up(START + 20_000).unwrap();
-        assert_eq!((ledger.late, ledger.total), (9, 89));
-        let again: Vec<i64> = ledger.hours.iter().map(|hour| hour.start() - START).collect();
-        assert_eq!(again, [3600], "the hour that the gap begins in is not counted again");
-        let ledger = ledger.add(range(20_000, 20_900), &tally(0, &shares), true, START).unwrap();
+        let (ledger, _) = ledger.give_up(START + 20_000, i64::MAX).unwrap();
+        assert_eq!((ledger.late, ledger.total, ledger.unaccounted), (9, 89, 11_900));
+        let ledger = ledger.add(range(20_000, 20_900), &tally(0, &shares), true, i64::MAX).unwrap();
         assert_eq!((ledger.late, ledger.total), (36, 116));
     }
 }

@@ -1,116 +1,147 @@
-//! A ledger as bytes, in the format written here and in those before it.
+//! A ledger as bytes, in the format written here; of the formats before it, what the counters show.
 //!
-//! Words of 8 bytes, little endian: the first six of [`Number::ALL`], sizes; a threshold and the count within it (`f64`)
-//! for each bucket; each hour still to be counted again; each piece of late data; the other numbers. Format 2 lacks the
-//! last, and part of the late data. Format 1 ends after the third word with a threshold and a whole count for each bucket.
+//! Numbers as in `varint`: [`Number::ALL`]; a byte of flags; the fraction of the total (`f64`); the thresholds; what is within
+//! each, as the difference to the one before; the thresholds that replies lack; the open stretches as they are in memory.
+//! A threshold is a number of microseconds, or if it is not a whole one, its bits.
 
 use std::sync::Arc;
 
 use crate::Key;
 
+use super::buckets::{Absent, Buckets};
 use super::counters::Number;
-use super::ledger::{Hour, Late, Ledger};
-
-/// How many numbers format 2 has.
-const FIRST_NUMBERS: usize = 6;
+use super::ledger::Ledger;
+use super::stretch::Open;
+use super::varint::{put, put_signed, take, take_signed};
 
 /// A ledger and its name, on its way to the file; `None` removes it.
 pub(super) type Record = (Key, Option<Arc<Ledger>>);
 
 /// The record of a ledger.
 pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
-    let sizes = [
-        u16::from(ledger.set_aside),
-        small(ledger.shares().len()),
-        small(ledger.hours.len()),
-        small(ledger.late_data.len()),
-    ];
-    let bits = |(threshold, within): (f64, f64)| [threshold.to_bits(), within.to_bits()];
-    let (first, further) = Number::ALL.split_at(FIRST_NUMBERS);
-    let mut words: Vec<u64> = first.iter().map(|number| number.of(ledger)).collect();
-    words.push(sizes.iter().rev().fold(0, |word, size| (word << 16) | u64::from(*size)));
-    words.extend(ledger.shares().flat_map(bits));
-    for hour in &ledger.hours {
-        words.extend([u64::from(hour.index) | u64::from(hour.rechecks) << 32, hour.added]);
+    let Buckets { thresholds, within, absent } = &ledger.buckets;
+    let mut bytes = Vec::new();
+    Number::ALL.iter().for_each(|number| put(&mut bytes, number.of(ledger)));
+    bytes.push(u8::from(ledger.set_aside) | 2 * u8::from(ledger.fraction != 0.0));
+    if ledger.fraction != 0.0 {
+        bytes.extend(ledger.fraction.to_le_bytes());
     }
-    for late in &ledger.late_data {
-        let sizes = u64::from(small(late.shares.len())) | u64::from(late.hour) << 32;
-        words.extend([late.from.cast_unsigned(), late.total, sizes, late.figure, late.added]);
-        words.extend(late.shares.iter().copied().flat_map(bits));
+    put(&mut bytes, thresholds.len() as u64);
+    for threshold in &**thresholds {
+        match micros(*threshold) {
+            Some(micros) => put(&mut bytes, micros << 1 | 1),
+            None => {
+                put(&mut bytes, 0);
+                bytes.extend(threshold.to_le_bytes());
+            }
+        }
     }
-    words.extend(further.iter().map(|number| number.of(ledger)));
-    words.into_iter().map(u64::to_le_bytes).collect::<Vec<_>>().into_flattened()
+    let mut below = 0;
+    for within in within {
+        put_signed(&mut bytes, within.wrapping_sub(below).cast_signed());
+        below = *within;
+    }
+    put(&mut bytes, absent.len() as u64);
+    for Absent { index, replies, since, replaced, left } in absent {
+        put(&mut bytes, *index as u64);
+        put_signed(&mut bytes, *since);
+        bytes.extend([*replies, u8::from(*replaced) | 2 * u8::from(*left)]);
+    }
+    bytes.extend_from_slice(ledger.open.bytes());
+    bytes
+}
+
+/// A threshold in microseconds, if that is a whole number.
+#[expect(clippy::cast_possible_truncation, reason = "checked to give the same threshold back")]
+fn micros(threshold: f64) -> Option<u64> {
+    let micros = (threshold * 1e6).round() as u64;
+    (micros < 1 << 52 && (micros as f64 / 1e6).to_bits() == threshold.to_bits()).then_some(micros)
 }
 
 /// The ledger of a record in this format. `None` if it is not one.
 pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
-    let (words, []) = record.as_chunks::<8>() else { return None };
-    let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let mut ledger = Ledger::default();
-    let (first, further) = Number::ALL.split_at(FIRST_NUMBERS);
-    let (oldest, second) = first.split_at(3);
-    for number in oldest {
-        number.put(&mut ledger, words.next()?);
+    if format < 3 {
+        return decode_former(format, record);
     }
-    if format == 1 {
-        let mut buckets = Vec::new();
-        while let Some(threshold) = words.next() {
-            buckets.push((f64::from_bits(threshold), words.next()?));
-        }
-        return Some(ledger.with_buckets(&buckets));
+    let (mut bytes, mut ledger) = (record, Ledger::default());
+    for number in Number::ALL {
+        number.put(&mut ledger, take(&mut bytes)?);
     }
-    for number in second {
-        number.put(&mut ledger, words.next()?);
+    let [flags] = take_bytes(&mut bytes)?;
+    ledger.set_aside = flags & 1 != 0;
+    if flags & 2 != 0 {
+        ledger.fraction = f64::from_le_bytes(take_bytes(&mut bytes)?);
     }
-    let sizes = words.next()?;
-    let size = |index: u32| (sizes >> (16 * index)) & 0xffff;
-    ledger.set_aside = size(0) != 0;
-    let buckets = pairs(&mut words, size(1))?;
-    let mut hour = || {
-        let (word, added) = (words.next()?, words.next()?);
-        Some(Hour {
-            index: u32::try_from(word & 0xffff_ffff).ok()?,
-            rechecks: u8::try_from(word >> 32).ok()?,
-            added,
-        })
+    let count = take(&mut bytes)?;
+    let mut threshold = || match take(&mut bytes)? {
+        0 => take_bytes(&mut bytes).map(f64::from_le_bytes),
+        micros => Some((micros >> 1) as f64 / 1e6),
     };
-    ledger.hours = (0..size(2)).map(|_| hour()).collect::<Option<_>>()?;
-    for _ in 0..size(3) {
-        let (from, total, word) = (words.next()?.cast_signed(), words.next()?, words.next()?);
-        let hour = u32::try_from(word >> 32).ok()?;
-        let (figure, added) = if format > 2 { (words.next()?, words.next()?) } else { (0, 0) };
-        let shares = pairs(&mut words, word & 0xffff_ffff)?.into();
-        let mut late = Late { hour, from, figure, total, added, shares };
-        if format == 2 {
-            late.added = late.part(ledger.until);
+    let thresholds = (0..count).map(|_| threshold()).collect::<Option<Arc<_>>>()?;
+    let mut below = 0u64;
+    let mut within = || {
+        below = below.wrapping_add(take_signed(&mut bytes)?.cast_unsigned());
+        Some(below)
+    };
+    let within = (0..count).map(|_| within()).collect::<Option<Box<_>>>()?;
+    let count = take(&mut bytes)?;
+    let mut absent = || {
+        let (index, since) = (usize::try_from(take(&mut bytes)?).ok()?, take_signed(&mut bytes)?);
+        let [replies, flags] = take_bytes(&mut bytes)?;
+        let is_known = index < thresholds.len();
+        is_known.then_some(Absent { index, replies, since, replaced: flags & 1 != 0, left: flags & 2 != 0 })
+    };
+    let absent = (0..count).map(|_| absent()).collect::<Option<Box<_>>>()?;
+    ledger.buckets = Buckets { thresholds, within, absent };
+    ledger.open = Open::parse(bytes)?;
+    Some(ledger)
+}
+
+/// The next bytes.
+fn take_bytes<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+/// What the counters show of a ledger in format 1 or 2: words of 8 bytes. Both begin with cursor, total and unaccounted
+/// seconds. Format 1 goes on with a threshold and a whole count for each bucket; format 2 with three numbers, sizes, and a
+/// threshold and the count within it (`f64`) for each bucket, then what its rechecks need.
+fn decode_former(format: u64, record: &[u8]) -> Option<Ledger> {
+    let (words, []) = record.as_chunks::<8>() else { return None };
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let (&[until, total, unaccounted], rest) = words.split_first_chunk()?;
+    let mut ledger = Ledger::open(until.cast_signed());
+    (ledger.total, ledger.unaccounted) = (total, unaccounted);
+    let pairs = match format {
+        1 => rest,
+        _ => {
+            let (&[late, overcounted, rechecked_until, sizes], rest) = rest.split_first_chunk()?;
+            (ledger.late, ledger.overcounted) = (late, overcounted);
+            (ledger.rechecked_until, ledger.set_aside) = (rechecked_until.cast_signed(), sizes & 0xffff != 0);
+            rest.get(..2 * usize::try_from(sizes >> 16 & 0xffff).ok()?)?
         }
-        ledger.late_data.push(late);
-    }
-    for number in further.iter().filter(|_| format > 2) {
-        number.put(&mut ledger, words.next()?);
-    }
-    words.next().is_none().then(|| ledger.with_shares(buckets))
-}
-
-/// The next `count` pairs of numbers. Those that are missing ask for no memory.
-fn pairs(words: &mut impl Iterator<Item = u64>, count: u64) -> Option<Vec<(f64, f64)>> {
-    let mut number = || words.next().map(f64::from_bits);
-    (0..count).map(|_| Some((number()?, number()?))).collect()
-}
-
-/// Hours, buckets and pieces of late data are at most some hundreds each.
-fn small(size: usize) -> u16 {
-    u16::try_from(size).unwrap_or(u16::MAX)
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "a count")]
+    let count = |bits: u64| if format == 1 { bits } else { f64::from_bits(bits) as u64 };
+    let (pairs, []) = pairs.as_chunks::<2>() else { return None };
+    let buckets: Vec<(f64, u64)> =
+        pairs.iter().map(|[at, within]| (f64::from_bits(*at), count(*within))).collect();
+    Some(ledger.with_buckets(&buckets))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stretch::{Balance, Counts, Stretch};
+
+    fn record(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
 
     #[test]
     fn a_record_of_format_1_decodes() {
-        let words = [7200, 9, 60, 0.5f64.to_bits(), 4, 1.0f64.to_bits(), 9];
-        let record: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+        let record = record(&[7200, 9, 60, 0.5f64.to_bits(), 4, 1.0f64.to_bits(), 9]);
         let ledger = decode(1, &record).unwrap();
         assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (7200, 9, 60));
         assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.5, 4), (1.0, 9)]);
@@ -118,40 +149,35 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_format_2_decodes() {
-        // One bucket, no hour, one piece of late data that is half added.
+    fn a_record_of_format_2_decodes_without_its_late_data() {
         let (sizes, one) = (1 | 1 << 16 | 1 << 48, 1.0f64.to_bits());
         let words = [7200, 9, 60, 3, 2, 3600, sizes, one, 4.5f64.to_bits(), 5400, 10, 1, one, one];
-        let record: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-        let ledger = decode(2, &record).unwrap();
+        let ledger = decode(2, &record(&words)).unwrap();
         assert_eq!((ledger.until, ledger.total, ledger.rechecked_until), (7200, 9, 3600));
-        assert_eq!((ledger.accounted, ledger.debt, ledger.set_aside), (0, 0, true));
-        assert_eq!(
-            ledger.late_data.iter().map(|late| (late.total, late.added)).collect::<Vec<_>>(),
-            [(10, 5)]
-        );
+        assert_eq!((ledger.late, ledger.overcounted, ledger.set_aside), (3, 2, true));
+        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(1.0, 4)]);
     }
 
     #[test]
     fn a_record_decodes_to_the_ledger_it_was_written_from() {
-        let mut ledger = Ledger::open(1_772_366_460).with_shares([(0.035, 1.4), (1.0, 7.0)]);
+        let mut ledger = Ledger::open(1_772_366_460);
+        ledger.buckets =
+            Buckets::of([(0.035, 91_750), (1.0 / 3.0, 100_000), (1.0, 7 << 16), (3600.0, 6 << 16)]);
+        ledger.buckets.absent =
+            [Absent { index: 2, replies: 3, since: 17, replaced: true, left: true }].into();
         (ledger.total, ledger.unaccounted, ledger.late, ledger.overcounted) = (9, 60, 3, 2);
         (ledger.rechecked_until, ledger.set_aside, ledger.accounted) = (1_772_362_800, true, 3600);
-        ledger.debt = 4;
-        ledger.hours = [Hour { index: 492_324, rechecks: 1, added: 40 }].into();
-        let late = Late {
-            hour: 492_321,
-            from: 1_772_366_400,
-            figure: 45,
-            total: 5,
-            added: 2,
-            shares: [(0.035, 0.25), (1.0, 1.0)].into(),
-        };
-        ledger.late_data.push(late.clone());
-        ledger.late_data.push(Late { shares: [].into(), ..late });
+        (ledger.disputed, ledger.fraction) = (4, 0.25);
+        let balance = Balance { from: 1_772_366_400, lacking: vec![-64; 6], added: vec![0; 6] };
+        let added = Counts::of(&[1, 2, 7, 9]);
+        let stretch = Stretch { start: 1_772_362_800, end: 1_772_366_400, added, ..Stretch::default() };
+        ledger.open = Open::of(&balance, [stretch]);
         let record = encode(&ledger);
-        assert_eq!(decode(3, &record), Some(ledger));
-        for at in 0..record.len() {
+        assert_eq!(decode(3, &record), Some(ledger.clone()));
+        let open = record.len() - ledger.open.bytes().len();
+        let ends_on_a_stretch =
+            |at: &usize| record.get(open..*at).is_some_and(|part| Open::parse(part).is_some());
+        for at in (0..record.len()).filter(|at| !ends_on_a_stretch(at)) {
             assert_eq!(decode(3, &record[..at]), None, "the first {at} bytes");
         }
     }

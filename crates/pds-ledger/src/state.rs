@@ -176,7 +176,7 @@ fn key_of(bytes: &[u8]) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Hour;
+    use crate::recheck::tests::busy;
     use pds_interface::{response_time, run_execution_time};
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
@@ -384,20 +384,22 @@ mod tests {
 
     #[test]
     fn the_ledgers_of_100_000_apps_take_at_most_80_megabytes() {
-        let buckets: Vec<(f64, u64)> = (1..=25).map(|n| (f64::from(n), 1)).collect();
         let resources = [response_time::RESOURCE, run_execution_time::RESOURCE];
-        let sizes = resources.map(|resource| {
-            let owner = Owner::new("p-abc12345".into(), "p-abc12345-app-012345".into());
-            let counted = if resource == response_time::RESOURCE { &buckets[..] } else { &[] };
-            let mut ledger = Ledger::open(0).with_buckets(counted);
-            // With the default settings, up to three hours wait to be counted again.
-            ledger.hours = (0..3).map(|index| Hour { index, rechecks: 0, added: 1 }).collect();
-            // Two lengths come before each entry.
-            key_bytes(&Key { owner, resource }).len() + encode(&ledger).len() + 3
-        });
-        let megabytes = sizes.iter().sum::<usize>() / 10;
-        println!("100,000 apps: {megabytes} MB/1000");
-        assert!(megabytes < 80_000, "{megabytes} kB");
+        let sizes = |age: i64| {
+            let size = |resource: &Resource| {
+                let owner = Owner::new("p-abc12345".into(), "p-abc12345-app-012345".into());
+                let ledger = busy(age, if *resource == response_time::RESOURCE { 25 } else { 0 });
+                // Two lengths come before each entry.
+                let record = key_bytes(&Key { owner, resource: *resource }).len() + encode(&ledger).len() + 3;
+                (record, ledger.open_bytes())
+            };
+            resources.iter().map(size).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+        };
+        // Bytes an app are MB per 100,000 apps, times ten.
+        let [hour, day, three] = [1, 24, 72].map(sizes);
+        println!("per app, in the file and open in memory: 1h {hour:?}, 24h {day:?}, 3d {three:?}");
+        assert!(hour.0 < 800 && hour.1 < 300, "{hour:?}");
+        assert!(day.1 < 2600 && three.1 < 7500, "{day:?} {three:?}");
     }
 
     #[tokio::test]

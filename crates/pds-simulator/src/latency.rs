@@ -68,6 +68,12 @@ impl Latency {
         within
     }
 
+    /// Whether the request with this number takes more than a second.
+    pub(super) fn is_slow(self, seed: u64, number: u64) -> bool {
+        const SECOND: usize = 10;
+        self.of_thousand().get(SECOND).is_some_and(|count| *count <= rank(seed, number))
+    }
+
     /// How many of the requests with these numbers are within each threshold.
     pub(super) fn within_of(self, seed: u64, numbers: impl IntoIterator<Item = u64>) -> Within {
         let of_thousand = self.of_thousand();

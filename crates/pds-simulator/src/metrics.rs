@@ -50,7 +50,11 @@ fn range(asked: &Asked, app: App) -> Answered<Range> {
         return Err(Answer::refusal(400, "no data for this range"));
     }
     let (start, end) = settings.quirks.rounded(start, end);
-    let seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
+    let mut seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
+    if settings.quirks.forgets_after > 0 {
+        let kept = now.as_second() - i64::from(settings.quirks.forgets_after);
+        seen = TimeRange { start: seen.start.max(kept), end: seen.end.max(kept) };
+    }
     let date = |bound: Timestamp| match settings.quirks.unnamed_ranges {
         true => Text::default(),
         false => bound.to_string().into(),
@@ -68,10 +72,13 @@ pub(super) fn response_time(asked: &Asked) -> Answered<Envelope<ResponseTime>> {
     });
     // Without requests, the service writes 0 for every share.
     let all = counts.requests.max(1) as f64;
+    let rounded = asked.world.settings().quirks.whole_percent;
+    let percent = |within: u64| within as f64 * 100.0 / all;
+    let percent = |within| if rounded { percent(within).round() } else { percent(within) };
     let distribution = THRESHOLDS
         .iter()
         .zip(counts.within)
-        .map(|((label, _), within)| ((*label).into(), Number::Value(within as f64 * 100.0 / all)));
+        .map(|((label, _), within)| ((*label).into(), Number::Value(percent(within))));
     let data = ResponseTime {
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),

@@ -112,6 +112,15 @@ pub struct Quirks {
     /// Round ranges outwards to multiples of this many seconds; 0 for no rounding.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = DEVIATIONS)]
     pub round_to: u32,
+    /// Read and state the bounds of ranges in whole seconds, rounded down.
+    #[arg(long, help_heading = DEVIATIONS)]
+    pub whole_seconds: bool,
+    /// Round the shares of distributions to whole percent.
+    #[arg(long, help_heading = DEVIATIONS)]
+    pub whole_percent: bool,
+    /// Report a request only once it is finished: those that take longer than a second are this many seconds late.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = DEVIATIONS)]
+    pub slow_late: u32,
     /// Ignore the requested range, as with wrong query names; reply for the last hour.
     #[arg(long = "ignore-range", help_heading = DEVIATIONS)]
     pub ignores_range: bool,
@@ -129,6 +138,9 @@ pub struct Quirks {
     /// Ranges that begin more than this many seconds ago are refused; 0 disables it.
     #[arg(skip)]
     pub keeps_for: u32,
+    /// Of what happened more than this many seconds ago nothing is known, and no range is refused; 0 disables it.
+    #[arg(skip)]
+    pub forgets_after: u32,
     /// Ranges with one of these Unix seconds are refused; 0 is none.
     #[arg(skip)]
     pub refused_seconds: [i64; 8],
@@ -147,10 +159,11 @@ impl Quirks {
     /// The bounds that the service uses for the requested ones.
     pub(super) fn rounded(&self, start: Timestamp, end: Timestamp) -> (Timestamp, Timestamp) {
         let unit = i64::from(self.round_to) * 1000;
-        if unit == 0 {
-            return (start, end);
-        }
         let at = |millis| Timestamp::from_millisecond(millis);
+        if unit == 0 {
+            let down = |time: Timestamp| at(time.as_millisecond().div_euclid(1000) * 1000).unwrap_or(time);
+            return if self.whole_seconds { (down(start), down(end)) } else { (start, end) };
+        }
         let first = at(start.as_millisecond().div_euclid(unit) * unit).unwrap_or(start);
         let last = at((end.as_millisecond() + unit - 1).div_euclid(unit) * unit).unwrap_or(end);
         (first, last)

@@ -143,6 +143,19 @@ impl World {
         self.0.settings.quirks.unknown(stream, range, self.0.clock.unix_seconds())
     }
 
+    /// The numbers of requests in `range` that are not finished yet, without those that are `unknown` anyway.
+    fn unfinished(&self, part: &Container, range: TimeRange, unknown: &[u64]) -> Vec<u64> {
+        let slow_late = i64::from(self.0.settings.quirks.slow_late);
+        if slow_late == 0 || self.state(|state| state.late_data_ended) {
+            return Vec::new();
+        }
+        let start = range.start.max(self.0.clock.unix_seconds() - slow_late);
+        let numbers = part.requests.before(start)..part.requests.before(range.end.max(start));
+        let is_slow =
+            |number: &u64| part.latency.is_slow(part.requests.seed, *number) && !unknown.contains(number);
+        numbers.filter(is_slow).collect()
+    }
+
     /// The containers of app number `app`, or the one with the id `only`.
     pub(super) fn containers(&self, app: usize, only: Option<&str>) -> Vec<Container> {
         let mut containers = blueprint::containers(self.0.settings.seed, app);
@@ -154,7 +167,8 @@ impl World {
     pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut known = self.count(app, range, container);
         for part in self.containers(app, container) {
-            let requests = self.unknown(&part.requests, range);
+            let mut requests = self.unknown(&part.requests, range);
+            requests.extend(self.unfinished(&part, range, &requests));
             known.requests -= requests.len() as u64;
             known.runs -= self.unknown(&part.runs, range).len() as u64;
             let within = part.latency.within_of(part.requests.seed, requests);

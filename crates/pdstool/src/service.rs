@@ -150,6 +150,7 @@ impl Service {
         let account = self.client.account(project);
         let (reading, fetched) = self.client.read(&account, resource, &request, read).await?;
         let Some(answered) = reading.tally.and_then(|tally| tally.range) else { return Ok(fetched) };
+        let answered = accounting.range_end.answered(answered);
         match answered.ignores(asked) {
             Some(ignored) => Err(ToolError::RangeIgnored(api.query_names.told(ignored, asked, answered))),
             None => Ok(fetched),

@@ -37,10 +37,22 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                 @if let Some(total) = total { p .sub { (count(total, what)) " counted so far." } }
             }
             @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
-            @for resource in &detail.app.resources { @if let Some(given_up) = &resource.given_up {
-                p { (format::resource(&resource.resource)) " of " (given_up.start) " to " (given_up.end)
-                    " is in no counter, as the service refused it: " span .message { (given_up.reason) } }
-            } }
+            @for resource in &detail.app.resources {
+                @if let Some(given_up) = &resource.given_up {
+                    p { (format::resource(&resource.resource)) " of " (given_up.start) " to " (given_up.end)
+                        " was not counted, as the service refused it: " span .message { (given_up.reason) } }
+                }
+                @if resource.pending_seconds > 0 {
+                    p { (format::resource(&resource.resource)) ": " (seconds(resource.pending_seconds as f64))
+                        " that were not counted are asked about again." }
+                }
+                @if let Some(disputed) = resource.disputed {
+                    p { "The service no longer has " (format::count_of(disputed.lacks)) " of the "
+                        (if resource.resource == "response_time" { "requests" } else { "runs" }) " of " (disputed.start) " to " (disputed.end)
+                        ". The counters keep them. Its backend was down, its history is shorter than "
+                        code { "accounting.recheck_after" } ", or the app was made anew." }
+                }
+            }
         }
     }
 }

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::time::Duration;
+use parking_lot::Mutex;
+use tokio::time::{Duration, Instant};
 
 use crate::store::{Section, Store, TargetState, Variant};
 use pds_client::{Account, Client};
@@ -65,6 +66,8 @@ pub struct Plan {
     pub overload: Option<String>,
     /// Whether a warning was logged that this container filter seems to be ignored.
     pub filter_told: AtomicBool,
+    /// Whether the service seemed to be down, by account and resource, and when that was found out.
+    pub(super) silences: Mutex<HashMap<(Arc<str>, Resource), (Instant, bool)>>,
     /// Whether another plan has replaced it.
     replaced: AtomicBool,
 }
@@ -160,6 +163,7 @@ impl Plan {
             targets: Vec::new(),
             overload: config.requests_per_minute().exceeds(&config.api),
             filter_told: AtomicBool::new(filter_told),
+            silences: Mutex::default(),
             replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {

@@ -44,7 +44,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "Every second is either accounted for or unaccounted, never both.",
+        "Every second is accounted for, pending or unaccounted, and never two of these.",
         &[
             "ledger::ledger::tests::time_given_up_is_counted_once",
             "accounting::a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that",
@@ -91,8 +91,30 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
+        "Absence is no correction.",
+        &[
+            "ledger::recheck::tests::an_answer_that_has_far_fewer_is_disputed_and_repeated_and_changes_nothing",
+            "accounting::services::half_an_hour_of_zeros_instead_of_errors_loses_nothing",
+            "accounting::services::zeros_of_all_busy_apps_are_asked_about_again_for_ten_minutes",
+            "accounting::services::an_app_made_anew_keeps_its_counts_and_gets_its_late_data",
+            "accounting::services::a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "What was given up is asked about once more at each age",
+        &["accounting::services::a_stretch_that_is_refused_for_an_hour_is_counted_later"],
+    ),
+    (
+        "docs/counters.md",
+        "leaves the page after three polls if another one appeared",
+        &["accounting::services::a_renamed_threshold_leaves_the_page_within_three_polls"],
+    ),
+    (
+        "docs/counters.md",
         "Every hour is counted again",
         &[
+            "accounting::services::requests_that_arrive_once_they_are_finished_are_counted_in_their_buckets",
             "accounting::late::late_data_is_complete_once_every_hour_was_rechecked",
             "ledger::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
             "polls::counted_again::a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set",

@@ -130,6 +130,13 @@ fn ends_that_are_included_are_found_by_the_parts_of_an_hour() {
     assert_eq!(found.code, Some(0), "{:#}", found.json);
     let found = checked(Settings::default(), lines, &[]);
     found.suggests(&json!({ "accounting.range_end": "\"exclusive\"" }));
+
+    let seconds = Quirks { whole_seconds: true, ..inclusive };
+    let found = checked(habits(seconds), "", &[]);
+    found.says("range ends", "problem", "ranges include their last second");
+    found.suggests(&json!({ "accounting.range_end": "\"inclusive-second\"" }));
+    let found = checked(habits(seconds), "[accounting]\nrange_end = \"inclusive-second\"\n", &[]);
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
 #[test]

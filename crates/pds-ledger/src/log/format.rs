@@ -21,6 +21,7 @@ use flate2::Crc;
 
 use super::Entry;
 use crate::error::StateError;
+use crate::varint;
 
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"pdsstate";
@@ -86,18 +87,10 @@ impl Group {
 
     /// Adds an entry; without a value it removes the key.
     pub(super) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
-        self.number(key.len());
-        self.number(value.map_or(0, |value| value.len() + 1));
+        varint::put(&mut self.0, key.len() as u64);
+        varint::put(&mut self.0, value.map_or(0, |value| value.len() as u64 + 1));
         self.0.extend_from_slice(key);
         self.0.extend_from_slice(value.unwrap_or_default());
-    }
-
-    fn number(&mut self, mut number: usize) {
-        while number > 0x7f {
-            self.0.push(0x80 | number.to_le_bytes()[0]);
-            number >>= 7;
-        }
-        self.0.push(number.to_le_bytes()[0]);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -202,27 +195,14 @@ fn group(reader: &mut impl BufRead, (at, length): (u64, u64), entries: &mut Vec<
 fn read_entries(mut entries: &[u8], each: Each<'_>) -> Result<(), &'static str> {
     const WRONG: &str = "an entry is not what was written";
     while !entries.is_empty() {
-        let (key, value) = (number(&mut entries).ok_or(WRONG)?, number(&mut entries).ok_or(WRONG)?);
+        let mut number = || usize::try_from(varint::take(&mut entries)?).ok();
+        let (key, value) = (number().ok_or(WRONG)?, number().ok_or(WRONG)?);
         let (key, rest) = entries.split_at_checked(key).ok_or(WRONG)?;
         let (bytes, rest) = rest.split_at_checked(value.saturating_sub(1)).ok_or(WRONG)?;
         each(key, (value > 0).then_some(bytes))?;
         entries = rest;
     }
     Ok(())
-}
-
-/// The number at the start of `bytes`, which then begin behind it.
-fn number(bytes: &mut &[u8]) -> Option<usize> {
-    let mut number = 0;
-    for shift in (0..u32::BITS).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= usize::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 /// CRC-32 of the place and these bytes.

@@ -31,7 +31,7 @@ impl Record {
     /// The tally of a reply.
     pub fn tally(&self) -> Tally {
         let range = self.answered.map(|(start, end)| TimeRange { start, end });
-        Tally { total: self.total, shares: self.shares.clone(), range }
+        Tally { total: self.total, shares: self.shares.clone(), range, ..Tally::default() }
     }
 }
 

@@ -67,7 +67,7 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     let mut times = Vec::new();
     journal::read(&journal, |record| {
         // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
-        if let Some(learnt) = ledger.learn(&record.tally()) {
+        if let Some(learnt) = ledger.learn(record.tally().shares.iter().map(|(threshold, _)| *threshold)) {
             ledger = learnt;
         }
         times.extend(record.points.iter().map(|(time, ..)| *time));
@@ -122,7 +122,9 @@ fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> L
     let range = TimeRange { start: record.end - step, end: record.end };
     let distributed = resource.polled().counted == Some(Counted::Requests);
     let added = ledger.add(range, &record.tally(), distributed, i64::MAX);
-    added.unwrap_or_else(|_| ledger.give_up(record.end).map_or_else(|| ledger.clone(), |(next, _)| next))
+    added.unwrap_or_else(|_| {
+        ledger.give_up(record.end, i64::MAX).map_or_else(|| ledger.clone(), |(next, _)| next)
+    })
 }
 
 /// Concatenates the heads and families.

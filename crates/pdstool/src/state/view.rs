@@ -67,7 +67,7 @@ const LEDGER_COLUMNS: &[Column<Held>] = &[
     column("LATE", Align::Right, false, |held| of(held, |ledger| ledger.late.to_string())),
     column("OVERCOUNTED", Align::Right, false, |held| of(held, |ledger| ledger.overcounted.to_string())),
     column("RECHECKED UNTIL", Align::Left, false, |held| of(held, |ledger| time(ledger.rechecked_until))),
-    column("BUCKETS", Align::Right, false, |held| of(held, |ledger| ledger.buckets().len().to_string())),
+    column("BUCKETS", Align::Right, false, |held| of(held, |ledger| ledger.buckets().count().to_string())),
     column("NOTE", Align::Left, true, note),
 ];
 

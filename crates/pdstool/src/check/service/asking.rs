@@ -115,7 +115,7 @@ impl Asking {
         let times = self.ask::<response_time::Reply>(&response_time::CALL, &arguments).await?.data;
         Ok(Answer {
             total: times.total_requests.value(),
-            range: TimeRange::parse(&times.start_date, &times.end_date),
+            range: TimeRange::parse(&times.start_date, &times.end_date).map(|range| end.answered(range)),
         })
     }
 

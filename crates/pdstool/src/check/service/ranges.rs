@@ -153,15 +153,15 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
         let (of_parts, of_hour) = (units::count(sum), units::count(asking.total));
         let counted = format!("{parts} parts of an hour count {of_parts} requests, the hour {of_hour}");
         if sum > asking.total {
-            // Confirmed by asking for ends a millisecond earlier.
-            let exact = sum_of(asking, parts, RangeEnd::Inclusive).await?;
-            let text = format!("ranges include their last instant: {counted}");
-            if exact.is_none_or(|exact| exact > asking.total) {
-                let text = format!("{text}; and ends a millisecond earlier do not help");
-                let remedy = "Report it to the service's owner: counters are too high.";
-                return Ok(Finding::problem(text, remedy));
+            // Confirmed by asking for ends a millisecond earlier, or a second.
+            for (end, what) in [(RangeEnd::Inclusive, "instant"), (RangeEnd::InclusiveSecond, "second")] {
+                if sum_of(asking, parts, end).await?.is_some_and(|exact| exact <= asking.total) {
+                    let text = format!("ranges include their last {what}: {counted}");
+                    return Ok(configured_end(asking, end, text, "; accounting.range_end says so"));
+                }
             }
-            return Ok(configured_end(asking, RangeEnd::Inclusive, text, "; accounting.range_end says so"));
+            let text = format!("ranges overlap: {counted}; and ends a second earlier do not help");
+            return Ok(Finding::problem(text, "Report it to the service's owner: counters are too high."));
         }
         if sum < asking.total {
             let remedy =
@@ -187,8 +187,8 @@ fn configured_end(asking: &Asking, end: RangeEnd, text: String, agreed: &str) ->
     if asking.service.config.accounting.range_end == end {
         return Finding::ok(text + agreed);
     }
-    let value = if end == RangeEnd::Inclusive { "\"inclusive\"" } else { "\"exclusive\"" };
-    Finding::problem(text, ADD_LINE).with("accounting", "range_end", value)
+    let word = RangeEnd::WORDS.iter().find(|(_, meaning)| *meaning == end).map_or("", |(word, _)| word);
+    Finding::problem(text, ADD_LINE).with("accounting", "range_end", format!("\"{word}\""))
 }
 
 /// The requests of so many parts of the hour together; `None` where a part is not answered as asked for.

@@ -1,0 +1,237 @@
+//! The buckets of a ledger: how many were within each threshold.
+//!
+//! Shares times totals leave fractions, which are carried. Each bucket is a counter, and none holds more than the next one.
+//! A threshold that replies lack grows with the next lower one, then leaves the page ([`MAX_ABSENT_REPLIES`], [`HOUR`]). If
+//! it returns, it continues at the greater of its own last value and those of the lower ones.
+
+use std::sync::Arc;
+
+use pds_interface::TimeRange;
+
+use super::MAX_THRESHOLDS;
+use super::ledger::HOUR;
+
+/// A request in the unit of [`Buckets::within`].
+const ONE: u64 = 1 << 16;
+
+/// Replies with traffic that lack a threshold before it leaves the page, if another one has appeared.
+const MAX_ABSENT_REPLIES: u8 = 3;
+
+/// How many were within each threshold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Buckets {
+    /// In seconds, rising. Most ledgers share one list.
+    pub(super) thresholds: Arc<[f64]>,
+    /// How many within each, in 65,536ths, cumulative but for those that have left the page.
+    pub(super) within: Box<[u64]>,
+    /// Those that replies lack at present.
+    pub(super) absent: Box<[Absent]>,
+}
+
+/// A threshold that replies with traffic lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Absent {
+    /// Its index.
+    pub(super) index: usize,
+    /// How many replies have lacked it.
+    pub(super) replies: u8,
+    /// Where the first of them began, Unix seconds.
+    pub(super) since: i64,
+    /// Whether another one has appeared since.
+    pub(super) replaced: bool,
+    /// Whether it has left the page.
+    pub(super) left: bool,
+}
+
+impl Buckets {
+    /// Buckets with these thresholds and counts, in 65,536ths. Those beyond [`MAX_THRESHOLDS`] are left out.
+    pub(super) fn of(buckets: impl IntoIterator<Item = (f64, u64)>) -> Self {
+        let (thresholds, within): (Vec<f64>, Vec<u64>) = buckets.into_iter().take(MAX_THRESHOLDS).unzip();
+        Self { thresholds: thresholds.into(), within: within.into(), absent: Box::default() }
+    }
+
+    /// The same from whole counts.
+    pub(super) fn of_whole(buckets: &[(f64, u64)]) -> Self {
+        Self::of(buckets.iter().map(|(threshold, count)| (*threshold, count.saturating_mul(ONE))))
+    }
+
+    /// How many thresholds there are, on the page or not.
+    pub(super) fn len(&self) -> usize {
+        self.thresholds.len()
+    }
+
+    /// The thresholds on the page, and how many within each: whole numbers, cumulative.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (f64, u64)> {
+        let all = self.thresholds.iter().copied().zip(self.within.iter().copied().map(rounded)).enumerate();
+        all.filter(|(index, _)| !self.has_left(*index)).map(|(_, bucket)| bucket)
+    }
+
+    fn has_left(&self, index: usize) -> bool {
+        self.absent.iter().any(|absent| absent.left && absent.index == index)
+    }
+
+    fn index_of(&self, threshold: f64) -> Result<usize, usize> {
+        self.thresholds.binary_search_by(|known| known.total_cmp(&threshold))
+    }
+
+    /// How many of these thresholds there is no room for.
+    pub(super) fn beyond_room(&self, shares: &[(f64, f64)]) -> usize {
+        let room = MAX_THRESHOLDS.saturating_sub(self.len());
+        if shares.len() <= room {
+            return 0;
+        }
+        let unknown = shares.iter().filter(|(threshold, _)| self.index_of(*threshold).is_err());
+        unknown.count().saturating_sub(room)
+    }
+
+    /// Begins buckets for those of the rising `thresholds` that it lacks, as far as there is room, each with the most that a
+    /// lower one holds. Returns their indices, rising.
+    pub(super) fn learn(&mut self, thresholds: impl IntoIterator<Item = f64>) -> Vec<usize> {
+        let mut learnt = Vec::new();
+        let (mut known, mut within) = (Vec::new(), Vec::new());
+        for threshold in thresholds {
+            let at = known.len().max(self.len());
+            if at >= MAX_THRESHOLDS {
+                break;
+            }
+            if known.is_empty() && self.index_of(threshold).is_ok() {
+                continue;
+            }
+            if known.is_empty() {
+                (known, within) = (self.thresholds.to_vec(), self.within.to_vec());
+            }
+            if let Err(index) = known.binary_search_by(|known| known.total_cmp(&threshold)) {
+                let below = within.iter().take(index).copied().max();
+                known.insert(index, threshold);
+                within.insert(index, below.unwrap_or_default());
+                learnt.push(index);
+            }
+        }
+        if !learnt.is_empty() {
+            (self.thresholds, self.within) = (known.into(), within.into());
+            for absent in &mut self.absent {
+                absent.index =
+                    learnt.iter().fold(absent.index, |index, learnt| index + usize::from(*learnt <= index));
+            }
+        }
+        learnt
+    }
+
+    /// Follows the thresholds of a reply about `range` that has traffic: learns those that are new, takes back those that
+    /// had left, and lets those leave that replies lack. Returns the indices of those that are new.
+    pub(super) fn follow(&mut self, shares: &[(f64, f64)], range: TimeRange) -> Vec<usize> {
+        let told = shares.iter().map(|(threshold, _)| *threshold);
+        if self.absent.is_empty() && self.thresholds.iter().copied().eq(told.clone()) {
+            return Vec::new();
+        }
+        let learnt = self.learn(told);
+        let is_told =
+            |threshold: f64| shares.binary_search_by(|(told, _)| told.total_cmp(&threshold)).is_ok();
+        let mut appeared = !learnt.is_empty();
+        let mut absent = std::mem::take(&mut self.absent).into_vec();
+        absent.retain(|absent| {
+            let is_back = self.thresholds.get(absent.index).is_some_and(|threshold| is_told(*threshold));
+            if is_back && absent.left {
+                let greatest = self.within.iter().take(absent.index + 1).copied().max();
+                self.within[absent.index] = greatest.unwrap_or_default();
+                appeared = true;
+            }
+            !is_back
+        });
+        for (index, _) in self.thresholds.iter().enumerate().filter(|(_, threshold)| !is_told(**threshold)) {
+            if !absent.iter().any(|absent| absent.index == index) {
+                absent.push(Absent { index, replies: 0, since: range.start, replaced: false, left: false });
+            }
+        }
+        for absent in &mut absent {
+            absent.replies = absent.replies.saturating_add(1);
+            absent.replaced |= appeared;
+            absent.left |= (absent.replaced && absent.replies >= MAX_ABSENT_REPLIES)
+                || range.end.saturating_sub(absent.since) >= HOUR;
+        }
+        self.absent = absent.into();
+        learnt
+    }
+
+    /// The buckets with all thresholds on the page of `other`, as they would begin here.
+    pub(super) fn with_thresholds_of(&self, other: &Self) -> Self {
+        let mut with = self.clone();
+        with.learn(other.thresholds.iter().copied());
+        let shown: Vec<(f64, f64)> = other.shown().map(|(threshold, _)| (threshold, 0.0)).collect();
+        let absent = with.absent.len();
+        if absent > 0 {
+            with.follow(&shown, TimeRange { start: i64::MAX, end: i64::MAX });
+        }
+        with
+    }
+
+    /// Adds `count` that are distributed like `shares`. Returns by how many whole ones each bucket has grown.
+    pub(super) fn put_shares(&mut self, shares: &[(f64, f64)], count: f64) -> Vec<u64> {
+        let shares = self.spread(shares);
+        let grow = |(index, within): (usize, &mut u64)| {
+            let Some(share) = shares.get(index).copied().flatten() else { return 0 };
+            let before = rounded(*within);
+            *within = within.saturating_add(units(share.1 * count));
+            rounded(*within) - before
+        };
+        self.within.iter_mut().enumerate().map(grow).collect()
+    }
+
+    /// For each bucket whether `shares` name it, and its share or that of the highest one below it: at least as many are
+    /// within this one too. `None` for those that have left the page.
+    fn spread(&self, shares: &[(f64, f64)]) -> Vec<Option<(bool, f64)>> {
+        let (mut shares, mut share) = (shares.iter().peekable(), 0.0f64);
+        let spread = |(index, threshold): (usize, &f64)| {
+            let mut named = false;
+            while let Some((at, told)) = shares.next_if(|(known, _)| known <= threshold) {
+                share = told.clamp(share, 1.0);
+                named = at == threshold;
+            }
+            (!self.has_left(index)).then_some((named, share))
+        };
+        self.thresholds.iter().enumerate().map(spread).collect()
+    }
+
+    /// How many each bucket holds of `count` that are distributed like `shares`. Those that `shares` lack hold what
+    /// `known` says: absence is no correction.
+    pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[i64]) -> Vec<f64> {
+        let figure = |(share, known): (Option<(bool, f64)>, &i64)| match share {
+            Some((true, share)) => share * count,
+            Some((false, share)) => (share * count).max(signed(*known)),
+            None => signed(*known),
+        };
+        self.spread(shares).into_iter().zip(known).map(figure).collect()
+    }
+
+    /// Adds as many whole ones as `wanted` to each bucket, as far as it then holds no more than the next one, and the last
+    /// no more than `total`. Returns how many were added to each.
+    pub(super) fn put_whole(&mut self, wanted: &[i64], total: u64) -> Vec<i64> {
+        let mut added = vec![0; self.len()];
+        let mut above = total.saturating_mul(ONE);
+        for index in (0..self.len()).rev().filter(|index| !self.has_left(*index)).collect::<Vec<_>>() {
+            let (Some(within), Some(wanted)) = (self.within.get_mut(index), wanted.get(index)) else { break };
+            let room = above.saturating_sub(*within) / ONE;
+            let part = u64::try_from(*wanted).unwrap_or_default().min(room);
+            *within += part * ONE;
+            added[index] = part.cast_signed();
+            above = *within;
+        }
+        added
+    }
+}
+
+/// A count of 65,536ths as the nearest whole number.
+fn rounded(within: u64) -> u64 {
+    within.saturating_add(ONE / 2) / ONE
+}
+
+/// A count that is never negative, in 65,536ths.
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn units(count: f64) -> u64 {
+    (count * ONE as f64).round() as u64
+}
+
+/// A count, which stays below 2^53.
+pub(super) fn signed(count: i64) -> f64 {
+    count as f64
+}
