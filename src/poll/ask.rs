@@ -21,7 +21,7 @@ impl<'a> Poll<'a> {
         container: Option<&str>,
         subjects: &[Subject<'_>],
     ) -> Result<Answer, PollError> {
-        let Self { context, plan, target, .. } = self;
+        let Self { context, plan, target, turn } = self;
         let resource = target.key.resource;
         let mut arguments = Arguments::about(&target.key.owner.project, &target.key.owner.app)
             .in_container(container)
@@ -33,7 +33,7 @@ impl<'a> Poll<'a> {
         let endpoint = target.endpoint;
         let terms = Terms { range, domain_status: plan.config.api.domain_status_field.clone() };
         let decode = move |body: &[u8]| endpoint.decode(body, &terms);
-        let (read, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
+        let (read, fetched) = plan.client.read(turn, resource, &request, decode).await?;
         let step = plan.watermark.observe(fetched.date);
         if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {
             return Err(PollError::Clock { date, step });

@@ -1,8 +1,9 @@
 //! One poll of one target.
 
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use crate::store::{PollFailure, PollRecord, Variant};
+use pds_client::{Class, Turn};
 use pds_core::error_chain::with_sources;
 use pds_interface::{Cadence, Scope};
 
@@ -18,13 +19,17 @@ pub enum Outcome {
     Usual,
     /// The service says that the resource does not exist; it is polled less often until it does.
     Slow,
+    /// The service asked to wait: the next poll is due after this time at the earliest.
+    NotBefore(Duration),
+    /// Nothing was sent for the sake of the service account: the next poll is due when that may be over.
+    Within(Duration),
 }
 
-/// Polls `target` once: sends the requests, replaces the samples, updates the ledger, and records the outcome. Holds
-/// `permit` while requests are in flight.
-pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl Send) -> Outcome {
+/// Polls `target` once, as this `turn` of its account: sends the requests, replaces the samples, updates the ledger, and
+/// records the outcome.
+pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -> Outcome {
     let began = Instant::now();
-    let poll = Poll { context, plan, target };
+    let poll = Poll { context, plan, target, turn: &turn };
     let mut update = LedgerUpdate::begin(poll);
     // The memory of the requests is freed before waiting for the disk.
     let (result, gone) = match target.endpoint.cadence {
@@ -36,7 +41,6 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl 
         Cadence::Metrics => Box::pin(metrics::poll(poll, &mut update)).await,
     };
     let took = began.elapsed();
-    drop(permit);
     update.end().await;
     let now = context.clock.now();
     let failure = result.as_ref().err().map(|error| PollFailure {
@@ -57,7 +61,18 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, permit: impl 
         let transition = subject.cell.record(polled.clone(), &plan.shown());
         context.transitions.polled(&subject.cell.key, &transition, polled.failure.as_ref());
     }
-    if gone { Outcome::Slow } else { Outcome::Usual }
+    if gone { Outcome::Slow } else { result.err().map_or(Outcome::Usual, |error| after(&error)) }
+}
+
+fn after(error: &PollError) -> Outcome {
+    let PollError::Fetch(error) = error else { return Outcome::Usual };
+    match (error.class(), error.retry_after()) {
+        (Class::UnauthorizedPaused | Class::ForbiddenPaused | Class::Paused, Some(wait)) => {
+            Outcome::Within(wait)
+        }
+        (Class::Status(429 | 503), Some(wait)) => Outcome::NotBefore(wait),
+        _ => Outcome::Usual,
+    }
 }
 
 async fn settings(poll: Poll<'_>) -> Result<(), PollError> {

@@ -35,7 +35,7 @@ pub(super) async fn give_up<'a>(
     refused: TimeRange,
     reason: &str,
 ) -> bool {
-    let Poll { context, plan, target } = poll;
+    let Poll { context, plan, target, .. } = poll;
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };

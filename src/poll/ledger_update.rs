@@ -174,7 +174,7 @@ impl<'a> LedgerUpdate<'a> {
     /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are requested
     /// again.
     pub async fn end(self) {
-        let Poll { context, plan, target } = self.poll;
+        let Poll { context, plan, target, .. } = self.poll;
         let Some(ledger) = self.ledger else {
             if let Some(ledger) = context.ledgers.ledger(&target.key) {
                 plan.show_counters(context, target, &ledger, None);

@@ -136,7 +136,7 @@ impl<'a> MetricsPoll<'a, '_> {
 
     /// Requests one range. Returns which other requests would fail as well.
     async fn range(&mut self, asked: &RangeAsk<'a>) -> Reach {
-        let Poll { context, plan, target } = self.poll;
+        let Poll { context, plan, target, .. } = self.poll;
         let answer = self.answer(asked).await;
         let is_of_app = asked.container.is_none() && asked.purpose != Purpose::Recheck;
         self.asked += u32::from(is_of_app);

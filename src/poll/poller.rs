@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, interval, sleep_until};
 
 use crate::store::{PollFailure, PollRecord};
+use pds_client::{Permit, Turn};
 use pds_ledger::{Key, restore::Restorer};
 
 use super::error::PANIC;
@@ -29,11 +30,9 @@ const TIDYING: Duration = Duration::from_secs(3600);
 pub struct Poller {
     context: Arc<Context>,
     plan: Arc<Plan>,
-    /// When targets are due that are not polled now, by their index in the plan; the earliest first.
+    /// When targets will be due, by their index in the plan; the earliest first. What is due waits in the client, in the
+    /// queue of its account, and starts when its first request may be sent.
     schedule: BTreeSet<(Instant, usize)>,
-    /// One for each poll with requests in flight. A poll that waits for the disk holds none: commits are rare, and with ten
-    /// thousand apps hundreds of polls wait for the same one.
-    slots: Arc<Semaphore>,
     running: JoinSet<Outcome>,
     /// The target of each running poll.
     tasks: HashMap<Id, Started>,
@@ -63,7 +62,6 @@ impl Poller {
             context: Arc::new(context),
             plan: Arc::clone(&plan),
             schedule: BTreeSet::new(),
-            slots: slots(&plan),
             running: JoinSet::new(),
             tasks: HashMap::new(),
             origin: Instant::now(),
@@ -80,14 +78,10 @@ impl Poller {
         tokio::pin!(shutdown);
         let (mut tidying, mut periods) = (interval(TIDYING), interval(PERIOD));
         loop {
-            self.start_due();
+            self.enqueue_due();
+            let (plan, slack) = (Arc::clone(&self.plan), self.slack);
             let due = self.schedule.first().map(|(due, _)| *due);
-            let (slots, slack) = (Arc::clone(&self.slots), self.slack);
             let restorer = self.restorer.clone();
-            let due_with_room = async {
-                let _ = slots.acquire().await;
-                sleep_until(due.unwrap_or_else(Instant::now) + slack).await;
-            };
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
@@ -95,7 +89,8 @@ impl Poller {
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
                 keys = restorer.known() => self.poll_at_once(&keys),
-                () = due_with_room, if due.is_some() => {}
+                started = plan.client.started() => self.start(started),
+                () = sleep_until(due.unwrap_or_else(Instant::now) + slack), if due.is_some() => {}
                 _ = tidying.tick() => {
                     let (plan, ledgers) = (Arc::clone(&self.plan), self.context.ledgers.clone());
                     tokio::spawn(async move { plan.tidy(&ledgers).await });
@@ -108,6 +103,7 @@ impl Poller {
 
     /// Follows `plan` from now on. A target that stays keeps its due time or its running poll; a new one is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
+        self.plan.client.withdraw_polls();
         let after: HashMap<&Key, usize> =
             plan.targets.iter().enumerate().map(|(index, target)| (&target.key, index)).collect();
         self.tasks.retain(|_, started| {
@@ -132,9 +128,6 @@ impl Poller {
             self.schedule.insert((due, index));
         }
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
-        if plan.config.api.max_concurrent_requests != self.plan.config.api.max_concurrent_requests {
-            self.slots = slots(&plan);
-        }
         self.slack = shortest.map_or(MAX_SLACK, |interval| (interval / 100).min(MAX_SLACK));
         self.plan = plan;
     }
@@ -155,18 +148,32 @@ impl Poller {
         }
     }
 
-    /// Starts due polls as long as slots are free, the longest due first.
-    fn start_due(&mut self) {
+    /// Has all polls that are due wait for their turn.
+    fn enqueue_due(&mut self) {
         let now = Instant::now();
-        while let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
-            let first = self.schedule.first().copied();
-            let Some((due, index)) = first.filter(|(due, _)| *due <= now) else { return };
-            self.schedule.pop_first();
+        if self.schedule.first().is_none_or(|(due, _)| *due > now) {
+            return;
+        }
+        let later = self.schedule.split_off(&(now, usize::MAX));
+        let due = std::mem::replace(&mut self.schedule, later);
+        let targets = &self.plan.targets;
+        let polls = due.iter().filter_map(|(due, index)| Some((*index, &targets.get(*index)?.account, *due)));
+        self.plan.client.enqueue(polls);
+    }
+
+    /// Starts the polls whose first requests may be sent.
+    fn start(&mut self, started: Vec<(usize, Permit)>) {
+        let now = Instant::now();
+        for (index, permit) in started {
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
-            self.context.telemetry.poll_lag(now - due);
+            let due = target.progress.due().unwrap_or(now);
+            let late = now - due;
+            if target.account.is_free() {
+                self.context.telemetry.poll_lag(late);
+            }
+            let turn = Turn::admitted(&target.account, due, permit, late.saturating_sub(self.slack));
             let (context, plan) = (Arc::clone(&self.context), Arc::clone(&self.plan));
-            let task =
-                self.running.spawn(async move { execute::poll(&context, &plan, &target, permit).await });
+            let task = self.running.spawn(async move { execute::poll(&context, &plan, &target, turn).await });
             let plan = Arc::clone(&self.plan);
             self.tasks.insert(task.id(), Started { target: index, at: now, plan, task, again: false });
         }
@@ -198,22 +205,20 @@ impl Poller {
             self.plan.forget_others(target);
         }
         let interval = match outcome {
-            Outcome::Usual => self.plan.interval(target),
             Outcome::Slow => self.plan.interval(target).max(self.plan.config.poll.settings_interval),
+            _ => self.plan.interval(target),
         };
         // Not sooner than half an interval after its start: the first poll is out of phase, and its first tick may
         // follow at once.
-        let after = Instant::now().max(started.at + interval / 2);
-        let due = match started.again {
-            true => Instant::now(),
-            false => tick_after(&target.key.owner, self.origin, interval, after),
+        let now = Instant::now();
+        let tick = tick_after(&target.key.owner, self.origin, interval, now.max(started.at + interval / 2));
+        let due = match outcome {
+            _ if started.again => now,
+            Outcome::NotBefore(wait) => tick.max(now + wait),
+            Outcome::Within(wait) => tick.min(now + wait),
+            Outcome::Usual | Outcome::Slow => tick,
         };
         target.progress.set_due(due);
         self.schedule.insert((due, index));
     }
-}
-
-/// Slots for the polls of `plan`. Those of a former plan end with its polls.
-fn slots(plan: &Plan) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(plan.config.api.max_concurrent_requests.get() as usize))
 }

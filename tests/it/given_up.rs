@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use pds_client::Client;
+use pds_client::{Client, Turn};
 use pds_core::clock::Clock;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::store::Filter;
@@ -113,7 +113,8 @@ async fn a_request_frees_its_slot_and_its_memory() {
     let request =
         get_app::CALL.request(&Arguments::about(&project, &apps[0]), &QueryNames::default()).unwrap();
     let account = client.account(&project);
-    let read = async || client.read(&account, get_app::RESOURCE, &request, |body| Ok(body.len())).await;
+    let read =
+        async || client.read(&Turn::new(&account), get_app::RESOURCE, &request, |body| Ok(body.len())).await;
     let check = async || {
         read().await.unwrap();
         until(|| memory.used() == 0).await;

@@ -11,7 +11,7 @@ use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
 use pds_ledger::{LedgerStore, restore::Restorer};
-use pds_simulator::{Fault, Settings, World};
+use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
 use pds_telemetry::Telemetry;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -167,6 +167,8 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let (world, context, mut plan) = rig_with(4, ledgers.clone(), "").await;
     let mut config = (*plan.config).clone();
     config.api.max_concurrent_requests = 1.try_into().unwrap();
+    plan.client = plan.client.successor(&config.api, &config.accounts()).unwrap();
+    plan.client.take_over(None);
     plan.config = Arc::new(config);
     let counted: Vec<_> = plan
         .targets
@@ -205,4 +207,48 @@ async fn polls_due_within_a_moment_of_one_another_begin_together() {
     // Each group takes what is due within a tenth of a second, and the next app is due another tenth later on average.
     let groups = HashSet::<i64>::from_iter(times).len();
     assert!((40..=60).contains(&groups), "{groups} groups in ten seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_the_service_slows_down_delays_no_other() {
+    let ledgers =
+        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap().0;
+    let settings = Settings { projects: 2, apps: 60, ..Settings::default() };
+    let (world, context, plan) = rig_of(settings, ledgers, "[accounting]\nenabled = false\n").await;
+    let [slowed, other] = &world.projects()[..] else { panic!("two projects") };
+    let refuse = Fault::status(429);
+    world.faults().set([Fault { project: Some(slowed.0.to_string()), ..refuse }]);
+    let _polling = Polling::start(context, plan);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let before = world.requests().entries.len();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let journal = world.requests();
+    let mut asked: HashMap<_, usize> = other.1.iter().map(|app| (Some(app.clone()), 0)).collect();
+    for entry in journal.entries.iter().skip(before).filter(|entry| entry.range.is_some()) {
+        asked.entry(entry.app.clone()).and_modify(|times| *times += 1);
+    }
+    assert!(asked.values().all(|times| *times == 10), "two calls a minute for five minutes: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_wait_for_long_stops_the_account_for_five_minutes_and_its_own_target_for_the_rest() {
+    let (world, context, plan) = rig().await;
+    let app = world.projects()[0].1[0].clone();
+    let pause = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(86_400)) };
+    world.faults().set([Fault::from(pause).on(response_time::RESOURCE).of_app(&app).times(1)]);
+    let _polling = Polling::start(context, plan);
+    let mut asked_before = (0, 0);
+    let mut asked_in = async |seconds: u64| {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let journal = world.requests();
+        let asked = || journal.of("response_time");
+        let (own, all) = (asked().filter(|entry| entry.app.as_ref() == Some(&app)).count(), asked().count());
+        let (own_before, all_before) = std::mem::replace(&mut asked_before, (own, all));
+        (own - own_before, all - own - (all_before - own_before))
+    };
+    asked_in(10).await;
+    assert_eq!(asked_in(280).await, (0, 0));
+    assert_eq!(asked_in(50).await.0, 0);
+    assert_eq!(asked_in(3000).await, (0, 150), "three other apps, once a minute");
+    assert!(asked_in(600).await.0 >= 3, "an hour later it is asked again");
 }

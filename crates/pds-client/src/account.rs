@@ -1,4 +1,4 @@
-//! A service account: its token, its pace, and its refusals.
+//! A service account: its token, its queue, and its refusals.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,22 +9,33 @@ use humantime::format_duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::admission::{AccountQueue, Admission};
 use super::credentials::{Credentials, Token, TokenSource, expiry};
-use super::error::Reason;
-use super::observer::Observer;
-use super::pace::{Pace, whole_seconds};
+use super::error::{FetchError, Reason};
+use super::observer::{Observer, Reporter};
+use super::pace::Pace;
 use super::redact::Redactor;
+
+/// The longest pause of a whole account. A reply that asks for more has its target wait for the rest.
+const MAX_PAUSE: Duration = Duration::from_secs(300);
+
+/// How long a token that is refused is not sent at most, unless it changes; and how long not to one path.
+const MAX_REFUSAL: Duration = Duration::from_secs(60);
+const MAX_PATH_REFUSAL: Duration = Duration::from_secs(86_400);
 
 /// A service account. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct Account(pub(super) Arc<Inner>);
+pub struct Account {
+    name: Arc<str>,
+    pub(super) inner: Arc<Inner>,
+}
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    name: Arc<str>,
+    pub(super) source: Option<TokenSource>,
     pub(super) credentials: Credentials,
-    pub(super) pace: Pace,
-    observer: Arc<dyn Observer>,
+    pub(super) queue: AccountQueue,
+    reporter: Arc<Reporter>,
     state: Mutex<State>,
 }
 
@@ -32,10 +43,12 @@ pub(super) struct Inner {
 #[derive(Debug, Default)]
 struct State {
     /// By what they are about: [`WHOLE_ACCOUNT`], or [`Request::refused_as`](pds_interface::Request::refused_as).
-    rejections: HashMap<String, Rejection>,
+    refusals: HashMap<String, Refusal>,
     /// Whether the service accepts the token; `None` before its first answer.
     accepted: Option<bool>,
     ranges: Ranges,
+    /// Since when a pause lasts that was logged, until an answer ends it.
+    paused_since: Option<Instant>,
 }
 
 /// Whether replies are about the ranges that were asked for.
@@ -50,16 +63,17 @@ enum Ranges {
     Ignored(Arc<str>),
 }
 
-/// A 401 or 403 that still applies.
+/// A 401 or 403 that no later answer has contradicted.
 #[derive(Debug)]
-struct Rejection {
+struct Refusal {
     status: u16,
     message: String,
     /// Which token was refused.
     generation: u64,
-    /// When the first of the consecutive refusals came.
+    /// When the first of the consecutive refusals came, and the last.
     since: Instant,
-    /// When the same token is tried again.
+    last: Instant,
+    /// The same token is not sent until then.
     until: Instant,
 }
 
@@ -71,103 +85,208 @@ impl Account {
     pub(super) fn new(
         name: Arc<str>,
         source: Option<TokenSource>,
+        admission: &Arc<Admission>,
         observer: &Arc<dyn Observer>,
         redactor: &Redactor,
     ) -> Self {
-        Self(Arc::new(Inner {
-            credentials: Credentials::new(name.clone(), source, Arc::clone(observer), redactor.clone()),
-            pace: Pace::new(name.clone(), Arc::clone(observer)),
-            observer: Arc::clone(observer),
-            state: Mutex::default(),
+        let reporter = Arc::new(Reporter::new(Arc::clone(&name), Arc::clone(observer)));
+        let credentials = Credentials::new(source.clone(), Arc::clone(&reporter), redactor.clone());
+        let queue = admission.queue();
+        Self {
             name,
-        }))
+            inner: Arc::new(Inner { source, credentials, queue, reporter, state: Mutex::default() }),
+        }
+    }
+
+    /// The same account under the name that another configuration gives it.
+    pub(super) fn named(&self, name: Arc<str>) -> Self {
+        Self { name, inner: Arc::clone(&self.inner) }
     }
 
     /// Its name: "default", or the id of the first project that uses it. The value of the label `token`.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.name
     }
 
     /// The file that its token is read from; `None` for a token in the configuration.
     pub fn file(&self) -> Option<&Path> {
-        self.0.credentials.file()
+        self.inner.credentials.file()
     }
 
     /// Expiry of its token; `None` without a token, or if the token does not state one.
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
-        expiry(&self.0.credentials.current().ok()?.secret)
+        expiry(&self.inner.credentials.current().ok()?.secret)
     }
 
-    /// Fails if a refusal keeps `token` from being sent to `path`. If one has expired, a request that gives `again` tries
-    /// again, and the others wait for its outcome, for that long at most.
-    pub(super) fn check(&self, path: &str, token: &Token, again: Option<Duration>) -> Result<(), Reason> {
-        let mut state = self.0.state.lock();
-        for key in [WHOLE_ACCOUNT, path] {
-            let Some(refusal) = state.rejections.get_mut(key) else { continue };
-            if refusal.generation != token.generation {
-                // It stays until this token is accepted, which is then logged.
-                continue;
-            }
-            let now = Instant::now();
-            if now < refusal.until {
-                return Err(Reason::Unauthorized {
-                    status: refusal.status,
-                    message: refusal.message.clone(),
-                    retry_after: whole_seconds(refusal.until - now),
-                });
-            }
-            refusal.until = again.map_or(refusal.until, from_now);
+    /// Whether its requests wait for nothing but the exporter's own limits: the service neither slows it down nor refuses
+    /// its token.
+    pub fn is_free(&self) -> bool {
+        self.inner.state.lock().refusals.get(WHOLE_ACCOUNT).is_none()
+            && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
+    }
+
+    /// Reports what is known of it, and from now on what becomes known. Does nothing if that is so already.
+    pub(super) fn report(&self) {
+        let Inner { credentials, queue, reporter, state, .. } = &*self.inner;
+        // Whoever reloads wants to know whether the pause is over.
+        queue.pace(|pace, _| pace.resume());
+        if !reporter.begin(&self.name) {
+            return;
         }
-        Ok(())
+        credentials.report();
+        let state = state.lock();
+        if let Some(accepted) = state.accepted {
+            reporter.fact(|observer, name| observer.token_accepted(name, accepted));
+        }
+        match &state.ranges {
+            Ranges::Unknown => {}
+            Ranges::Honoured => reporter.fact(|observer, name| observer.range_honoured(name, None)),
+            Ranges::Ignored(told) => {
+                reporter.fact(|observer, name| observer.range_honoured(name, Some(told)))
+            }
+        }
+        let per_second = queue.pace(|pace, _| pace.per_second());
+        reporter.fact(|observer, name| observer.pace(name, per_second));
     }
 
-    /// Records that the service refused `token` for `path`.
-    pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
+    /// Takes back what was reported of it under its name, and reports nothing more.
+    pub(super) fn retire(&self) {
+        self.inner.reporter.end();
+    }
+
+    /// Fails if a refusal keeps `token` from being sent to `path`.
+    pub(super) fn check(&self, path: &str, token: &Token) -> Result<(), Reason> {
+        let state = self.inner.state.lock();
+        let now = Instant::now();
+        let refusals = [WHOLE_ACCOUNT, path].into_iter().filter_map(|key| state.refusals.get(key));
+        let mut applies =
+            refusals.filter(|refusal| refusal.generation == token.generation && now < refusal.until);
+        applies.next().map_or(Ok(()), |refusal| {
+            Err(Reason::Unauthorized {
+                status: refusal.status,
+                message: refusal.message.clone(),
+                retry_after: whole_seconds(refusal.until - now),
+            })
+        })
+    }
+
+    /// Records that the service refused `token` for `path`, which is sent `again` after so long.
+    pub(super) fn record_refusal(&self, path: &str, token: &Token, error: &FetchError, again: Duration) {
+        let (status, message) = (error.status().unwrap_or_default(), error.message());
         let whole = status == 401;
         let key = if whole { WHOLE_ACCOUNT } else { path };
-        let mut state = self.0.state.lock();
+        let mut state = self.inner.state.lock();
         self.note_accepted(&mut state, !whole);
-        let refusal = Rejection {
+        if !whole {
+            // The token itself is valid, then.
+            self.end_refusal(&mut state);
+        }
+        let now = Instant::now();
+        let before = state.refusals.get(key);
+        let is_new = before.is_none_or(|before| before.generation != token.generation);
+        let refusal = Refusal {
             status,
             message: message.to_owned(),
             generation: token.generation,
-            since: state.rejections.get(key).map_or_else(Instant::now, |before| before.since),
-            until: from_now(again),
+            since: before.map_or(now, |before| before.since),
+            last: now,
+            until: now + again.min(if whole { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
         };
-        if !whole {
-            // The token itself is valid, then.
-            self.take_again(&mut state);
+        state.refusals.insert(key.to_owned(), refusal);
+        if whole {
+            self.inner.queue.set_probed(true);
         }
-        let before = state.rejections.insert(key.to_owned(), refusal);
-        let is_new = before.is_none_or(|before| before.generation != token.generation);
         // A refusal of one path is logged by its target.
         if is_new && whole {
-            self.0.observer.token_refused(self.name(), self.file(), status, message);
+            let file = self.file();
+            self.inner.reporter.log(|observer, name| observer.token_refused(name, file, status, message));
         }
     }
 
-    /// Records that the service did not refuse a request to `path`, which ends a refusal; if it answered `well`, it
-    /// accepts the token.
-    pub(super) fn accept(&self, path: &str, well: bool) {
-        let mut state = self.0.state.lock();
-        if !state.rejections.is_empty() {
-            self.take_again(&mut state);
-            state.rejections.remove(path);
+    /// Records the outcome of a request to `path`, sent at `sent`, that was not refused. The token is sent again at once;
+    /// the refusal ends only if the answer shows that the service has `accepted` the token.
+    pub(super) fn record_outcome(&self, path: &str, sent: Instant, accepted: bool) {
+        let mut state = self.inner.state.lock();
+        if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
+            state.refusals.remove(path);
         }
-        if well {
+        if let Some(refusal) = state.refusals.get_mut(WHOLE_ACCOUNT) {
+            if sent < refusal.last {
+                return;
+            }
+            refusal.until = sent;
+            self.inner.queue.set_probed(false);
+        }
+        if accepted {
+            self.end_refusal(&mut state);
             self.note_accepted(&mut state, true);
+        }
+    }
+
+    /// Records that the service asks the account to wait. A pause longer than `patience`, for which requests do not wait,
+    /// is logged.
+    pub(super) fn pause(&self, wait: Duration, patience: Duration) {
+        let wait = wait.min(MAX_PAUSE);
+        self.inner.queue.pace(|pace, _| pace.pause(wait));
+        let mut state = self.inner.state.lock();
+        if wait > patience && state.paused_since.is_none() {
+            state.paused_since = Some(Instant::now());
+            let wait = format_duration(whole_seconds(wait)).to_string();
+            self.inner.reporter.log(|observer, name| observer.paused(name, &wait));
+        }
+    }
+
+    /// Records that a request sent at `sent` was answered by a 429.
+    pub(super) fn too_many(&self, sent: Instant) {
+        self.adapt(|pace, _| pace.too_many(sent));
+    }
+
+    /// Records that a request was answered without a 429.
+    pub(super) fn answered(&self) {
+        self.adapt(|pace, waits| pace.answered(waits));
+        let mut state = self.inner.state.lock();
+        // A reply to a request sent before the pause does not end it.
+        if state.paused_since.is_some()
+            && self.inner.queue.pace(|pace, _| pace.pause_left().is_zero())
+            && let Some(since) = state.paused_since.take()
+        {
+            let after = format_duration(whole_seconds(since.elapsed())).to_string();
+            tracing::info!(token = self.name(), after, "the service answers again after it asked to wait");
+        }
+    }
+
+    /// Changes the pace, and reports what it is now.
+    fn adapt(&self, change: impl FnOnce(&mut Pace, bool)) {
+        let (before, now) = self.inner.queue.pace(|pace, waits| {
+            let before = pace.per_second();
+            change(pace, waits);
+            (before, pace.per_second())
+        });
+        if before == now {
+            return;
+        }
+        self.inner.reporter.fact(|observer, name| observer.pace(name, now));
+        match (before, now) {
+            (None, Some(requests_per_second)) => tracing::warn!(
+                token = self.name(),
+                requests_per_second,
+                "the service repeatedly answers 429: requests are slowed down"
+            ),
+            (Some(_), None) => tracing::info!(token = self.name(), "back at full pace"),
+            _ => {}
         }
     }
 
     fn note_accepted(&self, state: &mut State, accepted: bool) {
         if state.accepted.replace(accepted) != Some(accepted) {
-            self.0.observer.token_accepted(self.name(), accepted);
+            self.inner.reporter.fact(|observer, name| observer.token_accepted(name, accepted));
         }
     }
 
-    /// Records that the service accepts the token again, or the one that replaced it.
-    fn take_again(&self, state: &mut State) {
-        if let Some(refusal) = state.rejections.remove(WHOLE_ACCOUNT) {
+    /// The service accepts the token again, or the one that replaced it.
+    fn end_refusal(&self, state: &mut State) {
+        if let Some(refusal) = state.refusals.remove(WHOLE_ACCOUNT) {
+            self.inner.queue.set_probed(false);
             let after = format_duration(whole_seconds(refusal.since.elapsed())).to_string();
             tracing::info!(token = self.name(), after, "the service takes the token again");
         }
@@ -175,47 +294,46 @@ impl Account {
 
     /// Records that a reply is about the range that was asked for.
     pub fn range_honoured(&self) {
-        match std::mem::replace(&mut self.0.state.lock().ranges, Ranges::Honoured) {
+        match std::mem::replace(&mut self.inner.state.lock().ranges, Ranges::Honoured) {
             Ranges::Honoured => return,
             Ranges::Ignored(_) => {
                 tracing::info!(token = self.name(), "the service answers the range that it is asked for");
             }
             Ranges::Unknown => {}
         }
-        self.0.observer.range_honoured(self.name(), None);
+        self.inner.reporter.fact(|observer, name| observer.range_honoured(name, None));
     }
 
     /// Records that a reply is about another range than was asked for, for the reason that `told` says. Returns whether
     /// that is so of all replies so far: the service does not know the query parameters.
     pub fn range_ignored(&self, told: &str) -> bool {
-        let mut state = self.0.state.lock();
+        let mut state = self.inner.state.lock();
         let ranges = &mut state.ranges;
         if matches!(ranges, Ranges::Unknown) {
             *ranges = Ranges::Ignored(told.into());
-            self.0.observer.range_honoured(self.name(), Some(told));
+            self.inner.reporter.fact(|observer, name| observer.range_honoured(name, Some(told)));
         }
         matches!(ranges, Ranges::Ignored(_))
     }
 
     /// Why no reply was about the range that was asked for; `None` if one was, or nothing is known yet.
     pub fn ignored_range(&self) -> Option<Arc<str>> {
-        match &self.0.state.lock().ranges {
+        match &self.inner.state.lock().ranges {
             Ranges::Ignored(told) => Some(Arc::clone(told)),
             Ranges::Unknown | Ranges::Honoured => None,
         }
     }
 }
 
-/// The instant `wait` from now. A wait beyond the range of the clock ends in two years.
-fn from_now(wait: Duration) -> Instant {
-    const MAX_WAIT: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
-    Instant::now() + wait.min(MAX_WAIT)
+/// `wait` in whole seconds, rounded up, for log lines and errors.
+pub(super) fn whole_seconds(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }
 
 impl PartialEq for Account {
     /// Whether both are the same account, not merely of the same name.
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 }
 

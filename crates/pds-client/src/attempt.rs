@@ -5,41 +5,75 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::account::whole_seconds;
+use super::admission::Permit;
 use super::credentials::Token;
-use super::pace::whole_seconds;
 use super::{Account, Class, Client, FetchError, Fetched, Observer, Reason};
 use pds_interface::call::Method;
 use pds_interface::{Request, Resource};
 
-/// A request on behalf of a service account.
+/// A turn of one service account: requests that follow one another, and keep their place in its queue.
+#[derive(Debug)]
+pub struct Turn {
+    pub(super) account: Account,
+    /// Since when it is due.
+    due: Instant,
+    /// For its first request: the permit, and how long it was waited for.
+    first: Mutex<Option<(Permit, Duration)>>,
+}
+
+impl Turn {
+    /// A turn that begins now.
+    pub fn new(account: &Account) -> Self {
+        Self { account: account.clone(), due: Instant::now(), first: Mutex::default() }
+    }
+
+    /// A turn that is due since `due`, and has waited for this permit for so long.
+    pub fn admitted(account: &Account, due: Instant, permit: Permit, waited: Duration) -> Self {
+        Self { account: account.clone(), due, first: Mutex::new(Some((permit, waited))) }
+    }
+
+    /// Waits until its next request may be sent. Returns how long that was, too.
+    async fn permit(&self) -> (Permit, Duration) {
+        let first = self.first.lock().take();
+        match first {
+            Some(admitted) => admitted,
+            None => {
+                let began = Instant::now();
+                let permit = self.account.inner.queue.acquire(self.due).await;
+                (permit, began.elapsed())
+            }
+        }
+    }
+}
+
+/// A request of a turn.
 #[derive(Debug)]
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
-    pub(super) account: &'a Account,
+    pub(super) turn: &'a Turn,
     /// What it is counted as; `None` for those of an operator, which are not counted.
     pub(super) resource: Option<Resource>,
     pub(super) request: &'a Request,
-    /// Since when it waits.
-    pub(super) since: Instant,
 }
 
 impl Exchange<'_> {
-    /// Tries until it succeeds, a retry is not worth it, or no retry is left.
-    pub(super) async fn run(&self) -> Result<Fetched, FetchError> {
+    /// Tries until it succeeds, a retry is not worth it, or no retry is left. Returns when the answered request was sent, too.
+    pub(super) async fn run(&self) -> Result<(Fetched, Instant), FetchError> {
         let client = &*self.client.inner;
-        let mut left = if self.request.method == Method::Get { client.max_retries } else { 0 };
+        let mut left = if self.request.method == Method::Get { client.api.max_retries } else { 0 };
         let mut waits = waits();
-        client.budget.earn();
+        client.shared.budget.earn();
         loop {
             let error = match self.attempt().await {
                 Ok(fetched) => return Ok(fetched),
                 Err(error) => error,
             };
-            let too_long = error.retry_after().is_some_and(|wait| wait > client.patience);
-            if left == 0 || too_long || !is_retryable(&error) || !client.budget.spend() {
+            let too_long = error.retry_after().is_some_and(|wait| wait > client.api.timeout);
+            if left == 0 || too_long || !is_retryable(&error) || !client.shared.budget.spend() {
                 return Err(error);
             }
             left -= 1;
@@ -50,31 +84,30 @@ impl Exchange<'_> {
 
     /// One try, from waiting for its turn to having its reply. A failure is counted. If the token was replaced
     /// meanwhile, the new one gets a try, too.
-    async fn attempt(&self) -> Result<Fetched, FetchError> {
-        let (Account(account), transport) = (self.account, &self.client.inner.transport);
+    async fn attempt(&self) -> Result<(Fetched, Instant), FetchError> {
+        let transport = &self.client.inner.transport;
         let failed = |reason| transport.failed(self.request, reason);
         let mut exchanged = false;
         loop {
-            let (token, slot) = self.acquire().await.map_err(|reason| {
+            let (token, mut permit) = self.acquire().await.map_err(|reason| {
                 let error = failed(reason);
                 let code = error.class().as_str();
                 self.count(|observer, resource| observer.request_not_sent(resource, code));
                 error
             })?;
-            account.pace.sent();
+            permit.sent();
             let sent = Instant::now();
-            let result = transport.send(self.request, &token, &self.client.room).await;
-            drop(slot);
-            let error = match result {
+            let error = match transport.send(self.request, &token, &self.client.room).await {
                 Ok(fetched) => {
-                    account.pace.went_well();
-                    self.account.accept(&self.request.refused_as, true);
-                    return Ok(fetched);
+                    self.turn.account.answered();
+                    self.turn.account.record_outcome(&self.request.refused_as, sent, false);
+                    return Ok((fetched, sent));
                 }
                 Err(reason) => failed(reason),
             };
             let (code, took) = (error.class().as_str(), sent.elapsed());
             self.count(|observer, resource| observer.request_done(resource, code, took));
+            // Before the permit is given back: what the failure means applies to those that wait for it.
             if !self.apply_failure(&token, sent, &error) || exchanged {
                 return Err(error);
             }
@@ -85,64 +118,58 @@ impl Exchange<'_> {
     /// Applies a failure to all requests of the account. Returns whether the token has been replaced, so that another
     /// try is worthwhile.
     fn apply_failure(&self, token: &Token, sent: Instant, error: &FetchError) -> bool {
-        let (Account(account), path) = (self.account, &self.request.refused_as);
-        match error.status() {
-            Some(status @ (401 | 403)) => {
-                account.credentials.reread();
-                if account.credentials.current().is_ok_and(|now| now.generation != token.generation) {
-                    return true;
-                }
-                self.account.refuse(path, token, status, error.message(), self.client.ask_again);
+        let (account, path) = (&self.turn.account, &self.request.refused_as);
+        if error.is_unauthorized() {
+            let credentials = &account.inner.credentials;
+            credentials.reread();
+            if credentials.current().is_ok_and(|now| now.generation != token.generation) {
+                return true;
             }
-            Some(status) => {
-                self.account.accept(path, false);
-                if status == 429 {
-                    account.pace.too_many(sent);
-                }
-                if let (429 | 503, Some(wait)) = (status, error.retry_after()) {
-                    account.pace.pause(wait, self.client.inner.patience);
-                }
-            }
-            None => {}
+            account.record_refusal(path, token, error, self.client.ask_again);
+            return false;
+        }
+        account.record_outcome(path, sent, false);
+        if error.status() == Some(429) {
+            account.too_many(sent);
+        }
+        if let (Some(429 | 503), Some(wait)) = (error.status(), error.retry_after()) {
+            account.pause(wait, self.client.inner.api.timeout);
         }
         false
     }
 
     /// Waits until the request may be sent. Returns its token and its permit.
-    async fn acquire(&self) -> Result<(Arc<Token>, Option<SemaphorePermit<'_>>), Reason> {
-        let (pace, client) = (&self.account.0.pace, &*self.client.inner);
-        self.token(None)?;
-        let mut throttled = pace.acquire(self.since).await;
-        let slot = loop {
-            let pause = pace.paused_for();
-            if pause > client.patience {
-                break Err(Reason::Paused(whole_seconds(pause)));
-            }
-            if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
-            }
-            throttled += pause + client.limits.rate_turn().await;
-            let slot = client.limits.slot().await;
-            // The service may have asked this account to wait meanwhile.
-            if pace.paused_for().is_zero() {
-                break Ok(slot);
+    async fn acquire(&self) -> Result<(Arc<Token>, Permit), Reason> {
+        // What will not be sent waits for nothing.
+        self.token()?;
+        let (queue, patience) = (&self.turn.account.inner.queue, self.client.inner.api.timeout);
+        let mut throttled = Duration::ZERO;
+        let permit = loop {
+            let (permit, waited) = self.turn.permit().await;
+            throttled += waited;
+            match queue.pace(|pace, _| pace.pause_left()) {
+                Duration::ZERO => break Ok(permit),
+                pause if pause > patience => break Err(Reason::Paused(whole_seconds(pause))),
+                // The service has just asked this account to wait.
+                _ => {}
             }
         };
         self.count(|observer, resource| observer.throttled(resource, throttled));
-        let slot = slot?;
-        Ok((self.token(Some(self.client.ask_again))?, slot))
+        let permit = permit?;
+        Ok((self.token()?, permit))
     }
 
-    /// The token to send, unless the service has refused it; [`Account::check`] says what `again` means.
-    fn token(&self, again: Option<Duration>) -> Result<Arc<Token>, Reason> {
-        let token = self.account.0.credentials.current()?;
-        self.account.check(&self.request.refused_as, &token, again)?;
+    /// The token to send, unless the service has refused it.
+    fn token(&self) -> Result<Arc<Token>, Reason> {
+        let account = &self.turn.account;
+        let token = account.inner.credentials.current()?;
+        account.check(&self.request.refused_as, &token)?;
         Ok(token)
     }
 
     fn count(&self, event: impl FnOnce(&dyn Observer, Resource)) {
         if let Some(resource) = self.resource {
-            event(&*self.client.inner.observer, resource);
+            event(&*self.client.inner.shared.observer, resource);
         }
     }
 }

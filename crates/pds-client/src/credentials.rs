@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::observer::Observer;
+use super::observer::Reporter;
 use super::redact::Redactor;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
@@ -82,9 +82,8 @@ pub(super) struct Token {
 /// The token of one service account.
 #[derive(Debug)]
 pub(super) struct Credentials {
-    name: Arc<str>,
     source: Option<TokenSource>,
-    observer: Arc<dyn Observer>,
+    reporter: Arc<Reporter>,
     redactor: Redactor,
     state: Mutex<State>,
 }
@@ -103,19 +102,14 @@ struct State {
 impl Credentials {
     /// Reads the token for the first time. A failure is logged now, and returned to every request until there is a
     /// token.
-    pub(super) fn new(
-        name: Arc<str>,
-        source: Option<TokenSource>,
-        observer: Arc<dyn Observer>,
-        redactor: Redactor,
-    ) -> Self {
+    pub(super) fn new(source: Option<TokenSource>, reporter: Arc<Reporter>, redactor: Redactor) -> Self {
         let state = State {
             token: Err(CredentialsError::Missing),
             read: Instant::now(),
             failing: false,
             exposed: false,
         };
-        let credentials = Self { name, source, observer, redactor, state: Mutex::new(state) };
+        let credentials = Self { source, reporter, redactor, state: Mutex::new(state) };
         credentials.reread();
         credentials
     }
@@ -139,6 +133,25 @@ impl Credentials {
         self.read_into(&mut self.state.lock());
     }
 
+    /// Reports what is known of the token.
+    pub(super) fn report(&self) {
+        let state = self.state.lock();
+        if self.file().is_some() {
+            self.reporter.fact(|observer, name| observer.token_read(name, !state.failing));
+        }
+        if let Ok(token) = &state.token {
+            self.report_token(token);
+        }
+    }
+
+    /// Reports a token, which replies are searched for from now on.
+    fn report_token(&self, token: &Token) {
+        self.reporter.fact(|observer, name| {
+            observer.token_expiry(name, expiry(&token.secret));
+            self.redactor.add(&name.into(), &token.secret);
+        });
+    }
+
     fn read_into(&self, state: &mut State) {
         let Some(source) = &self.source else { return };
         let before = state.token.as_ref().ok();
@@ -146,22 +159,21 @@ impl Credentials {
         let read = read(source, before.map(|token| &**token));
         state.read = Instant::now();
         if source.file().is_some() {
-            self.observer.token_read(&self.name, read.is_ok());
+            self.reporter.fact(|observer, name| observer.token_read(name, read.is_ok()));
         }
         match read {
             Ok(changed) => {
+                let name = &*self.reporter.name();
                 if std::mem::take(&mut state.failing) {
-                    tracing::info!(token = &*self.name, "the token can be read again");
+                    tracing::info!(token = name, "the token can be read again");
                 } else if known && changed.is_some() {
-                    tracing::info!(token = &*self.name, "the token has changed");
+                    tracing::info!(token = name, "the token has changed");
                 }
                 if let Some(token) = changed {
                     if token.readable_by_others && !std::mem::replace(&mut state.exposed, true) {
-                        let token = &*self.name;
-                        tracing::warn!(token, "every user of this machine can read the token file");
+                        tracing::warn!(token = name, "every user of this machine can read the token file");
                     }
-                    self.observer.token_expiry(&self.name, expiry(&token.secret));
-                    self.redactor.add(&self.name, &token.secret);
+                    self.report_token(&token);
                     state.token = Ok(Arc::new(token));
                 }
             }
@@ -172,7 +184,10 @@ impl Credentials {
                         false => "requests that need it fail",
                     };
                     let error = with_sources(&error);
-                    self.observer.token_unreadable(&self.name, self.file(), &error, consequence);
+                    let file = self.file();
+                    self.reporter.log(|observer, name| {
+                        observer.token_unreadable(name, file, &error, consequence);
+                    });
                 }
                 if !known {
                     state.token = Err(error);

@@ -3,26 +3,29 @@
 //! A poll uses [`Client::read`]. A request passes through these (`attempt`, which also retries), in order:
 //!
 //! - `account`: the token of its service account, unless the service has refused it (`credentials` reads the
-//!   token's file); then the account's own pace (`pace`: pauses that the service asked for, and an adaptive rate);
-//! - `limits`: the rate and the concurrency allowed over all accounts;
+//!   token's file);
+//! - `admission`: a queue per account, with a pace of its own (`pace`: pauses that the service asked for, and an adaptive
+//!   rate), and the limits over all accounts. A poll waits here before it starts;
 //! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`redact`
 //!   removes tokens from them); it compares the clocks;
 //! - `error`: why it failed in the end, and `class`: the label value of that.
 //!
-//! Waits follow tokio's time. Everything is counted here, through the [`Observer`].
+//! A reload makes a [`Client::successor`], which keeps what is known of accounts whose token source stays. Waits follow
+//! tokio's time. Everything is counted here, through the [`Observer`].
 
 mod account;
+mod admission;
 mod attempt;
 mod class;
 mod credentials;
 mod error;
-mod limits;
 mod observer;
 mod pace;
 pub mod redact;
 mod transport;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,14 +36,16 @@ use tokio::time::Instant;
 use url::Url;
 
 pub use account::Account;
+pub use admission::Permit;
+pub use attempt::Turn;
 pub use class::Class;
 pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
 pub use transport::{Fetched, request_url};
 
+use admission::Admission;
 use attempt::{Budget, Exchange};
-use limits::Limits;
 use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
 use pds_core::memory::{Holder, MemoryBudget, Share};
@@ -105,21 +110,33 @@ pub struct Client {
     room: ReplyRoom,
 }
 
-#[derive(Debug)]
 struct Inner {
-    transport: Transport,
-    limits: Limits,
-    budget: Budget,
-    observer: Arc<dyn Observer>,
+    api: Config,
+    shared: Shared,
+    transport: Arc<Transport>,
     /// The account of projects without one of their own.
     default: Account,
     /// By project.
     projects: HashMap<Arc<str>, Account>,
     /// Each account that a project uses, once.
     accounts: Vec<Account>,
-    max_retries: u32,
-    /// How long a request waits at most for a pause to end: `api.timeout`.
-    patience: Duration,
+}
+
+impl fmt::Debug for Inner {
+    /// Without the configuration, whose proxy may have a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("accounts", &self.accounts).finish_non_exhaustive()
+    }
+}
+
+/// What outlives a reload.
+#[derive(Clone, Debug)]
+struct Shared {
+    clock: Clock,
+    observer: Arc<dyn Observer>,
+    redactor: Redactor,
+    admission: Arc<Admission>,
+    budget: Arc<Budget>,
 }
 
 /// Larger replies are decoded off the event loop, so that they delay no other poll.
@@ -141,38 +158,42 @@ impl Client {
         observer: Arc<dyn Observer>,
         clock: Clock,
     ) -> Result<Self, BuildError> {
-        let redactor = Redactor::default();
-        let transport = Transport::new(api, redactor.clone(), clock, Arc::clone(&observer))?;
-        if let Some(warning) = plain_http_warning(&api.base_url) {
-            tracing::warn!("{warning}");
-        }
-        observer.forget_tokens();
-        let default = Account::new("default".into(), api.token.clone(), &observer, &redactor);
-        let mut inner = Inner {
-            transport,
-            limits: Limits::new(api),
-            budget: Budget::new(),
-            observer,
-            default,
-            projects: HashMap::with_capacity(projects.len()),
-            accounts: Vec::new(),
-            max_retries: api.max_retries,
-            patience: api.timeout,
-        };
-        let mut by_source = HashMap::from([(api.token.as_ref(), inner.default.clone())]);
-        let mut used = HashSet::new();
-        for (project, token) in projects {
-            let source = token.as_ref().or(api.token.as_ref());
-            let account = by_source.entry(source).or_insert_with(|| {
-                Account::new(Arc::clone(project), source.cloned(), &inner.observer, &redactor)
-            });
-            if used.insert(source) {
-                inner.accounts.push(account.clone());
-            }
-            inner.projects.insert(Arc::clone(project), account.clone());
-        }
+        let (redactor, admission, budget) = (Redactor::default(), Arc::default(), Arc::new(Budget::new()));
+        let shared = Shared { clock, observer, redactor, admission, budget };
+        let transport = shared.transport(api)?;
+        let inner = Arc::new(Inner::new(api, projects, &shared, transport, None));
         let room = ReplyRoom::new(&MemoryBudget::default().share(Holder::Replies));
-        Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN, room })
+        let client = Self { inner, ask_again: ASK_AGAIN, room };
+        client.take_over(None);
+        Ok(client)
+    }
+
+    /// The client that follows this one at a reload. It keeps the accounts whose token has the same source, with all that is
+    /// known of them, and the connections if `api` is the same. Changes nothing until it takes over.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn successor(
+        &self,
+        api: &Config,
+        projects: &[(Arc<str>, Option<TokenSource>)],
+    ) -> Result<Self, BuildError> {
+        let Inner { shared, transport, .. } = &*self.inner;
+        let transport = if *api == self.inner.api { Arc::clone(transport) } else { shared.transport(api)? };
+        let inner = Arc::new(Inner::new(api, projects, shared, transport, Some(&self.inner)));
+        Ok(Self { inner, ..self.clone() })
+    }
+
+    /// Puts the limits of this client into force, reports on its accounts instead of those of `before`, and ends their
+    /// pauses.
+    pub fn take_over(&self, before: Option<&Self>) {
+        let Inner { api, shared, .. } = &*self.inner;
+        let named: HashMap<&str, &Account> =
+            self.inner.known().map(|account| (account.name(), account)).collect();
+        let before = before.into_iter().flat_map(|before| before.inner.known());
+        before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
+        shared.admission.configure(api);
+        self.inner.known().for_each(Account::report);
     }
 
     /// Sets how long until a refused token is tried again.
@@ -197,6 +218,22 @@ impl Client {
         self.inner.accounts.iter()
     }
 
+    /// Adds polls that are due: the index of each target, its account, and since when it is due.
+    pub fn enqueue<'a>(&self, polls: impl Iterator<Item = (usize, &'a Account, Instant)>) {
+        let polls = polls.map(|(poll, account, due)| (poll, &account.inner.queue, due));
+        self.inner.shared.admission.enqueue(polls);
+    }
+
+    /// Waits for polls that may start: the indices of their targets, and the permits for their first requests.
+    pub async fn started(&self) -> Vec<(usize, Permit)> {
+        self.inner.shared.admission.started().await
+    }
+
+    /// Removes the polls that were added and have not started.
+    pub fn withdraw_polls(&self) {
+        self.inner.shared.admission.withdraw_polls();
+    }
+
     /// Sends a GET request for `resource` and decodes the reply's body by `decode`: waits for its turn, retries failures
     /// that a retry may cure, and counts everything; a reply that cannot be decoded is a failure. Large bodies are decoded
     /// off the event loop, one at a time.
@@ -205,22 +242,22 @@ impl Client {
     /// The failure of the last try, or why nothing was sent.
     pub async fn read<T: Send + 'static>(
         &self,
-        account: &Account,
+        turn: &Turn,
         resource: Resource,
         request: &Request,
         decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
     ) -> Result<(T, Fetched), FetchError> {
+        let Inner { shared, transport, .. } = &*self.inner;
         if request.method != Method::Get {
-            return Err(self.inner.transport.failed(request, Reason::NotGet));
+            return Err(transport.failed(request, Reason::NotGet));
         }
-        let exchange =
-            Exchange { client: self, account, resource: Some(resource), request, since: Instant::now() };
-        let fetched = exchange.run().await?;
+        let exchange = Exchange { client: self, turn, resource: Some(resource), request };
+        let (fetched, sent) = exchange.run().await?;
         let read = if fetched.body.len() > LARGE {
             let body = fetched.body.clone();
-            let turn = Arc::clone(&self.room.decoding).lock_owned().await;
+            let only = Arc::clone(&self.room.decoding).lock_owned().await;
             let decoded = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
+                let _only = only;
                 decode(&body)
             });
             match decoded.await.map_err(JoinError::try_into_panic) {
@@ -233,13 +270,14 @@ impl Client {
             decode(&fetched.body)
         };
         let read = read.map_err(|error| {
-            let transport = &self.inner.transport;
-            let problem = transport.redactor.text(with_sources(&error));
+            let problem = shared.redactor.text(with_sources(&error));
             transport.failed(request, Reason::Decode(shortened(&problem)))
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
-        self.inner.observer.request_done(resource, class.as_str(), fetched.took);
-        Ok((read?, fetched))
+        shared.observer.request_done(resource, class.as_str(), fetched.took);
+        let read = read?;
+        turn.account.record_outcome(&request.refused_as, sent, true);
+        Ok((read, fetched))
     }
 
     /// Sends any request on behalf of an operator, without counting it. Only a GET is retried.
@@ -247,7 +285,68 @@ impl Client {
     /// # Errors
     /// As [`Client::read`].
     pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
-        Exchange { client: self, account, resource: None, request, since: Instant::now() }.run().await
+        let turn = Turn::new(account);
+        let (fetched, sent) = Exchange { client: self, turn: &turn, resource: None, request }.run().await?;
+        account.record_outcome(&request.refused_as, sent, true);
+        Ok(fetched)
+    }
+}
+
+impl Inner {
+    /// With the accounts of `projects` and of `api`. One that `before` had goes on under the name that it has now.
+    fn new(
+        api: &Config,
+        projects: &[(Arc<str>, Option<TokenSource>)],
+        shared: &Shared,
+        transport: Arc<Transport>,
+        before: Option<&Self>,
+    ) -> Self {
+        let known = before.into_iter().flat_map(Self::known);
+        let known: HashMap<_, _> = known.map(|account| (account.inner.source.as_ref(), account)).collect();
+        let account = |name, source: Option<&TokenSource>| match known.get(&source) {
+            Some(account) => account.named(name),
+            None => {
+                let Shared { admission, observer, redactor, .. } = shared;
+                Account::new(name, source.cloned(), admission, observer, redactor)
+            }
+        };
+        let default = account("default".into(), api.token.as_ref());
+        let mut by_source = HashMap::from([(api.token.as_ref(), default.clone())]);
+        let mut used = HashSet::new();
+        let mut inner = Self {
+            api: api.clone(),
+            shared: shared.clone(),
+            transport,
+            default,
+            projects: HashMap::with_capacity(projects.len()),
+            accounts: Vec::new(),
+        };
+        for (project, token) in projects {
+            let source = token.as_ref().or(api.token.as_ref());
+            let account = by_source.entry(source).or_insert_with(|| account(Arc::clone(project), source));
+            if used.insert(source) {
+                inner.accounts.push(account.clone());
+            }
+            inner.projects.insert(Arc::clone(project), account.clone());
+        }
+        inner
+    }
+
+    /// All accounts, used or not.
+    fn known(&self) -> impl Iterator<Item = &Account> {
+        let unused = self.accounts.iter().all(|account| *account != self.default);
+        self.accounts.iter().chain(unused.then_some(&self.default))
+    }
+}
+
+impl Shared {
+    fn transport(&self, api: &Config) -> Result<Arc<Transport>, BuildError> {
+        if let Some(warning) = plain_http_warning(&api.base_url) {
+            tracing::warn!("{warning}");
+        }
+        let (redactor, clock, observer) =
+            (self.redactor.clone(), self.clock.clone(), Arc::clone(&self.observer));
+        Ok(Arc::new(Transport::new(api, redactor, clock, observer)?))
     }
 }
 

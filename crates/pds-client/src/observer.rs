@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use pds_interface::Resource;
 
 /// Counts what the client does, and logs what someone has to do something about. What it does not implement, it
@@ -53,8 +55,8 @@ pub trait Observer: Debug + Send + Sync {
     /// The account is slowed down to `per_second` requests per second; `None` if it no longer is.
     fn pace(&self, token: &str, per_second: Option<f64>) {}
 
-    /// The accounts change; what was reported of them no longer applies.
-    fn forget_tokens(&self) {}
+    /// No configuration uses the token any more.
+    fn forget_token(&self, token: &str) {}
 }
 
 /// An observer that ignores everything.
@@ -62,3 +64,53 @@ pub trait Observer: Debug + Send + Sync {
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
+
+/// Reports on one service account. Facts about it are reported only while the configuration in force uses it.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    observer: Arc<dyn Observer>,
+    name: Mutex<Name>,
+}
+
+/// The name of an account, and whether facts are reported under it.
+#[derive(Debug)]
+struct Name {
+    text: Arc<str>,
+    in_force: bool,
+}
+
+impl Reporter {
+    pub(super) fn new(name: Arc<str>, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, name: Mutex::new(Name { text: name, in_force: false }) }
+    }
+
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name.lock().text)
+    }
+
+    /// Reports facts under `name` from now on. Returns whether that is new.
+    pub(super) fn begin(&self, name: &Arc<str>) -> bool {
+        let name = Name { text: Arc::clone(name), in_force: true };
+        !std::mem::replace(&mut *self.name.lock(), name).in_force
+    }
+
+    /// Forgets the facts, and reports none from now on.
+    pub(super) fn end(&self) {
+        let mut name = self.name.lock();
+        name.in_force = false;
+        self.observer.forget_token(&name.text);
+    }
+
+    /// Reports a fact about the account.
+    pub(super) fn fact(&self, report: impl FnOnce(&dyn Observer, &str)) {
+        let name = self.name.lock();
+        if name.in_force {
+            report(&*self.observer, &name.text);
+        }
+    }
+
+    /// Reports something to log.
+    pub(super) fn log(&self, report: impl FnOnce(&dyn Observer, &str)) {
+        report(&*self.observer, &self.name());
+    }
+}

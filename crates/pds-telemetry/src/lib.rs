@@ -284,7 +284,7 @@ mod tests {
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 0\n"), "{}", page());
         telemetry.token_accepted("default", true);
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 1\n"), "{}", page());
-        telemetry.forget_tokens();
+        telemetry.forget_token("default");
         assert_eq!(page(), "");
     }
 

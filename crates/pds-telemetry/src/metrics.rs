@@ -38,7 +38,7 @@ metrics! {
     api_retries: IntCounterVec = Family::counter("pds_api_retries_total", &["resource"],
         "Requests that were sent again inside one poll");
     api_throttled: CounterVec = Family::counter("pds_api_throttled_seconds_total", &["resource"],
-        "Time that requests waited for the rate limit or for a pause requested by the service");
+        "Time that requests waited to be sent: for a pause or slower pace of their token, the rate limit, or a place in flight");
     unexpected: IntCounterVec = Family::counter("pds_api_unexpected_values_total", &["resource", "field"],
         "Values in replies that violate the interface; shown as missing");
     clock_skew: Gauges = Family::gauge("pds_api_clock_skew_seconds", &[],

@@ -91,7 +91,7 @@ impl pds_client::Observer for Telemetry {
         self.0.metrics.pace.set(&[token], per_second);
     }
 
-    fn forget_tokens(&self) {
+    fn forget_token(&self, token: &str) {
         let metrics = &self.0.metrics;
         for facts in [
             &metrics.token_expiry,
@@ -100,7 +100,7 @@ impl pds_client::Observer for Telemetry {
             &metrics.range_honoured,
             &metrics.pace,
         ] {
-            facts.clear();
+            facts.set(&[token], None);
         }
     }
 }

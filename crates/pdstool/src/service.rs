@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use url::Url;
 
-use pds_client::{Account, Client, Fetched, Unobserved};
+use pds_client::{Account, Client, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags, flags_of_running_exporter};
 use pds_config::{Config, Project, parse_url};
 use pds_core::clock::{Clock, differ};
@@ -148,7 +148,7 @@ impl Service {
         let request = resource.call().request(&arguments, &api.query_names)?;
         let read = move |body: &[u8]| resource.polled().read(body, &[]);
         let account = self.client.account(project);
-        let (reading, fetched) = self.client.read(&account, resource, &request, read).await?;
+        let (reading, fetched) = self.client.read(&Turn::new(&account), resource, &request, read).await?;
         let Some(answered) = reading.tally.and_then(|tally| tally.range) else { return Ok(fetched) };
         let answered = accounting.range_end.answered(answered);
         match answered.ignores(asked) {

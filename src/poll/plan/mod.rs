@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
 use crate::store::{Section, Store, TargetState, Variant};
-use pds_client::{Account, Client};
+use pds_client::{Account, Client, Turn};
 use pds_config::{App, Config};
 use pds_core::clock::Clock;
 use pds_interface::polled::Polled;
@@ -106,6 +106,8 @@ pub(super) struct Poll<'a> {
     pub(super) context: &'a Context,
     pub(super) plan: &'a Plan,
     pub(super) target: &'a Target,
+    /// The turn of its account.
+    pub(super) turn: &'a Turn,
 }
 
 /// A project or app by its index in the configuration, and its cell.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use pds_client::Turn;
 use pds_config::{Config, Shard};
 use pds_core::clock::Clock;
 use pds_exporter::poll::plan::Target;
@@ -202,5 +203,5 @@ impl Rig {
 
 /// Polls `target` once.
 async fn ask(context: &Context, plan: &Plan, target: &Target) {
-    execute::poll(context, plan, target, ()).await;
+    execute::poll(context, plan, target, Turn::new(&target.account)).await;
 }

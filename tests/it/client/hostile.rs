@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use pds_client::Turn;
 use pds_interface::{ReplyBody as _, get_app};
 
 use super::server::{Reply, Server, ok, status};
@@ -136,8 +137,10 @@ async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() 
     let server = Server::start(|_| ok("<html>")).await;
     let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
     let account = asking.client.account("p");
-    let read =
-        asking.client.read(&account, get_app::RESOURCE, &request("p", "a"), get_app::App::decode).await;
+    let read = asking
+        .client
+        .read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), get_app::App::decode)
+        .await;
     let error = read.unwrap_err();
     let told = "GET http://HOST/v2/projects/p/apps/a gave a reply that cannot be used: \
                 the reply is not the JSON that the interface describes: expected value at line 1 column 1";
@@ -153,7 +156,8 @@ async fn a_large_reply_is_read_off_the_event_loop_and_a_small_one_on_it() {
         let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
         let account = asking.client.account("p");
         let thread = |_: &[u8]| Ok(std::thread::current().id());
-        let read = asking.client.read(&account, get_app::RESOURCE, &request("p", "a"), thread).await;
+        let read =
+            asking.client.read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), thread).await;
         assert_eq!(read.unwrap().0 == std::thread::current().id(), on_it, "{length} bytes");
     }
 }
@@ -182,7 +186,11 @@ async fn a_reply_that_is_held_keeps_the_room_it_takes() {
     let account = asking.client.account("p");
     let mut held = Vec::new();
     let error = loop {
-        match asking.client.read(&account, get_app::RESOURCE, &request("p", "a"), |_| Ok(())).await {
+        match asking
+            .client
+            .read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), |_| Ok(()))
+            .await
+        {
             Ok((_, fetched)) => held.push(fetched),
             Err(error) => break error,
         }

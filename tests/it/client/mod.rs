@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::{Client, FetchError};
+use pds_client::{Client, FetchError, Turn};
 use pds_config::{Api, TokenSource};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
@@ -68,7 +68,8 @@ impl Asking {
     async fn ask(&self, project: &str, app: &str) -> Result<String, FetchError> {
         let account = self.client.account(project);
         let request = request(project, app);
-        let (_, fetched) = self.client.read(&account, get_app::RESOURCE, &request, |_| Ok(())).await?;
+        let (_, fetched) =
+            self.client.read(&Turn::new(&account), get_app::RESOURCE, &request, |_| Ok(())).await?;
         Ok(String::from_utf8(fetched.body.to_vec()).unwrap())
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pds_client::Turn;
 use pds_config::TokenSource;
 use pds_core::secret::Secret;
 use pds_interface::response_time;
@@ -93,7 +94,8 @@ async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
     let account = asking.client.account("p");
     for quoted in ["'[redacted]'", "xxx…", "'[redacted]'", "xxx…"] {
         let read = |body: &[u8]| polled.read(body, &[]);
-        let read = asking.client.read(&account, response_time::RESOURCE, &request("p", "a"), read).await;
+        let read =
+            asking.client.read(&Turn::new(&account), response_time::RESOURCE, &request("p", "a"), read).await;
         let Err(error) = read else { panic!("a reply that cannot be used") };
         let shown = format!("{} {error:?}", chain(&error));
         assert!(shown.contains(quoted) && !shown.contains(PART), "{shown}");

@@ -2,12 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::Client;
 use pds_config::TokenSource;
-use pds_core::clock::Clock;
 use pds_core::secret::Secret;
 
 use super::server::{Seen, Server, ok, status};
@@ -144,7 +141,7 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
     for app in ["a", "b"] {
         let error = asking.ask("p-1", app).await.unwrap_err();
         let told = "was not sent: the service refused this token with 401: token expired; \
-                    asked again when the token changes or 5m have passed";
+                    asked again when the token changes or 1m have passed";
         assert!(error.to_string().ends_with(told), "{error}");
         assert!(error.is_unauthorized());
     }
@@ -160,7 +157,7 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_settings_interval_one_request_sees_whether_the_refusal_still_holds() {
+async fn after_a_minute_one_request_sees_whether_the_refusal_still_holds_and_the_others_wait_for_it() {
     let server = Server::start(|seen| {
         let reply = if seen.number < 2 { status(401, "") } else { ok("{}") };
         reply.after(Duration::from_millis(50))
@@ -168,15 +165,74 @@ async fn after_the_settings_interval_one_request_sees_whether_the_refusal_still_
     .await;
     let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
     asking.ask("p", "a").await.unwrap_err();
-    // The second time it holds, the third time it does not; those who come meanwhile wait for the outcome.
-    for asked in [2, 3] {
-        tokio::time::advance(Duration::from_secs(300)).await;
+    // The second time it holds, the third time it does not.
+    for (holds, asked) in [(true, 2), (false, 5)] {
+        tokio::time::advance(Duration::from_secs(60)).await;
         let (first, second, third) =
             tokio::join!(asking.ask("p", "a"), asking.ask("p", "b"), asking.ask("p", "c"));
         assert_eq!(server.count(), asked);
-        assert_eq!((first.is_ok(), second.is_ok(), third.is_ok()), (asked == 3, false, false));
+        assert!([first, second, third].iter().all(|answer| answer.is_err() == holds));
     }
-    asking.ask("p", "b").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_ends_only_with_an_answer_that_shows_it_and_another_cause_is_seen_at_once() {
+    let accepted = "pds_token_accepted{token=\"default\"}";
+    for (other, class, value) in [
+        (status(500, ""), "500", 0.0),
+        (status(404, "<html>"), "404", 0.0),
+        (status(301, "").with("location", "/login"), "3xx", 0.0),
+        (ok("{}").cut("{"), "body", 0.0),
+        (status(403, ""), "403", 1.0),
+    ] {
+        let server =
+            Server::start(move |seen| if seen.number == 0 { status(401, "") } else { other.clone() }).await;
+        let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+        asking.ask("p", "a").await.unwrap_err();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        for app in ["a", "b", "c"] {
+            assert_eq!(asking.ask("p", app).await.unwrap_err().class().as_str(), class);
+        }
+        assert_eq!(asking.value(accepted), Some(value), "{class}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_keeps_what_an_unchanged_token_has_taught_and_forgets_what_is_gone() {
+    let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
+    let server = Server::start(|seen| match sent(seen).as_str() {
+        "refused" => status(401, ""),
+        "slowed" => status(429, "").with("retry-after", "120"),
+        _ => ok("{}"),
+    })
+    .await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.timeout = Duration::from_secs(1);
+    let before = [project("p-1", inline("refused")), project("p-2", inline("slowed"))];
+    let mut asking = Asking::new(&api, &before);
+    asking.ask("p-1", "a").await.unwrap_err();
+    asking.ask("p-2", "a").await.unwrap_err();
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(asking.ask("p-2", "a").await.unwrap_err().class().as_str(), "paused");
+    let page = asking.page();
+    // A configuration that is built and not put into force leaves no trace.
+    let other = asking.client.successor(&api, &[project("p-1", inline("another"))]).unwrap();
+    assert_eq!(asking.page(), page);
+    drop(other);
+    // The token that was refused is that of another project now.
+    let after = [project("p-3", inline("refused")), project("p-2", inline("slowed"))];
+    let successor = asking.client.successor(&api, &after).unwrap();
+    successor.take_over(Some(&asking.client));
+    asking.client = successor;
+    let accepted = |token| asking.value(&format!("pds_token_accepted{{token=\"{token}\"}}"));
+    assert_eq!((accepted("p-1"), accepted("p-3")), (None, Some(0.0)));
+    assert_eq!(asking.ask("p-3", "a").await.unwrap_err().class().as_str(), "unauthorized_paused");
+    // The pause ends at a reload, and the repeated 429 slows the account down.
+    assert_eq!(asking.ask("p-2", "a").await.unwrap_err().class().as_str(), "429");
+    assert!(asking.value("pds_api_pace_requests_per_second{token=\"p-2\"}").is_some());
+    let none = asking.client.successor(&api, &[]).unwrap();
+    none.take_over(Some(&asking.client));
+    assert!(!asking.page().contains("token=\"p-"), "{}", asking.page());
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,9 +297,9 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     let shown: Vec<_> =
         asking.page().lines().filter(|l| l.starts_with("pds_token")).map(str::to_owned).collect();
     assert_eq!(shown, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
-    // A reload builds a new client on the same metrics; what it no longer uses is gone.
+    // What the client after a reload no longer uses is gone.
     api.token = inline(LASTING);
-    Client::new(&api, &[], Arc::new(asking.telemetry.clone()), Clock::system()).unwrap();
+    asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));
     assert!(!asking.page().contains("pds_token_expiry"));
 }
 

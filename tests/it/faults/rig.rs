@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use pds_client::Turn;
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::plan::Target;
@@ -85,7 +86,7 @@ impl Rig {
         self.clock.jump(SignedDuration::from_secs(60));
         self.service_clock.jump(SignedDuration::from_secs(60));
         for target in self.plan.targets.iter().filter(|target| wanted(target)) {
-            execute::poll(&self.context, &self.plan, target, ()).await;
+            execute::poll(&self.context, &self.plan, target, Turn::new(&target.account)).await;
         }
     }
 

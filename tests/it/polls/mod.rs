@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_client::Turn;
 use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Rendered, StatusPages};
@@ -104,7 +105,7 @@ impl Rig {
     async fn poll(&self, cadence: Cadence) {
         let (context, plan, _) = self.running.as_ref().unwrap();
         for target in plan.targets.iter().filter(|target| target.endpoint.cadence == cadence) {
-            execute::poll(context, plan, target, ()).await;
+            execute::poll(context, plan, target, Turn::new(&target.account)).await;
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pds_client::Turn;
 use pds_exporter::poll::execute;
 use pds_interface::{Cadence, get_app, list_domains, response_time};
 use pds_simulator::{Fault, Kind, Settings};
@@ -28,7 +29,7 @@ async fn a_window_that_a_reload_removes_leaves_the_page_at_once() {
     assert_eq!((shown(&rig, "5m"), shown(&rig, "1h")), (before, 0), "nothing was polled since");
     // A poll that the reload has overtaken brings nothing back.
     for target in old.targets.iter().filter(|target| target.endpoint.cadence == Cadence::Metrics) {
-        execute::poll(rig.context(), &old, target, ()).await;
+        execute::poll(rig.context(), &old, target, Turn::new(&target.account)).await;
     }
     assert_eq!((shown(&rig, "5m"), shown(&rig, "1h")), (before, 0));
 }

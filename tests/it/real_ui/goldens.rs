@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_client::Observer as _;
+use pds_client::{Observer as _, Turn};
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan, execute};
@@ -115,7 +115,7 @@ async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
         }
         for target in &plan.targets {
             if target.endpoint.cadence == Cadence::Metrics || minute % 5 == 4 || minute == 0 {
-                execute::poll(context, plan, target, ()).await;
+                execute::poll(context, plan, target, Turn::new(&target.account)).await;
             }
         }
         drop(source.status());

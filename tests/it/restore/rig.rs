@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use pds_client::Turn;
 use pds_config::{Config, Shard};
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
@@ -179,7 +180,7 @@ impl Exporter {
     pub(super) async fn poll(&self) {
         let plan = self.handle.plan().await;
         for target in &plan.targets {
-            execute::poll(&self.handle.context, &plan, target, ()).await;
+            execute::poll(&self.handle.context, &plan, target, Turn::new(&target.account)).await;
         }
     }
 

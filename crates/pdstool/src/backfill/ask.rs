@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Result, ToolError};
 use crate::service::Service;
+use pds_client::Turn;
 use pds_exposition::samples::Layouts;
 use pds_interface::polled::Terms;
 use pds_interface::{Arguments, Point, Subject, TimeRange, Window};
@@ -68,7 +69,7 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
         let request = resource.call().request(&arguments, &config.api.query_names)?;
         let terms = Terms { range: Some(range), domain_status: None };
         let decode = move |body: &[u8]| polled.decode(body, &terms);
-        let (read, _) = service.client.read(&account, resource, &request, decode).await?;
+        let (read, _) = service.client.read(&Turn::new(&account), resource, &request, decode).await?;
 
         let label = humantime::format_duration(Duration::from_secs(range.seconds())).to_string();
         let windows = plan.windows.iter().enumerate().filter(|(_, seconds)| **seconds == length);

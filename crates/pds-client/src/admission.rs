@@ -1,0 +1,621 @@
+//! Which request is sent next: a queue per service account, and one limit on the rate and on requests in flight over all.
+//!
+//! Within a queue, what has been due longest goes first. Among accounts whose own pace allows a request, the one that was
+//! served longest ago goes first, so the rate is dealt equally among those that wait; while several wait, none gets more
+//! places in flight than its share. Some places are kept for accounts with nothing in flight, so requests that hang
+//! delay no other account.
+//!
+//! A poll waits here as a number. It starts when its first request may be sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::Config;
+use super::pace::Pace;
+
+/// One in so many places in flight is kept, at most, for accounts that have none.
+const KEPT_DIVISOR: usize = 2;
+
+/// The queues of all accounts. They outlive a reload, so requests of the former configuration still count.
+#[derive(Debug, Default)]
+pub(super) struct Admission {
+    state: Mutex<State>,
+    /// Notified when polls may start.
+    started: Notify,
+}
+
+/// Since when something is due, whether it is a poll, and a number of its own. A request of a poll that runs goes before
+/// polls that are due as long, so few polls run at a time.
+type Place = (Instant, bool, u64);
+
+/// When the turn of a queue comes or came, and the number of its last turn.
+type QueueTurn = (Instant, u64);
+
+#[derive(Debug, Default)]
+struct State {
+    limit: usize,
+    rate: Option<Rate>,
+    /// No request waits for a longer pause.
+    patience: Duration,
+    in_flight: usize,
+    /// Those that were ever used, by number.
+    queues: BTreeMap<u64, Queue>,
+    /// How many queues have something in flight.
+    holding: usize,
+    /// Queues in which something waits, by when their turn comes or came. The third is the queue's number.
+    line: BTreeSet<(Instant, u64, u64)>,
+    /// Polls that may start, with queue and place.
+    started: Vec<(usize, u64, Place)>,
+    /// When the next timer fires.
+    wakes_at: Option<Instant>,
+    /// The last number given to a queue, a place or a turn.
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    pace: Pace,
+    waiting: BTreeMap<Place, Waiter>,
+    in_flight: usize,
+    /// Whether one request at a time finds out if the service still refuses the token.
+    is_probed: bool,
+    /// Its last turn.
+    served: QueueTurn,
+    /// Its key in [`State::line`].
+    listed: Option<QueueTurn>,
+}
+
+#[derive(Debug)]
+enum Waiter {
+    Request(Option<Waker>),
+    /// The poll of the target with this index.
+    Poll(usize),
+}
+
+/// A place among the requests in flight, or among those that wait for one; given up on drop.
+#[derive(Debug)]
+pub struct Permit {
+    admission: Arc<Admission>,
+    queue: u64,
+    place: Place,
+    is_sent: bool,
+}
+
+/// The queue of one account, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct AccountQueue {
+    admission: Arc<Admission>,
+    number: u64,
+}
+
+/// The rate over all accounts. A tenth of a second's requests may go at once: enough for the granularity of timers, and
+/// still an even flow.
+#[derive(Debug)]
+struct Rate {
+    gap: Duration,
+    burst: u32,
+    /// When the next request would go if all went evenly.
+    next: Instant,
+    /// Requests are gathered until then. Once the burst is used up, half of it goes together: waking an idle processor for
+    /// each costs more than a request.
+    gathers_until: Instant,
+}
+
+impl Rate {
+    fn new(per_second: NonZeroU32) -> Self {
+        let now = Instant::now();
+        let gap = Duration::from_secs(1) / per_second.get();
+        Self { gap, burst: (per_second.get() / 10).max(1), next: now, gathers_until: now }
+    }
+
+    /// Takes one request's turn.
+    ///
+    /// # Errors
+    /// When to try again, if none is left.
+    fn take(&mut self, now: Instant) -> Result<(), Instant> {
+        let free_at = self.next.checked_sub(self.gap * (self.burst - 1)).unwrap_or(now);
+        if now < free_at && self.gathers_until <= now {
+            self.gathers_until = free_at + self.gap * (self.burst / 2).saturating_sub(1);
+        }
+        if now < self.gathers_until {
+            return Err(self.gathers_until);
+        }
+        self.next = self.next.max(now) + self.gap;
+        Ok(())
+    }
+
+    /// Gives back the turn of a request that was not sent.
+    fn give_back(&mut self, now: Instant) {
+        self.next = self.next.checked_sub(self.gap).unwrap_or(now);
+        self.gathers_until = now;
+    }
+}
+
+impl Admission {
+    /// Sets the limits from now on.
+    pub(super) fn configure(self: &Arc<Self>, api: &Config) {
+        let mut state = self.state.lock();
+        state.limit = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
+        state.rate = api.max_requests_per_second.map(Rate::new);
+        state.patience = api.timeout;
+        self.settle(&mut state);
+    }
+
+    /// Adds the queue of an account.
+    pub(super) fn queue(self: &Arc<Self>) -> AccountQueue {
+        AccountQueue { admission: Arc::clone(self), number: self.state.lock().next_number() }
+    }
+
+    /// Adds polls that are due: the index of each target, its queue, and since when it is due.
+    pub(super) fn enqueue<'a>(
+        self: &Arc<Self>,
+        polls: impl Iterator<Item = (usize, &'a AccountQueue, Instant)>,
+    ) {
+        let mut state = self.state.lock();
+        for (poll, queue, due) in polls {
+            state.join(queue.number, due, Waiter::Poll(poll));
+        }
+        self.settle(&mut state);
+    }
+
+    /// Waits for polls that may start. Returns the indices of their targets, and the permits for their first requests.
+    pub(super) async fn started(self: &Arc<Self>) -> Vec<(usize, Permit)> {
+        loop {
+            let started = std::mem::take(&mut self.state.lock().started);
+            if !started.is_empty() {
+                let permit = |(poll, queue, place)| (poll, self.permit(queue, place));
+                return started.into_iter().map(permit).collect();
+            }
+            self.started.notified().await;
+        }
+    }
+
+    /// Removes the polls that have not started.
+    pub(super) fn withdraw_polls(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        let started = std::mem::take(&mut state.started);
+        let queues: Vec<u64> = state.queues.keys().copied().collect();
+        for number in queues {
+            state.queue(number).waiting.retain(|_, waiter| matches!(waiter, Waiter::Request(_)));
+            state.list(number);
+        }
+        drop(state);
+        started.into_iter().for_each(|(_, queue, place)| drop(self.permit(queue, place)));
+    }
+
+    fn permit(self: &Arc<Self>, queue: u64, place: Place) -> Permit {
+        Permit { admission: Arc::clone(self), queue, place, is_sent: false }
+    }
+
+    /// Admits what may be sent now, and sets a timer for what may be sent later.
+    fn settle(self: &Arc<Self>, state: &mut State) {
+        let now = Instant::now();
+        let next = state.admit(now);
+        if !state.started.is_empty() {
+            self.started.notify_one();
+        }
+        let is_set = |at: &Instant| state.wakes_at.is_some_and(|known| now < known && known <= *at);
+        // Without a runtime, nothing waits.
+        let (Some(at), Ok(runtime)) = (next.filter(|at| !is_set(at)), Handle::try_current()) else { return };
+        state.wakes_at = Some(at);
+        let admission = Arc::downgrade(self);
+        runtime.spawn(async move {
+            sleep_until(at).await;
+            if let Some(admission) = admission.upgrade() {
+                admission.settle(&mut admission.state.lock());
+            }
+        });
+    }
+}
+
+impl State {
+    fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn queue(&mut self, number: u64) -> &mut Queue {
+        self.queues.entry(number).or_insert_with(|| Queue {
+            pace: Pace::new(),
+            waiting: BTreeMap::new(),
+            in_flight: 0,
+            is_probed: false,
+            served: (Instant::now(), number),
+            listed: None,
+        })
+    }
+
+    /// Adds what is due since `due` to a queue.
+    fn join(&mut self, number: u64, due: Instant, waiter: Waiter) -> Place {
+        let place = (due, matches!(waiter, Waiter::Poll(_)), self.next_number());
+        self.queue(number).waiting.insert(place, waiter);
+        self.list(number);
+        place
+    }
+
+    /// Removes what waits or is in flight at `place`. The turn of a request that was not sent is given back.
+    fn leave(&mut self, number: u64, place: Place, is_sent: bool) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        if queue.waiting.remove(&place).is_none() {
+            queue.in_flight -= 1;
+            self.holding -= usize::from(queue.in_flight == 0);
+            self.in_flight -= 1;
+            if let Some(rate) = self.rate.as_mut().filter(|_| !is_sent) {
+                rate.give_back(Instant::now());
+            }
+        }
+        self.list(number);
+    }
+
+    /// Puts a queue into [`State::line`] where it belongs now.
+    fn list(&mut self, number: u64) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        let (at, turn) = queue.served;
+        let at = queue.pace.next(self.patience).map_or(at, |next| next.max(at));
+        let wanted = (!queue.waiting.is_empty()).then_some((at, turn));
+        if queue.listed == wanted {
+            return;
+        }
+        if let Some((at, turn)) = std::mem::replace(&mut queue.listed, wanted) {
+            self.line.remove(&(at, turn, number));
+        }
+        self.line.extend(wanted.map(|(at, turn)| (at, turn, number)));
+    }
+
+    /// Admits what may be sent `now`. Returns when something else may be, unless that depends on the end of a request.
+    fn admit(&mut self, now: Instant) -> Option<Instant> {
+        let end_of_ready = (now, u64::MAX, u64::MAX);
+        while self.in_flight < self.limit {
+            let ready = || self.line.range(..=end_of_ready).map(|(_, _, number)| *number);
+            let share = self.limit.div_ceil(ready().take(self.limit).count().max(1));
+            let kept = (self.queues.len() - self.holding).min(self.limit / KEPT_DIVISOR);
+            let may_send = |number: &u64| {
+                self.queues.get(number).is_some_and(|queue| match queue.in_flight {
+                    0 => true,
+                    held => !queue.is_probed && held < share && self.in_flight + kept < self.limit,
+                })
+            };
+            let Some(number) = ready().find(may_send) else { break };
+            if let Some(Err(at)) = self.rate.as_mut().map(|rate| rate.take(now)) {
+                return Some(at);
+            }
+            self.serve(number, now);
+        }
+        self.line.range(end_of_ready..).next().map(|(at, ..)| *at)
+    }
+
+    /// Admits what has been due longest in a queue.
+    fn serve(&mut self, number: u64, now: Instant) {
+        let turn = self.next_number();
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        let Some((place, waiter)) = queue.waiting.pop_first() else { return };
+        queue.served = (now, turn);
+        queue.pace.take();
+        self.holding += usize::from(queue.in_flight == 0);
+        queue.in_flight += 1;
+        self.in_flight += 1;
+        match waiter {
+            Waiter::Poll(poll) => self.started.push((poll, number, place)),
+            Waiter::Request(waker) => waker.into_iter().for_each(Waker::wake),
+        }
+        self.list(number);
+    }
+}
+
+impl AccountQueue {
+    /// Waits until a request that is due since `due` may be sent.
+    pub(super) async fn acquire(&self, due: Instant) -> Permit {
+        let permit = {
+            let mut state = self.admission.state.lock();
+            let place = state.join(self.number, due, Waiter::Request(None));
+            self.admission.settle(&mut state);
+            self.admission.permit(self.number, place)
+        };
+        poll_fn(|context| {
+            let mut state = self.admission.state.lock();
+            match state.queue(self.number).waiting.get_mut(&permit.place) {
+                None => Poll::Ready(()),
+                Some(waiter) => {
+                    *waiter = Waiter::Request(Some(context.waker().clone()));
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        permit
+    }
+
+    /// Reads or changes its pace. The second argument is whether something waits for it.
+    pub(super) fn pace<T>(&self, change: impl FnOnce(&mut Pace, bool) -> T) -> T {
+        let mut state = self.admission.state.lock();
+        let queue = state.queue(self.number);
+        let changed = change(&mut queue.pace, !queue.waiting.is_empty());
+        state.list(self.number);
+        self.admission.settle(&mut state);
+        changed
+    }
+
+    /// Sets whether one request at a time finds out if the service still refuses the token.
+    pub(super) fn set_probed(&self, is_probed: bool) {
+        let mut state = self.admission.state.lock();
+        state.queue(self.number).is_probed = is_probed;
+        self.admission.settle(&mut state);
+    }
+}
+
+impl Permit {
+    /// Records that its request is sent.
+    pub(super) fn sent(&mut self) {
+        self.is_sent = true;
+        self.admission.state.lock().queue(self.queue).pace.sent();
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.admission.state.lock();
+        state.leave(self.queue, self.place, self.is_sent);
+        self.admission.settle(&mut state);
+    }
+}
+
+impl Drop for AccountQueue {
+    fn drop(&mut self) {
+        let mut state = self.admission.state.lock();
+        let Some(queue) = state.queues.remove(&self.number) else { return };
+        if let Some((at, turn)) = queue.listed {
+            state.line.remove(&(at, turn, self.number));
+        }
+        state.holding -= usize::from(queue.in_flight > 0);
+        state.in_flight -= queue.in_flight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokio::task::JoinSet;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    fn admission(limit: usize, per_second: u32) -> Arc<Admission> {
+        let admission = Arc::<Admission>::default();
+        let mut state = admission.state.lock();
+        (state.limit, state.patience) = (limit, TIMEOUT);
+        state.rate = NonZeroU32::new(per_second).map(Rate::new);
+        drop(state);
+        admission
+    }
+
+    /// When each of `count` requests of one account may be sent, in milliseconds.
+    async fn sent(admission: &Arc<Admission>, count: u32) -> Vec<u128> {
+        let (queue, began) = (admission.queue(), Instant::now());
+        let mut sent = Vec::new();
+        for _ in 0..count {
+            queue.acquire(began).await.sent();
+            sent.push(began.elapsed().as_millis());
+        }
+        sent
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_flow_evenly_at_the_configured_rate() {
+        let sent = sent(&admission(1, 50), 105).await;
+        // The burst of 5, then two each 40 ms.
+        assert_eq!(sent.iter().filter(|at| **at == 0).count(), 5);
+        let busiest =
+            (0..2000).step_by(100).map(|t| sent.iter().filter(|at| (t..t + 100).contains(*at)).count());
+        assert!(busiest.max().unwrap() <= 10, "{sent:?}");
+        assert!((1990..=2110).contains(&sent[104]), "{sent:?}");
+        let moments: std::collections::BTreeSet<_> = sent.iter().collect();
+        assert!(moments.len() <= 2_110 / 40 + 1, "in groups: {sent:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_rate_loses_what_it_allows_to_the_groups() {
+        for per_second in [1, 10, 19, 20, 21, 29, 30, 85, 850] {
+            let sent = sent(&admission(1, per_second), 10 * per_second).await;
+            // What may go at once goes at the beginning; a timer may be a millisecond late each time.
+            assert!((9_000..=10_100).contains(sent.last().unwrap()), "{per_second} a second: {sent:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_turn_of_a_request_that_is_not_sent_is_given_back() {
+        let (admission, began) = (admission(1, 1), Instant::now());
+        let queue = admission.queue();
+        for _ in 0..100 {
+            drop(queue.acquire(began).await);
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn within_an_account_what_has_been_due_longest_goes_first_be_it_a_poll_or_a_request() {
+        let admission = admission(1, 0);
+        let (queue, now) = (Arc::new(admission.queue()), Instant::now());
+        let due = |milliseconds: usize| now + Duration::from_millis(milliseconds as u64);
+        let in_flight = queue.acquire(now).await;
+        admission.enqueue([3, 5, 2, 1].into_iter().map(|poll| (poll, &*queue, due(poll))));
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut requests = JoinSet::new();
+        for request in [4, 2] {
+            let (queue, order, due) = (Arc::clone(&queue), Arc::clone(&order), due(request));
+            requests.spawn(async move {
+                let _permit = queue.acquire(due).await;
+                order.lock().push((request, "request"));
+            });
+        }
+        tokio::task::yield_now().await;
+        drop(in_flight);
+        for _ in 0..4 {
+            for (poll, _permit) in admission.started().await {
+                order.lock().push((poll, "poll"));
+            }
+        }
+        requests.join_all().await;
+        let expected = [(1, "poll"), (2, "request"), (2, "poll"), (3, "poll"), (4, "request"), (5, "poll")];
+        assert_eq!(*order.lock(), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polls_that_are_withdrawn_give_their_places_back() {
+        let admission = admission(1, 0);
+        let queue = admission.queue();
+        admission.enqueue([1, 2].into_iter().map(|poll| (poll, &queue, Instant::now())));
+        admission.withdraw_polls();
+        queue.acquire(Instant::now()).await.sent();
+        assert_eq!(admission.state.lock().in_flight, 0);
+        assert!(admission.state.lock().line.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_a_token_is_refused_one_request_at_a_time_finds_out_whether_it_still_is() {
+        let admission = admission(8, 0);
+        let queue = Arc::new(admission.queue());
+        queue.set_probed(true);
+        let mut requests = JoinSet::new();
+        for _ in 0..5 {
+            let queue = Arc::clone(&queue);
+            requests.spawn(async move {
+                let _permit = queue.acquire(Instant::now()).await;
+                sleep(Duration::from_secs(1)).await;
+            });
+        }
+        let in_flight = || admission.state.lock().in_flight;
+        sleep(Duration::from_millis(1500)).await;
+        assert_eq!(in_flight(), 1);
+        queue.set_probed(false);
+        assert_eq!(in_flight(), 4, "all that are left");
+        requests.join_all().await;
+    }
+
+    /// What the service does to an account that always has requests to send.
+    #[derive(Clone, Copy, Debug)]
+    enum Other {
+        Hangs,
+        Floods,
+        GetsOnly429s,
+        IsPaused,
+        IsRefused,
+    }
+
+    /// Polls of one account: as many requests in each interval, and how long each takes.
+    #[derive(Clone, Copy, Debug)]
+    struct Polls {
+        requests: u64,
+        interval: Duration,
+        takes: Duration,
+    }
+
+    /// Sends requests of an account in as many tasks as the service makes it look worthwhile.
+    fn begin(other: Other, queue: AccountQueue, requests: &mut JoinSet<()>) {
+        let queue = Arc::new(queue);
+        for _ in 0..40 {
+            let queue = Arc::clone(&queue);
+            requests.spawn(async move {
+                loop {
+                    let mut permit = queue.acquire(Instant::now()).await;
+                    permit.sent();
+                    let sent = Instant::now();
+                    let takes =
+                        if matches!(other, Other::Hangs) { TIMEOUT } else { Duration::from_millis(100) };
+                    sleep(takes).await;
+                    match other {
+                        Other::Hangs | Other::Floods => {}
+                        Other::GetsOnly429s => queue.pace(|pace, _| pace.too_many(sent)),
+                        Other::IsPaused => queue.pace(|pace, _| pace.pause(Duration::from_secs(5))),
+                        Other::IsRefused => queue.set_probed(true),
+                    }
+                }
+            });
+        }
+    }
+
+    /// How long each request of `polls` waits beside `others`, the shortest wait of each interval first.
+    fn waits(limit: usize, per_second: u32, polls: Polls, others: &[Other]) -> Vec<Duration> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let admission = admission(limit, per_second);
+            let mut background = JoinSet::new();
+            others.iter().for_each(|other| begin(*other, admission.queue(), &mut background));
+            let (queue, mut waits) = (Arc::new(admission.queue()), Vec::new());
+            for _ in 0..3 {
+                sleep(polls.interval).await;
+                let mut requests = JoinSet::new();
+                for _ in 0..polls.requests {
+                    let (queue, due) = (Arc::clone(&queue), Instant::now());
+                    requests.spawn(async move {
+                        let mut permit = queue.acquire(due).await;
+                        permit.sent();
+                        let waited = due.elapsed();
+                        sleep(polls.takes).await;
+                        waited
+                    });
+                }
+                let mut of_interval = requests.join_all().await;
+                of_interval.sort_unstable();
+                waits.extend(of_interval);
+            }
+            waits
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn no_account_waits_longer_than_with_its_share_alone_whatever_becomes_of_the_others(
+            others in prop::collection::vec(
+                prop_oneof![
+                    Just(Other::Hangs),
+                    Just(Other::Floods),
+                    Just(Other::GetsOnly429s),
+                    Just(Other::IsPaused),
+                    Just(Other::IsRefused),
+                ],
+                1..6,
+            ),
+            places in 2..6_usize,
+            per_second in prop_oneof![Just(0), 5..50_u32],
+            requests in 1..20_u64,
+            interval in 15..60_u64,
+            takes in 1..1000_u64,
+        ) {
+            let polls = Polls {
+                requests,
+                interval: Duration::from_secs(interval),
+                takes: Duration::from_millis(takes),
+            };
+            let accounts = others.len() + 1;
+            let alone = waits(places, per_second, polls, &[]);
+            let beside = waits(
+                places * accounts,
+                per_second * u32::try_from(accounts).unwrap(),
+                polls,
+                &others,
+            );
+            // Requests that were sent while nothing else waited may still be in flight; one place is always free. Groups
+            // of requests are as long as a twentieth of a second.
+            let drain = if requests > 1 { TIMEOUT } else { Duration::ZERO };
+            for (alone, beside) in alone.iter().zip(&beside) {
+                prop_assert!(
+                    *beside <= *alone + drain + Duration::from_millis(250),
+                    "{beside:?} instead of {alone:?}"
+                );
+            }
+        }
+    }
+}
