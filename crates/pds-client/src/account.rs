@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::admission::{AccountQueue, Admission};
-use super::credentials::{Credentials, Token, TokenSource, expiry};
+use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason};
-use super::observer::{Observer, Reporter};
+use super::observer::Observer;
 use super::pace::Pace;
 use super::redact::Redactor;
 
@@ -121,7 +121,7 @@ impl Account {
     /// Whether its requests wait for nothing but the exporter's own limits: the service neither slows it down nor refuses
     /// its token.
     pub fn is_free(&self) -> bool {
-        self.inner.state.lock().refusals.get(WHOLE_ACCOUNT).is_none()
+        !self.inner.state.lock().refusals.contains_key(WHOLE_ACCOUNT)
             && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
     }
 

@@ -1,4 +1,4 @@
-//! The token of a service account: its source, and re-reading its file when it changes.
+//! The token of a service account: its source, re-reading its file when it changes, and what is reported of it.
 //!
 //! The file is read again while requests are made, at most once a second. It is small, and reading it notices every
 //! kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::observer::Reporter;
+use super::observer::Observer;
 use super::redact::Redactor;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
@@ -194,6 +194,56 @@ impl Credentials {
                 }
             }
         }
+    }
+}
+
+/// Reports on one service account. Facts about it are reported only while the configuration in force uses it.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    observer: Arc<dyn Observer>,
+    name: Mutex<Name>,
+}
+
+/// The name of an account, and whether facts are reported under it.
+#[derive(Debug)]
+struct Name {
+    text: Arc<str>,
+    in_force: bool,
+}
+
+impl Reporter {
+    pub(super) fn new(name: Arc<str>, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, name: Mutex::new(Name { text: name, in_force: false }) }
+    }
+
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name.lock().text)
+    }
+
+    /// Reports facts under `name` from now on. Returns whether that is new.
+    pub(super) fn begin(&self, name: &Arc<str>) -> bool {
+        let name = Name { text: Arc::clone(name), in_force: true };
+        !std::mem::replace(&mut *self.name.lock(), name).in_force
+    }
+
+    /// Forgets the facts, and reports none from now on.
+    pub(super) fn end(&self) {
+        let mut name = self.name.lock();
+        name.in_force = false;
+        self.observer.forget_token(&name.text);
+    }
+
+    /// Reports a fact about the account.
+    pub(super) fn fact(&self, report: impl FnOnce(&dyn Observer, &str)) {
+        let name = self.name.lock();
+        if name.in_force {
+            report(&*self.observer, &name.text);
+        }
+    }
+
+    /// Reports something to log.
+    pub(super) fn log(&self, report: impl FnOnce(&dyn Observer, &str)) {
+        report(&*self.observer, &self.name());
     }
 }
 

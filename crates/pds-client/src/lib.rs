@@ -17,17 +17,17 @@ mod account;
 mod admission;
 mod attempt;
 mod class;
+mod config;
 mod credentials;
 mod error;
 mod observer;
 mod pace;
+mod rate;
 pub mod redact;
 mod transport;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub use account::Account;
 pub use admission::Permit;
 pub use attempt::Turn;
 pub use class::Class;
+pub use config::Config;
 pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
@@ -52,54 +53,9 @@ use pds_core::memory::{Holder, MemoryBudget, Share};
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
-use pds_interface::{QueryNames, Request, Resource};
+use pds_interface::{Request, Resource};
 use redact::Redactor;
 use transport::{ReplyRoom, Transport};
-
-/// The service and its limits: the section `[api]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// http or https. May have a path; never a query, fragment or credentials.
-    pub base_url: Url,
-    /// The default service account; `None` only if every project has one of its own.
-    pub token: Option<TokenSource>,
-    /// Limit of a whole request, body included.
-    pub timeout: Duration,
-    /// Limit of name lookup, TCP connect and TLS handshake.
-    pub connect_timeout: Duration,
-    /// Requests in flight, over all targets.
-    pub max_concurrent_requests: NonZeroU32,
-    /// Requests per second, over all targets; `None` means unlimited.
-    pub max_requests_per_second: Option<NonZeroU32>,
-    /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the
-    /// machine's memory.
-    pub max_response_bytes: u64,
-    /// Retries of one request within one poll.
-    pub max_retries: u32,
-    /// Additional trust anchors (PEM).
-    pub ca_file: Option<PathBuf>,
-    /// An http or https proxy.
-    pub proxy_url: Option<Url>,
-    /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
-    pub no_proxy: Option<String>,
-    /// The field of a custom domain that holds its validation status; `None` means the usual ones.
-    pub domain_status_field: Option<String>,
-    /// Names of the query parameters.
-    pub query_names: QueryNames,
-}
-
-impl Config {
-    /// The way to the service: trust anchors, proxy and the time to connect.
-    pub fn reached(&self) -> pds_http::Config<'_> {
-        pds_http::Config {
-            ca_key: "api.ca_file",
-            ca_file: self.ca_file.as_deref(),
-            proxy_url: self.proxy_url.as_ref(),
-            no_proxy: self.no_proxy.as_deref(),
-            connect_timeout: self.connect_timeout,
-        }
-    }
-}
 
 /// The client of the service. Cloning shares it.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pds_client::Turn;
 use pds_core::clock::Clock;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exposition::Format;
@@ -145,7 +146,7 @@ impl Exporter {
     async fn poll_until(&self, second: i64, mut look: impl FnMut(&Self)) {
         while self.clock.unix_seconds() < second {
             for target in &self.plan.targets {
-                execute::poll(&self.context, &self.plan, target, ()).await;
+                execute::poll(&self.context, &self.plan, target, Turn::new(&target.account)).await;
             }
             look(self);
             tokio::time::advance(Duration::from_secs(60)).await;
