@@ -10,7 +10,7 @@ mod helm;
 pub(crate) mod kubernetes;
 mod memory;
 mod operator;
-mod rendered;
+pub(crate) mod rendered;
 mod restore;
 mod steps;
 mod systemd;

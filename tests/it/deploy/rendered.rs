@@ -21,6 +21,12 @@ fn release(name: &str, namespace: &str, arguments: &[&str]) -> Vec<Value> {
     yaml(&output(helm))
 }
 
+/// The rules of a release of the chart, as a file of rules.
+pub(crate) fn rules_of(name: &str, namespace: &str) -> String {
+    let objects = release(name, namespace, &["--set", "prometheusRule.enabled=true"]);
+    object(&objects, "PrometheusRule")["spec"].to_string()
+}
+
 /// The names of all series that the expression reads, each with its labels.
 fn selectors(expression: &str) -> Vec<&str> {
     let names = expression.match_indices("pds").map(|(place, _)| &expression[place..]);

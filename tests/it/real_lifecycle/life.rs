@@ -75,6 +75,7 @@ impl Life {
     /// `team/pds-0`.
     pub(crate) async fn start(&mut self, instance: &'static str, config: Config) {
         let telemetry = Telemetry::new(false).unwrap();
+        telemetry.shard(config.shard.index, config.shard.count.get());
         let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
         let handle = daemon.handle.clone();
         let (stop, stopped) = oneshot::channel::<()>();
