@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use pds_client::Client;
@@ -197,4 +199,86 @@ async fn the_services_clock_is_compared_with_ours() {
     asking.ask("p", "a").await.unwrap();
     let skew = asking.value("pds_api_clock_skew_seconds").unwrap();
     assert!((118.0..122.0).contains(&skew), "{skew}");
+}
+
+/// A certificate of the kind that `openssl req -x509` makes, its own authority, as a PEM file in `dir`, and TLS with it.
+fn self_signed(dir: &Path, adjust: impl FnOnce(&mut CertificateParams)) -> (PathBuf, TlsAcceptor) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    adjust(&mut params);
+    let certificate = params.self_signed(&key).unwrap();
+    let file = dir.join("self.pem");
+    fs::write(&file, certificate.pem()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.into())
+        .unwrap();
+    (file, TlsAcceptor::from(Arc::new(tls)))
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate_is_trusted_for_what_it_states_if_ca_file_holds_it() {
+    type Adjust = fn(&mut CertificateParams);
+    let cases: [(Adjust, Option<&str>); 4] = [
+        (|_| {}, None),
+        (|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1), Some("Expired")),
+        (|params| params.not_before = rcgen::date_time_ymd(4000, 1, 1), Some("NotValidYet")),
+        (
+            |params| *params = CertificateParams::new(["another.example".to_owned()]).unwrap(),
+            Some("not valid for"),
+        ),
+    ];
+    for (adjust, refused) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, tls) = self_signed(dir.path(), adjust);
+        let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}")).await;
+        let mut api = api(&format!("https://{}", server.address));
+        assert!(Asking::new(&api, &[]).ask("p", "a").await.is_err(), "nobody vouches for it");
+        api.ca_file = Some(file);
+        let answer = Asking::new(&api, &[]).ask("p", "a").await;
+        match (answer, refused) {
+            (Ok(_), None) => {}
+            (Err(error), Some(refused)) => assert!(chain(&error).contains(refused), "{}", chain(&error)),
+            (answer, refused) => panic!("{answer:?}, but {refused:?}"),
+        }
+    }
+}
+
+// As `openssl x509 -req` makes it, without extensions.
+#[tokio::test]
+async fn a_certificate_of_version_1_is_named_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new("bash")
+        .arg("-c")
+        .arg(
+            "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout v1.key -out v1.csr -subj /CN=localhost &&
+             openssl x509 -req -in v1.csr -signkey v1.key -out v1.pem -days 30",
+        )
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let pem = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let certificate = CertificateDer::from_pem_slice(&pem("v1.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(&pem("v1.key")).unwrap();
+    // A server of another library: this one refuses the certificate itself.
+    let signing = provider.key_provider.load_private_key(key).unwrap();
+    let resolver =
+        rustls::sign::SingleCertAndKey::from(rustls::sign::CertifiedKey::new(vec![certificate], signing));
+    let tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(resolver));
+    let server = Server::on("127.0.0.1:0", Some(TlsAcceptor::from(Arc::new(tls))), |_| ok("{}")).await;
+    let mut api = api(&format!("https://{}", server.address));
+    api.ca_file = Some(dir.path().join("v1.pem"));
+    let error = chain(&Asking::new(&api, &[]).ask("p", "a").await.unwrap_err());
+    assert!(error.contains("version 1") && error.contains("openssl req -x509"), "{error}");
+    assert!(!error.contains("Other("), "{error}");
 }
