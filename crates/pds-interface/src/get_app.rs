@@ -221,6 +221,24 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
+    fn a_name_that_is_not_utf_8_costs_no_other_setting() {
+        let (page, unexpected) =
+            exposed(&CALL, b"\xef\xbb\xbf{\"name\":\"caf\xe9\",\"status\":\"ready\",\"cpu\":\"2\"}");
+        assert!(page.contains("pds_app_cpu_cores") && page.contains("status=\"ready\""), "{page}");
+        assert!(!page.contains("caf"), "{page}");
+        assert_eq!(unexpected, ["name"]);
+    }
+
+    #[test]
+    fn the_zero_of_a_clock_is_no_time() {
+        for zero in ["1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+00:00"] {
+            let (lines, unexpected) = lines(&format!(r#"{{"id":"p-1-ranker","createdAt":"{zero}"}}"#));
+            assert!(!lines.iter().any(|line| line.contains("created")), "{lines:?}");
+            assert_eq!(unexpected, [""; 0], "{zero}");
+        }
+    }
+
+    #[test]
     fn settings_of_another_app_are_unexpected() {
         let unexpected = |body: &str| lines(body).1;
         assert_eq!(unexpected(r#"{"id":"p-1-embed","projectId":"p-2"}"#), ["id", "projectId"]);

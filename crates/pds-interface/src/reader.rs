@@ -97,12 +97,12 @@ impl<'a> Reader<'a> {
         Some(("container_id", self.subject.window?.container?))
     }
 
-    /// Puts a series with `labels` after those of the request. Several values that are too long would become one series,
+    /// Puts a series with `labels` after those of the request. Several values that are unusable would become one series,
     /// so a series with such a value is left out, and the label is recorded as unexpected.
     fn put_after(&mut self, request: [Option<Label<'a>>; 2], labels: &[Label<'_>], value: f64) {
-        let too_long = labels.iter().filter(|(_, value)| value.len() > MAX_LABEL);
+        let unusable = labels.iter().filter(|(_, value)| !is_usable(value));
         let before = self.unexpected.0.len();
-        self.unexpected.0.extend(too_long.map(|(name, _)| name));
+        self.unexpected.0.extend(unusable.map(|(name, _)| name));
         if self.unexpected.0.len() == before {
             self.sink.put_labelled(request.into_iter().flatten().chain(labels.iter().copied()), value);
         }
@@ -127,12 +127,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Puts 1 with these labels and those configured for the subject: an info series. A value that is too long is recorded
+    /// Puts 1 with these labels and those configured for the subject: an info series. An unusable value is recorded
     /// as unexpected and becomes empty, which means no label.
     pub fn info(&mut self, labels: &[Label<'_>]) {
         let configured = self.subject.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let labels = labels.iter().map(|&(name, value)| {
-            if value.len() <= MAX_LABEL {
+            if is_usable(value) {
                 return (name, value);
             }
             self.unexpected.0.push(name);
@@ -148,3 +148,8 @@ pub type Label<'a> = (&'static str, &'a str);
 /// Maximum length of a label value. The interface's values are much shorter, and metric stores refuse values beyond
 /// some such limit.
 const MAX_LABEL: usize = 1024;
+
+/// Whether `value` can be that of a label: not too long, and without bytes that were not UTF-8.
+fn is_usable(value: &str) -> bool {
+    value.len() <= MAX_LABEL && !value.contains(char::REPLACEMENT_CHARACTER)
+}

@@ -1,8 +1,8 @@
 //! How replies are read and written.
 //!
-//! No JSON reader holds every value: numbers such as `1e400`, lists within lists without end. Such a value is bad; the reply
-//! around it is not. Where a reply cannot be read as it is, it is read once more with each of those values as the text that
-//! it is written as, which no number and no flag is mistaken for.
+//! One bad value does not make the reply around it unreadable. A reply that is not JSON is read once more without the
+//! common deviations (a byte-order mark, bytes that are not UTF-8, a bare `NaN` or `Infinity`), and then with each value
+//! that no reader holds (`1e400`, lists within lists without end) as the text that it is written as.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     /// # Errors
     /// If the body does not have the shape that the interface describes. A single bad value is not an error.
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        Ok(object(body)?)
+        object(body)
     }
 
     /// Writes a reply.
@@ -54,7 +54,7 @@ const DEEPEST: usize = 6;
 ///
 /// # Errors
 /// If it is not JSON, or does not have the shape of a `T`.
-pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     // Looked at once as a whole, text need not be looked at again value by value.
     let read = match std::str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),
@@ -65,16 +65,70 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_js
         if error.is_data() {
             return Err(error);
         }
-        let raw: &RawValue = serde_json::from_slice(body).map_err(|_| error)?;
-        serde_json::from_str(&readable(raw.get(), DEEPEST).to_string())
+        let text = without_deviations(body);
+        serde_json::from_str(&text).or_else(|deviating| match serde_json::from_str::<&RawValue>(&text) {
+            Ok(raw) if !deviating.is_data() => {
+                serde_json::from_str(&readable(raw.get(), DEEPEST).to_string())
+            }
+            Ok(_) => Err(deviating),
+            // The place in the reply as it was sent.
+            Err(_) => Err(error),
+        })
     })
+    .map_err(|error| page_title(body).map_or(DecodeError::Json(error), DecodeError::WebPage))
+}
+
+/// The words that writers of JSON leak, which JSON has not.
+const BARE_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
+/// The text of a reply without what common writers deviate in. A bare word becomes an object, which is unexpected
+/// wherever a number or text is due.
+fn without_deviations(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
+    let (mut out, mut rest, mut is_quoted) = (String::with_capacity(text.len()), &*text, false);
+    while let Some(at) = rest.find(['"', '\\', 'N', 'I', '-']) {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        let word = BARE_WORDS.iter().find(|word| !is_quoted && found.starts_with(**word));
+        let length = match (word, found.as_bytes()) {
+            (Some(word), _) => word.len(),
+            // An escaped character, which may be a quote.
+            (None, [b'\\', ..]) => 1 + found.chars().nth(1).map_or(0, char::len_utf8),
+            _ => 1,
+        };
+        is_quoted ^= found.starts_with('"');
+        let (token, after) = found.split_at(length);
+        out.push_str(if word.is_some() { "{}" } else { token });
+        rest = after;
+    }
+    out + rest
+}
+
+/// The title of a web page, in brackets, or nothing if it has none; `None` for what is no web page.
+fn page_title(body: &[u8]) -> Option<String> {
+    const MAX: usize = 60;
+    let body = body.trim_ascii_start();
+    if !body.starts_with(b"<") {
+        return None;
+    }
+    let text = String::from_utf8_lossy(body.get(..body.len().min(4096)).unwrap_or_default()).into_owned();
+    // Keeps the places of bytes.
+    let lower = text.to_ascii_lowercase();
+    let title = || {
+        let start = lower.find("<title")?;
+        let start = start + lower.get(start..)?.find('>')? + 1;
+        let end = start + lower.get(start..)?.find('<')?;
+        Some(text.get(start..end)?.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let title: String = title().unwrap_or_default().chars().take(MAX).collect();
+    Some(if title.is_empty() { title } else { format!(" ({title})") })
 }
 
 /// Reads a reply that is an object.
 ///
 /// # Errors
 /// As [`from_slice`].
-pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     from_slice(body).map(|Object(reply)| reply)
 }
 
@@ -105,7 +159,10 @@ impl ReplyBody for String {
     const FORMAT: Format = Format::Text;
 
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        Ok(std::str::from_utf8(body)?.trim().to_owned())
+        match page_title(body) {
+            Some(title) => Err(DecodeError::WebPage(title)),
+            None => Ok(std::str::from_utf8(body)?.trim().to_owned()),
+        }
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
@@ -132,6 +189,9 @@ pub enum DecodeError {
     /// Not JSON, or not of the shape that the call needs.
     #[error("the reply is not the JSON that the interface describes")]
     Json(#[from] serde_json::Error),
+    /// HTML where JSON is due: of a login, a proxy, or another server. Holds its title.
+    #[error("a web page{0} instead of JSON")]
+    WebPage(String),
     /// The envelope of a metrics reply does not say `success`.
     #[error("the reply's status is '{0}', not 'success'")]
     Status(String),
@@ -191,6 +251,32 @@ mod tests {
         assert_eq!(total.value(), Some(3.0));
         let fields: Value = from_slice(times).unwrap();
         assert_eq!(fields["data"]["more"][0]["x"], "-1e999");
+    }
+
+    #[test]
+    fn common_deviations_from_json_cost_the_deviating_value_and_no_other() {
+        let values: Value =
+            from_slice(b"\xef\xbb\xbf{\"a\":NaN,\"b\":[-Infinity,1],\"c\":\"NaN \\\" caf\xe9\",\"d\":2}")
+                .unwrap();
+        assert_eq!(values["a"], serde_json::json!({}));
+        assert_eq!(values["b"], serde_json::json!([{}, 1]));
+        assert_eq!(values["c"], "NaN \" caf\u{fffd}");
+        assert_eq!(values["d"], 2);
+    }
+
+    #[test]
+    fn a_web_page_is_named_by_its_title() {
+        for (body, expected) in [
+            (
+                "<!DOCTYPE html><html><head><TITLE lang=en>Sign\n in</title>",
+                "a web page (Sign in) instead of JSON",
+            ),
+            (" <html><body>x", "a web page instead of JSON"),
+            ("<title>", "a web page instead of JSON"),
+        ] {
+            assert_eq!(App::decode(body.as_bytes()).unwrap_err().to_string(), expected);
+            assert_eq!(String::decode(body.as_bytes()).unwrap_err().to_string(), expected);
+        }
     }
 
     #[test]

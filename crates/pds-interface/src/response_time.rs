@@ -361,6 +361,19 @@ pds_app_window_requests{{{APP}}} 7
     }
 
     #[test]
+    fn a_bare_nan_costs_its_percentile_and_no_other_value() {
+        let data =
+            r#"{"percentiles":{"p50":40,"p95":NaN,"p99":800},"distribution":{"1s":100},"total_requests":7}"#;
+        let (page, unexpected) = exposed(&CALL, &reply(data));
+        for expected in ["percentile=\"p50\"} 0.04", "percentile=\"p99\"} 0.8", "threshold=\"1.0\"} 1", "} 7"]
+        {
+            assert!(page.contains(expected), "{expected} in {page}");
+        }
+        assert!(!page.contains("p95"), "{page}");
+        assert_eq!(unexpected, ["percentiles"]);
+    }
+
+    #[test]
     fn percentiles_keep_their_digits() {
         let (page, _) = exposed(&CALL, &reply(r#"{"percentiles":{"p50":715384.615},"total_requests":7}"#));
         assert!(page.contains("percentile=\"p50\"} 715.384615\n"), "{page}");

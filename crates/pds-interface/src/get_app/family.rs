@@ -127,9 +127,9 @@ fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &str) {
         return;
     }
     match parse_time(text) {
-        Some(time) if time >= jiff::Timestamp::UNIX_EPOCH => reader.put(time.as_duration().as_secs_f64()),
-        // How a service in Go writes that there is no time.
-        Some(_) if text == "0001-01-01T00:00:00Z" => {}
+        Some(time) if time > jiff::Timestamp::UNIX_EPOCH => reader.put(time.as_duration().as_secs_f64()),
+        // The zero of a clock, and of Go's, is how services write that there is no time.
+        Some(time) if time == jiff::Timestamp::UNIX_EPOCH || text.starts_with("0001-01-01T") => {}
         _ => reader.unexpected.0.push(field),
     }
 }
