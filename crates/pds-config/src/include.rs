@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher as _};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use config::{Map, Value, ValueKind};
 use glob::{MatchOptions, Pattern};
 use pds_core::plain_file;
 use siphasher::sip::SipHasher13;
+use walkdir::WalkDir;
 
 use super::error::{LoadError, Problem};
 use super::file;
@@ -17,6 +20,10 @@ use super::raw::{Included, key_in};
 /// Like a shell: `*` matches neither a hidden file (such as `..data` of a Kubernetes volume) nor a `/`.
 const SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// Files that a pattern may match, and how long listing them may take.
+const MAX_INCLUDED: usize = 10_000;
+const MAX_LISTING: Duration = Duration::from_secs(10);
 
 /// The files that the patterns of `include` match, sorted and without duplicates. A pattern without a wildcard is the
 /// name of a file that must exist.
@@ -34,24 +41,50 @@ fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>
             files.insert(folder.join(pattern));
             continue;
         }
-        // The folder's own name is not a pattern.
-        let folder = folder.to_str().map(Pattern::escape).unwrap_or_default();
-        let pattern = Path::new(&folder).join(pattern).display().to_string();
-        match glob::glob_with(&pattern, SHELL) {
-            Err(error) => refuse(format!("not a valid pattern: {error}")),
-            Ok(found) => {
-                for file in found {
-                    match file {
-                        Ok(file) => drop(files.insert(file)),
-                        Err(error) => {
-                            refuse(format!("cannot list {}: {}", error.path().display(), error.error()))
-                        }
-                    }
-                }
-            }
+        match matching(pattern, folder) {
+            Ok(found) => files.extend(found),
+            Err(message) => refuse(message),
         }
     }
     files
+}
+
+/// The files below `folder` that `pattern` matches. Below `**` no link is followed.
+///
+/// # Errors
+/// Why they cannot be listed: the pattern is invalid, a folder is unreadable, or there are too many.
+fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let is_wild = |part: &&str| part.contains(['*', '?', '[']);
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let fixed = parts.iter().position(is_wild).unwrap_or(parts.len());
+    let (fixed, wild) = parts.split_at(fixed);
+    let root = if pattern.starts_with('/') { Path::new("/") } else { folder };
+    let root = root.join(fixed.iter().filter(|part| !part.is_empty()).collect::<PathBuf>());
+    let wild_pattern =
+        Pattern::new(&wild.join("/")).map_err(|error| format!("not a valid pattern: {error}"))?;
+    let is_recursive = wild.contains(&"**");
+    let depth = if is_recursive { usize::MAX } else { wild.len() };
+    let (mut found, until) = (Vec::new(), Instant::now() + MAX_LISTING);
+    for entry in WalkDir::new(&root).min_depth(1).max_depth(depth).follow_links(!is_recursive) {
+        if found.len() > MAX_INCLUDED || Instant::now() > until {
+            return Err(format!(
+                "more than {MAX_INCLUDED} files, or more than {} to list them: {pattern}",
+                humantime::format_duration(MAX_LISTING)
+            ));
+        }
+        match entry {
+            Ok(entry) => {
+                let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
+                if wild_pattern.matches_path_with(path, SHELL) {
+                    found.push(entry.into_path());
+                }
+            }
+            // No such folder, or a link that leads nowhere: nothing matches.
+            Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
+            Err(error) => return Err(format!("cannot list the files: {error}")),
+        }
+    }
+    Ok(found)
 }
 
 /// Reads the included files. A problem with a file names the file.
@@ -104,6 +137,45 @@ pub(super) fn checksum(path: &Path, values: Option<&Map<String, Value>>, folder:
 #[cfg(test)]
 mod tests {
     use super::super::{checksum, load};
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_a_shell_and_links_below_two_asterisks_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("a[b]");
+        for path in
+            ["p.d/one.toml", "p.d/two.toml", "p.d/.hidden.toml", "p.d/deep/er/three.toml", "other/four.toml"]
+        {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink(&root, root.join("p.d/deep/loop")).unwrap();
+        std::os::unix::fs::symlink(root.join("other"), root.join("linked")).unwrap();
+        std::os::unix::fs::symlink(root.join("other/four.toml"), root.join("p.d/link.toml")).unwrap();
+        let names = |pattern: &str| {
+            let mut names: Vec<_> = matching(pattern, &root).unwrap();
+            names.sort();
+            names
+                .iter()
+                .map(|path| path.strip_prefix(&root).unwrap().display().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names("p.d/*.toml"), ["p.d/link.toml", "p.d/one.toml", "p.d/two.toml"]);
+        assert_eq!(names("./p.d/t*.toml"), ["p.d/two.toml"]);
+        assert_eq!(names("*/four.toml"), ["linked/four.toml", "other/four.toml"]);
+        assert_eq!(names("p.d/**/*e*.toml"), ["p.d/deep/er/three.toml", "p.d/one.toml"]);
+        assert_eq!(names("nowhere/*.toml"), [""; 0]);
+        let absolute = root.join("p.d").display().to_string().replace("[b]", "?b?");
+        assert_eq!(names(&format!("{absolute}/one.*")), ["p.d/one.toml"]);
+        assert!(matching("p.d/[", &root).unwrap_err().contains("not a valid pattern"));
+    }
+
+    #[test]
+    fn a_pattern_that_matches_without_end_is_refused() {
+        let error = matching("/proc/**/*", Path::new("/")).unwrap_err();
+        assert!(error.contains("/proc/**/*") || error.contains("cannot list"), "{error}");
+    }
 
     #[test]
     fn a_pipe_or_a_device_is_refused_at_once() {
