@@ -1,6 +1,7 @@
-//! Reading files that others write: configuration, tokens, certificates, keys.
+//! The one door to files: those that others write (configuration, tokens, certificates) and our own (state, journals).
+//! A pipe or device in the place of a file is refused at once, and our own files are never reached through a link.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -27,16 +28,52 @@ pub struct PlainFile {
 /// If it cannot be opened or read, is larger, or is not a regular file. A pipe is refused without waiting for its
 /// writer, even if it took the place of a file a moment ago.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<PlainFile> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = open(path)?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
     let mut bytes = Vec::new();
     if file.take(max_bytes + 1).read_to_end(&mut bytes)? as u64 > max_bytes {
         return Err(io::Error::other(format!("larger than {max_bytes} bytes")));
     }
     Ok(PlainFile { bytes, readable_by_others: metadata.mode() & OTHERS_READ != 0 })
+}
+
+/// Opens a regular file for reading, without waiting.
+///
+/// # Errors
+/// If it cannot be opened, or is not a regular file.
+pub fn open(path: &Path) -> io::Result<File> {
+    regular(File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
+}
+
+/// Opens a file of our own as `options` say, without waiting. A link of that name is not followed.
+///
+/// # Errors
+/// As [`open`], and if `path` is a link.
+pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    regular(options.clone().custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?)
+}
+
+/// Creates a file of our own, or opens and empties the one that is there.
+///
+/// # Errors
+/// As [`open_own`].
+pub fn create(path: &Path) -> io::Result<File> {
+    // Emptied only once it is known to be a regular file.
+    let file = open_own(path, File::options().write(true).create(true).truncate(false))?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Creates a file of our own, or opens the one that is there, to append to it.
+///
+/// # Errors
+/// As [`open_own`].
+pub fn append(path: &Path) -> io::Result<File> {
+    open_own(path, File::options().append(true).create(true))
+}
+
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
 /// As [`read`], for a file that holds text.
@@ -119,7 +156,20 @@ mod tests {
         for path in [pipe.as_path(), folder.path(), Path::new("/dev/zero")] {
             let error = read(path, 100).unwrap_err().to_string();
             assert_eq!(error, "not a regular file", "{}", path.display());
+            assert!(create(path).is_err() && append(path).is_err(), "{}", path.display());
         }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_an_own_file_leaves_its_target_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "kept").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(create(&link).is_err() && append(&link).is_err());
+        assert_eq!(fs::read(&link).unwrap(), b"kept", "and it is read through the link");
+        create(&target).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"");
     }
 
     #[test]

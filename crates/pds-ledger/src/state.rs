@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::{Key, Owner};
+use pds_core::plain_file;
 use pds_interface::Resource;
 
 use super::error::StateError;
@@ -38,7 +39,7 @@ pub enum Examined {
 /// If a daemon could not use it.
 pub async fn examine(path: &Path) -> Result<Examined, StateError> {
     blocking(path, |path| {
-        let file = match File::open(path) {
+        let file = match plain_file::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Examined::Missing),
             file => file.map_err(StateError::io(path))?,
         };
@@ -55,7 +56,7 @@ pub async fn examine(path: &Path) -> Result<Examined, StateError> {
 /// # Errors
 /// If a daemon could not use it.
 pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
-    blocking(path, |path| of_file(path, &File::open(path).map_err(StateError::io(path))?)).await
+    blocking(path, |path| of_file(path, &plain_file::open(path).map_err(StateError::io(path))?)).await
 }
 
 /// The ledgers in a file of this length. `path` is for errors.
@@ -376,10 +377,10 @@ mod tests {
             std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["state.log", "state.log.lock"], "nothing else is left beside it");
-        std::fs::write(dir.path().join("state.log.new"), "left by a process that died").unwrap();
+        std::fs::write(dir.path().join("state.log.new-1"), "left by a process that died").unwrap();
         drop(state);
         assert!(StateFile::open(&path).await.unwrap().1 == written);
-        assert!(!dir.path().join("state.log.new").exists());
+        assert!(!dir.path().join("state.log.new-1").exists());
     }
 
     #[test]

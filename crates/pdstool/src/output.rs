@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 
 use super::error::{Result, ToolError};
+use pds_core::plain_file;
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -44,8 +45,9 @@ pub struct OutputArg {
 /// If it cannot be written, also because it is there already and `over` is not set.
 pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
-    let written = options.open(path).and_then(|mut file| {
+    options.write(true).create(true).create_new(!over).mode(0o600);
+    let written = plain_file::open_own(path, &options).and_then(|mut file| {
+        file.set_len(0)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });

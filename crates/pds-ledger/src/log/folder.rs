@@ -1,11 +1,14 @@
 //! The file system below a log: its files, its directory and its locks.
 
 use std::fmt::Debug;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use pds_core::plain_file;
 
 use crate::error::StateError;
 
@@ -71,11 +74,16 @@ impl Storage for File {
     }
 }
 
+/// What the names of new files add to that of the log.
+const NEW: &str = ".new-";
+
 /// The directory of a state file. No other process opens the file while this exists.
 #[derive(Debug)]
 pub(crate) struct Folder {
     /// The file, not a link to it.
     path: PathBuf,
+    /// The new file: a name that nobody can guess, and so nobody has put something there.
+    new_path: PathBuf,
     /// Held, never read. A file of its own, as the state file itself is replaced.
     _lock: File,
 }
@@ -90,7 +98,8 @@ impl Folder {
         if is_mounted(&path) {
             return Err(StateError::Mounted(named.to_owned()));
         }
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"));
+        let options = File::options().write(true).create(true).truncate(false).clone();
+        let lock = plain_file::open_own(&beside(&path, ".lock"), &options);
         let unwritable = |source: io::Error| match source.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 StateError::Directory(named.to_owned(), source)
@@ -101,14 +110,29 @@ impl Folder {
         if !try_lock(&lock).map_err(|source| StateError::NoLocks(named.to_owned(), source))? {
             return Err(StateError::InUse(named.to_owned()));
         }
-        let folder = Self { path, _lock: lock };
-        // An earlier process may have left the new file; this one has to be able to make one.
+        let new_path = beside(&path, &format!("{NEW}{:016x}", RandomState::new().hash_one(())));
+        let folder = Self { path, new_path, _lock: lock };
+        folder.discard_earlier().map_err(unwritable)?;
+        // This process has to be able to make one.
         folder.create().and_then(|_| folder.discard()).map_err(unwritable)?;
         Ok(folder)
     }
 
-    fn new_path(&self) -> PathBuf {
-        beside(&self.path, ".new")
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Removes new files that earlier processes left.
+    fn discard_earlier(&self) -> io::Result<()> {
+        let beginning = beside(&self.path, NEW);
+        let beginning = beginning.file_name().unwrap_or_default().as_bytes();
+        for entry in std::fs::read_dir(self.directory())? {
+            let entry = entry?;
+            if entry.file_name().as_bytes().starts_with(beginning) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -116,28 +140,30 @@ impl Directory for Folder {
     type File = File;
 
     fn open(&self) -> io::Result<File> {
-        let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+        let file = plain_file::open_own(&self.path, File::options().read(true).write(true))?;
         // It may have another name, and so another lock.
         if try_lock(&file)? { Ok(file) } else { Err(ErrorKind::ResourceBusy.into()) }
     }
 
     fn create(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(true).open(self.new_path())?;
+        // One that could not be put in its place may be there.
+        let _ = self.discard();
+        let file =
+            plain_file::open_own(&self.new_path, File::options().read(true).write(true).create_new(true))?;
         file.try_lock()?;
         Ok(file)
     }
 
     fn replace(&self) -> io::Result<()> {
-        std::fs::rename(self.new_path(), &self.path)
+        std::fs::rename(&self.new_path, &self.path)
     }
 
     fn discard(&self) -> io::Result<()> {
-        std::fs::remove_file(self.new_path())
+        std::fs::remove_file(&self.new_path)
     }
 
     fn sync(&self) -> io::Result<()> {
-        match File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all() {
+        match File::open(self.directory())?.sync_all() {
             // Some file systems cannot sync directories, and need no such sync.
             Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
             other => other,

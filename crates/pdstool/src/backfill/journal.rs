@@ -1,12 +1,13 @@
 //! The replies so far: one file per stream, one line per step, in the order of time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, ToolError};
+use pds_core::plain_file;
 use pds_interface::{Tally, TimeRange};
 
 /// The content of the replies of one step.
@@ -54,7 +55,7 @@ pub fn until(path: &Path) -> Result<Option<i64>> {
 /// # Errors
 /// If it exists and cannot be read, or the first error of `each`.
 pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u64> {
-    let file = match File::open(path) {
+    let file = match plain_file::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         file => file.map_err(ToolError::file("cannot read", path))?,
     };
@@ -79,7 +80,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u
 /// If it cannot be opened.
 pub fn append(path: &Path) -> Result<File> {
     let end = read(path, |_| Ok(()))?;
-    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let opened = plain_file::append(path);
     let cut = opened.and_then(|file| file.set_len(end).map(|()| file));
     cut.map_err(ToolError::file("cannot write", path))
 }

@@ -1,6 +1,7 @@
 //! The requests of a run, and whether it resumes an earlier one.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -182,8 +183,8 @@ impl Work {
         }
         let folder = pds_ledger::state::beside(&args.file, ".partial");
         fs::create_dir_all(&folder).map_err(ToolError::file("cannot make the folder", &folder))?;
-        let lock =
-            File::create(folder.join(LOCK)).map_err(ToolError::file("cannot write", &folder.join(LOCK)))?;
+        let lock = folder.join(LOCK);
+        let lock = plain_file::create(&lock).map_err(ToolError::file("cannot write", &lock))?;
         if lock.try_lock().is_err() {
             return Err(ToolError::Usage(format!("another run is using {}", folder.display())));
         }
@@ -197,7 +198,9 @@ impl Work {
         }
         let Ok(written) = plain_file::read(&path, plain_file::MAX_BYTES) else {
             let text = serde_json::to_vec(&plan).unwrap_or_default();
-            fs::write(&path, text).map_err(ToolError::file("cannot write", &path))?;
+            plain_file::create(&path)
+                .and_then(|mut file| file.write_all(&text))
+                .map_err(ToolError::file("cannot write", &path))?;
             return Ok(Self { plan, folder, _lock: lock });
         };
         match serde_json::from_slice::<Plan>(&written.bytes) {

@@ -1,11 +1,12 @@
 //! Collects samples as lines by series: they arrive step by step.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, ToolError};
+use pds_core::plain_file;
 use pds_exposition::samples::Layouts;
 use pds_exposition::{Family, Kind, Sink, encode};
 
@@ -82,7 +83,10 @@ impl Lines {
         if series.lines.len() >= SPILL {
             // An interrupted run may have left a file of that name.
             let path = self.folder.join(format!("series-{index}"));
-            let mut file = if series.spilled.is_some() { appending(&path)? } else { File::create(&path)? };
+            let mut file = match series.spilled {
+                Some(_) => plain_file::append(&path)?,
+                None => plain_file::create(&path)?,
+            };
             file.write_all(&series.lines)?;
             series.lines.clear();
             series.spilled = Some(path);
@@ -106,17 +110,13 @@ impl Lines {
 
 impl Series {
     fn append_to(&self, path: &Path) -> io::Result<()> {
-        let mut file = appending(path)?;
+        let mut file = plain_file::append(path)?;
         if let Some(path) = &self.spilled {
-            io::copy(&mut File::open(path)?, &mut file)?;
+            io::copy(&mut plain_file::open(path)?, &mut file)?;
             fs::remove_file(path)?;
         }
         file.write_all(&self.lines)
     }
-}
-
-fn appending(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
 }
 
 #[cfg(test)]

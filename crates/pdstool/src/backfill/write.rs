@@ -3,11 +3,12 @@
 //! The series are those that the daemon would have shown: the gauges as its calls read them, every complete datapoint
 //! at its own time, and the counters as its ledgers add them up, from 0 at the start of the range.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use crate::error::{Result, ToolError};
+use pds_core::plain_file;
 use pds_exposition::Family;
 use pds_exposition::encode::{self, Format};
 use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
@@ -129,9 +130,9 @@ fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> L
 
 /// Concatenates the heads and families.
 fn assemble(path: &Path, families: &[Family], folder: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
+    let mut out = BufWriter::new(plain_file::create(path)?);
     for family in families {
-        let Ok(mut lines) = File::open(folder.join(family.name)) else { continue };
+        let Ok(mut lines) = plain_file::open(&folder.join(family.name)) else { continue };
         let mut head = Vec::new();
         encode::head(&mut head, Format::OpenMetrics, family);
         out.write_all(&head)?;
