@@ -5,6 +5,7 @@
 //! - [`memory`]: how much of it others can make the process hold.
 //! - [`plain_file`]: files that other programs replace.
 //! - [`printable`]: text fit for a terminal.
+//! - [`redact`]: removes secrets from what others have written.
 //! - [`secret`]: text that redacts itself.
 //! - [`template`]: paths with `{name}` in them, and the percent-encoder.
 //! - [`units`]: numbers and durations for people.
@@ -14,6 +15,7 @@ pub mod error_chain;
 pub mod memory;
 pub mod plain_file;
 pub mod printable;
+pub mod redact;
 pub mod secret;
 pub mod template;
 pub mod units;
