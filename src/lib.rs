@@ -10,6 +10,9 @@
 //! document, metric catalogue and status page are loops over it. A metric is one row in the file of its call; a call
 //! is one file, its line in the table, and the simulator's answer to it.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("the daemon runs on Linux only: it reads /proc, cgroups and systemd's sockets");
+
 pub mod app;
 pub mod pages;
 pub mod poll;

@@ -1,47 +1,84 @@
 //! The log on standard error, as logfmt or JSON, with a level that can change while running. Panics are logged too.
 
 use std::any::Any;
+use std::io;
 use std::panic::PanicHookInfo;
 
+use jiff::Timestamp;
+use prometheus::IntCounter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Registry, fmt};
 
+use super::log_queue::LogQueue;
 use super::log_writer::LineWriter;
 use pds_config::{Level, flags::LogFormat};
 use pds_telemetry::Telemetry;
 
-/// The level of the running log. Cloning shares it.
+/// Why the log cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The process already has a logger.
+    #[error("the process already has a logger")]
+    Taken(#[from] TryInitError),
+    /// The system has no thread left.
+    #[error("the thread that writes the log cannot be started")]
+    Thread(#[from] io::Error),
+}
+
+/// The running log. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct LogLevel {
+pub struct RunningLog {
+    queue: LogQueue,
     running: reload::Handle<LevelFilter, Registry>,
     /// The level of the command line.
     flag: Level,
 }
 
-impl LogLevel {
+impl RunningLog {
     /// Sets the level to `configured`, or to that of the command line if there is none.
     pub fn follow(&self, configured: Option<Level>) {
         // Fails only if the log itself is gone.
         let _ = self.running.reload(filter(configured.unwrap_or(self.flag)));
     }
+
+    /// Waits until the lines so far are written, for a second at most.
+    pub fn flush(&self) {
+        self.queue.flush();
+    }
 }
 
-/// Starts logging to standard error for the whole process.
+/// Starts logging to standard error for the whole process. Lines that nobody reads are counted in `dropped`.
 ///
 /// # Errors
-/// If the process already has a logger.
-pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> {
-    let (filter, handle) = reload::Layer::new(filter(level));
-    let writer = move || LineWriter { inner: std::io::stderr(), format };
+/// If there is no thread for it, or the process already has a logger.
+pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> Result<RunningLog, LogError> {
+    let queue = LogQueue::start(io::stderr(), dropped, move |lost| dropped_line(format, lost))?;
+    let (filter, running) = reload::Layer::new(filter(level));
+    let inner = queue.clone();
+    let writer = move || LineWriter { inner: inner.clone(), format };
     let logfmt = (format == LogFormat::Logfmt)
-        .then(|| tracing_logfmt::builder().with_target(false).layer().with_writer(writer));
+        .then(|| tracing_logfmt::builder().with_target(false).layer().with_writer(writer.clone()));
     let json = (format == LogFormat::Json)
         .then(|| fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer));
     tracing_subscriber::registry().with(filter).with(logfmt).with(json).try_init()?;
-    Ok(LogLevel { running: handle, flag: level })
+    Ok(RunningLog { queue, running, flag: level })
+}
+
+/// The line that reports how many lines were dropped.
+fn dropped_line(format: LogFormat, lost: u64) -> String {
+    const MESSAGE: &str = "log lines were dropped, because nobody read the log";
+    let now = Timestamp::now();
+    match format {
+        LogFormat::Logfmt => format!("ts={now} level=warn message=\"{MESSAGE}\" lines={lost}\n"),
+        LogFormat::Json => {
+            format!(
+                "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"{MESSAGE}\",\"lines\":{lost}}}\n"
+            )
+        }
+    }
 }
 
 /// Logs and counts every panic of the process, instead of the line that Rust writes to standard error.

@@ -4,7 +4,7 @@
 //! config file + environment -> Config -> Daemon::build -> Client, Store, LedgerStore, Plan -> Poller, Pages, Server
 //! ```
 //!
-//! - [`logging`]: the log.
+//! - [`logging`]: the log; `log_writer`: its lines; `log_queue`: why it never waits.
 //! - [`daemon`]: the daemon built from its parts, and its thread. Nothing is global; clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: what the web server asks of the daemon, and reloading.
@@ -12,6 +12,7 @@
 
 pub mod daemon;
 pub mod demo;
+mod log_queue;
 mod log_writer;
 pub mod logging;
 pub mod run;

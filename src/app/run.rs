@@ -23,7 +23,8 @@ use pds_telemetry::Telemetry;
 
 use super::daemon::{Daemon, DaemonError, PollThread};
 use super::demo;
-use super::logging::{self, LogLevel};
+use super::log_queue::write_last_line;
+use super::logging::{self, LogError, RunningLog};
 use super::serve::{ConfigSource, Served};
 use pds_config::flags::{CommandLine, Flags, flags_of_running_exporter};
 
@@ -49,6 +50,8 @@ enum Error {
     Metrics(#[from] prometheus::Error),
     #[error("--shard.index: {0}")]
     Shard(#[from] ShardError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("{0}")]
     System(&'static str, #[source] std::io::Error),
 }
@@ -108,7 +111,7 @@ pub fn main(
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "pds-exporter: {}", with_sources(&error));
+            write_last_line(format!("pds-exporter: {}", with_sources(&error)));
             ExitCode::from(error.exit_code())
         }
     }
@@ -170,22 +173,33 @@ fn token_warnings(config: &Config) -> Vec<String> {
 
 /// Starts logging and a runtime, and runs.
 fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
+    let memory = MemoryBudget::of_process();
+    let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
     // A second start in one process uses the logger of the first.
-    let log = logging::start(flags.log_level, flags.log_format).ok();
+    let log = match logging::start(flags.log_level, flags.log_format, telemetry.log_lines_dropped()) {
+        Err(LogError::Taken(_)) => None,
+        started => Some(started?),
+    };
+    logging::report_panics(telemetry.clone());
     // This thread serves requests. Polls have one of their own, as has whatever takes long: rendering, bcrypt, the
     // state file.
     let runtime =
         super::daemon::runtime().map_err(|error| Error::System("the runtime cannot be started", error))?;
-    let result = runtime.block_on(run(flags, source, log));
+    let result = runtime.block_on(run(flags, source, log.clone(), (memory, telemetry)));
     // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
+    if let Some(log) = log {
+        log.flush();
+    }
     result
 }
 
-async fn run(flags: &Flags, source: ConfigSource, log: Option<LogLevel>) -> Result<(), Error> {
-    let memory = MemoryBudget::of_process();
-    let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
-    logging::report_panics(telemetry.clone());
+async fn run(
+    flags: &Flags,
+    source: ConfigSource,
+    log: Option<RunningLog>,
+    (memory, telemetry): (MemoryBudget, Telemetry),
+) -> Result<(), Error> {
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
@@ -243,10 +257,15 @@ async fn run(flags: &Flags, source: ConfigSource, log: Option<LogLevel>) -> Resu
     Ok(())
 }
 
+/// The signal of a write beyond the size that the system allows a file (`RLIMIT_FSIZE`), on Linux.
+const SIGXFSZ: i32 = 25;
+
 /// Completes on SIGTERM, SIGINT or a request to quit. Reloads the configuration on SIGHUP.
 fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
     let (mut hangup, mut terminate, mut interrupt) =
         (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // A signal with a handler does not end the process: the write fails with EFBIG, as on a full disk.
+    let _beyond_file_size = signal(SignalKind::from_raw(SIGXFSZ))?;
     Ok(async move {
         loop {
             tokio::select! {

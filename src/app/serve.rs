@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 use crate::status::{self, Refused};
 use crate::store::Filter;
+use pds_config::Loaded;
 use pds_config::shard::{Shard, ShardError};
-use pds_config::{self, Loaded};
 use pds_core::error_chain::with_sources;
 use pds_web::{BoxFuture, Encoding, Negotiated, PageRequest, Response};
 
 use super::daemon::{Handle, resumed};
-use super::logging::LogLevel;
+use super::logging::RunningLog;
 use pds_config::flags::Flags;
 
 /// Changed files must stay the same for this long, or for the interval of the checks if that is shorter.
@@ -32,8 +32,11 @@ pub struct Served {
     /// Checksum of the files at the last attempt to load them.
     attempted: Arc<AtomicU64>,
     /// The log, whose level the configuration sets.
-    log: Option<LogLevel>,
+    log: Option<RunningLog>,
     quit: Arc<Notify>,
+    /// Held by a reload from before it reads the files until their configuration is in force, so that none overtakes
+    /// another.
+    reload: Arc<Mutex<()>>,
 }
 
 /// Where the configuration comes from, and the flags that override its keys.
@@ -97,7 +100,7 @@ impl Served {
         handle: Handle,
         status: status::Source,
         source: Option<ConfigSource>,
-        log: Option<LogLevel>,
+        log: Option<RunningLog>,
     ) -> Self {
         let attempted = source.as_ref().map(ConfigSource::checksum).unwrap_or_default();
         Self {
@@ -107,6 +110,7 @@ impl Served {
             attempted: Arc::new(attempted.into()),
             log,
             quit: Arc::default(),
+            reload: Arc::default(),
         }
     }
 
@@ -120,6 +124,7 @@ impl Served {
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
+        let _one_at_a_time = self.reload.lock().await;
         let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
         let result = self.follow().await;
@@ -226,9 +231,9 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
-    use super::pds_config::flags::CommandLine;
     use super::*;
     use pds_config::Origin;
+    use pds_config::flags::CommandLine;
 
     #[test]
     fn a_flag_that_overrides_a_key_is_shown_as_its_origin() {

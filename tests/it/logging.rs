@@ -15,9 +15,10 @@ use pds_telemetry::Telemetry;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Exporter, until, value};
+use crate::process::{Exporter, get, until, value};
 use crate::real_kill::configuration;
 use crate::rig;
+use crate::server::free_port;
 
 /// A simulated service of so many apps, and the path of a configuration that polls it every second.
 pub(crate) async fn service(apps: usize) -> (World, TempDir, String) {
@@ -273,8 +274,8 @@ const PANIC: &str = "PDS_TEST_PANIC";
 #[test]
 fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
     if std::env::var_os(PANIC).is_some() {
-        let _log = logging::start(Level::Info, LogFormat::Logfmt).unwrap();
         let telemetry = Telemetry::new(false).unwrap();
+        let log = logging::start(Level::Info, LogFormat::Logfmt, telemetry.log_lines_dropped()).unwrap();
         logging::report_panics(telemetry.clone());
         let token = Secret::new("s3rvice-acc0unt-t0ken");
         let formatted = std::thread::spawn(move || panic!("no header holds {}", token.expose()));
@@ -283,6 +284,7 @@ fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
         let mut page = Vec::new();
         telemetry.write(&mut page, Format::Text, |_| true);
         assert!(String::from_utf8(page).unwrap().contains("pds_exporter_panics_total 2\n"));
+        log.flush();
         return;
     }
     let name = "logging::a_panic_is_logged_with_its_place_and_never_with_a_token";
@@ -293,4 +295,34 @@ fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
     assert!(!told.contains("t0ken") && told.contains("a message that may hold secrets"), "{told}");
     assert!(told.contains("a plain bug") && told.contains("place=tests/it/logging.rs:"), "{told}");
     assert_eq!(told.matches("level=error").count(), 2, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_log_that_nobody_reads_stops_nothing() {
+    let (_world, _folder, config) = service(2).await;
+    let (never_read, stderr) = std::io::pipe().unwrap();
+    let port = free_port();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pds-exporter"))
+        .args(["--config.file", &config, "--log.level=trace"])
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let page = async |path: &str| match get(&format!("http://127.0.0.1:{port}{path}")).await {
+        Ok(reply) if reply.status() == 200 => reply.text().await.ok(),
+        _ => None,
+    };
+    let polled = |page: &str| value(page, "pds_api_requests_total{code=\"200\",resource=\"response_time\"}");
+    let mut before = None;
+    until("the log is full", async || {
+        let Some(page) = page("/metrics").await else { return false };
+        before = polled(&page);
+        value(&page, "pds_exporter_log_lines_dropped_total").is_some_and(|dropped| dropped > 0.0)
+    })
+    .await;
+    until("polls go on", async || page("/metrics").await.is_some_and(|page| polled(&page) > before)).await;
+    assert!(page("/-/healthy").await.is_some());
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    until("the daemon ends", async || child.try_wait().unwrap().is_some()).await;
+    drop(never_read);
 }

@@ -91,6 +91,11 @@ struct Known {
 }
 
 impl Telemetry {
+    /// Counts log lines that were dropped.
+    pub fn log_lines_dropped(&self) -> IntCounter {
+        self.0.metrics.log_dropped.with_label_values::<&str>(&[])
+    }
+
     /// The registry, for collectors of other parts.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
@@ -122,6 +127,7 @@ impl Telemetry {
             metrics.connections.set(&[state], 0.0);
         }
         metrics.panics.with_label_values::<&str>(&[]);
+        metrics.log_dropped.with_label_values::<&str>(&[]);
         metrics.poll_lag.set(&[], 0.0);
         metrics.memory_budget.set(&[], memory.bytes() as f64);
         let build = [env!("CARGO_PKG_VERSION"), pds_config::REVISION];

@@ -55,6 +55,8 @@ metrics! {
         "1 once a reply was about the range asked for, 0 while none is: check api.query_names; absent where replies state no range");
     pace: Gauges = Family::gauge("pds_api_pace_requests_per_second", &["token"],
         "Requests per second that this token sends at most after repeated 429s; absent while nothing slows it down");
+    log_dropped: IntCounterVec = Family::counter("pds_exporter_log_lines_dropped_total", &[],
+        "Log lines that were dropped, because nobody read the log or it could not be written");
     build_info: Gauges = Family::info("pds_exporter_build_info", &["version", "revision"],
         "The version of this exporter and the commit it was built from, if that is known");
     shard_info: Gauges = Family::info("pds_exporter_shard_info", &["index", "count"],
