@@ -33,7 +33,7 @@ fn revision() -> Option<String> {
 
 /// The commit that is checked out, if these sources are a work tree of their own.
 fn of_git() -> Option<String> {
-    const SOURCES: &[&str] = &["src", "crates", "build.rs", "Cargo.toml", "Cargo.lock"];
+    const SOURCES: &[&str] = &["src", "crates", "Cargo.toml", "Cargo.lock"];
     // The root of the workspace; cargo runs this in the folder of the crate.
     std::env::set_current_dir("../..").ok().filter(|()| Path::new(".git").exists())?;
     let commit = git(&["rev-parse", "--verify", "HEAD"]).filter(|commit| is_commit(commit))?;

@@ -230,7 +230,6 @@ fn the_published_crate_holds_what_its_users_need_and_nothing_else() {
         "Cargo.toml.orig",
         "LICENSE",
         "README.md",
-        "build.rs",
         "config.example.toml",
     ];
     assert_eq!(
