@@ -1,56 +1,12 @@
-//! `docs/troubleshooting.md`: tests show each row of its table, and these tests exist. Those about log and page are here.
+//! Log and page name the cause of a fault.
 
 mod causes;
-mod shown_by;
-
-use std::collections::BTreeSet;
 
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, World};
 
-use crate::docs::assert_exist;
 use crate::logging::service;
 use crate::process::{Exporter, until, value};
-
-use shown_by::SHOWN_BY;
-
-/// The page.
-const PAGE: &str = "docs/troubleshooting.md";
-
-/// What tries the same things at random.
-const AT_RANDOM: &[&str] = &[
-    "fuzz::what_is_exposed_of_the_corpus_a_strict_parser_reads_back",
-    "fuzz::replies_of_the_corpus_are_read_without_nonsense",
-    "real_soak::faults_at_random_leave_memory_flat_and_counters_exact",
-];
-
-/// The rows of the page's table, as cells.
-fn rows(text: &str) -> Vec<Vec<&str>> {
-    let (_, table) = text.split_once("<!-- faults: begin -->\n").expect("the table has a beginning");
-    let (table, _) = table.split_once("<!-- faults: end -->").expect("the table has an end");
-    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(2);
-    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
-}
-
-#[test]
-fn every_row_is_shown_by_tests() {
-    let text = std::fs::read_to_string(PAGE).unwrap();
-    let rows = rows(&text);
-    for row in &rows {
-        assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "three cells: {row:?}");
-    }
-    let faults: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
-    let shown: BTreeSet<&str> = SHOWN_BY.iter().map(|(fault, _)| *fault).collect();
-    assert_eq!(faults, shown, "rows of {PAGE} and of SHOWN_BY");
-    assert_eq!(rows.len(), faults.len(), "duplicate rows in {PAGE}");
-}
-
-#[test]
-fn every_test_named_here_exists() {
-    for (fault, tests) in SHOWN_BY.iter().chain([&("at random", AT_RANDOM)]) {
-        assert_exist(fault, tests);
-    }
-}
 
 /// `kind` for the response times of the first app.
 fn of_first_app(world: &World, kind: Kind) -> Fault {

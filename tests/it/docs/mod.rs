@@ -1,11 +1,7 @@
 //! The documentation is true: flags, keys, series, files, commands and types that it names exist, links lead somewhere,
 //! and its [`tables`] are generated. `UPDATE_GOLDEN=1` rewrites these.
 
-mod claims;
-mod fenced;
-mod state_claims;
 mod tables;
-mod tool_claims;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -276,31 +272,4 @@ fn types_and_functions_that_contributors_read_of_exist() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// Fails where one of `tests`, which show `what`, does not exist: `client::load::a_test` is in `tests/it/client/load.rs`,
-/// `poll::plan::tests::a_test` in `src/poll/plan.rs`, `web::auth::tests::a_test` in `crates/pds-web/src/auth.rs`.
-pub(crate) fn assert_exist(what: &str, tests: &[&str]) {
-    assert!(!tests.is_empty(), "no test shows: {what}");
-    for test in tests {
-        let path: Vec<&str> = test.split("::").collect();
-        let (name, modules) = path.split_last().unwrap();
-        let mut files = Vec::new();
-        match modules.split_last() {
-            Some((&"tests", modules)) => {
-                files.push(format!("src/{}", modules.join("/")));
-                files.extend(
-                    modules
-                        .split_first()
-                        .map(|(first, modules)| format!("crates/pds-{first}/src/{}", modules.join("/"))),
-                );
-            }
-            _ => files.push(format!("tests/it/{}", modules.join("/"))),
-        }
-        let ends = ["/tests/mod.rs", ".rs", "/mod.rs"];
-        let files: Vec<_> = files.iter().flat_map(|file| ends.map(|end| format!("{file}{end}"))).collect();
-        let source = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
-        let source = source.unwrap_or_else(|| panic!("{test}: no such module"));
-        assert!(source.contains(&format!("fn {name}(")), "{what}: there is no test {test}");
-    }
 }

@@ -1,11 +1,11 @@
-//! The house's own rules, read from its sources: who may import whom, how long a file is, what needs a reason.
+//! The house's own rules, read from its sources: who may import whom, how long a file is, who reads files.
 
 mod circles;
 mod layers;
 mod names;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(crate) use layers::LAYERS;
 
@@ -46,22 +46,6 @@ const UNBOUNDED_READS: &[&str] =
 
 /// The most lines of a file without its tests.
 const MAX_FILE_LINES: usize = 350;
-
-/// The most lines of a function.
-const MAX_FUNCTION_LINES: usize = 60;
-
-/// Words that have no place in sources, each with what to do instead. Put together here, as this file is a
-/// source too.
-const BANNED: &[(&str, &str)] = &[
-    (concat!("TO", "DO"), "do it, or leave it out"),
-    (concat!("FIX", "ME"), "fix it"),
-    (concat!("Mana", "ger"), "say what it does"),
-    (concat!("Help", "er"), "say what it does"),
-    (concat!("Ut", "ils"), "say what it does"),
-    (concat!("mod com", "mon"), "say what the module is about"),
-    (concat!("/wo", "rk/"), "no path of one machine"),
-    (concat!("/ro", "ot/"), "no path of one machine"),
-];
 
 /// One source file.
 struct Source {
@@ -135,43 +119,30 @@ fn without_comments(text: &str) -> String {
     text.lines().map(code).collect::<Vec<_>>().join("\n")
 }
 
-/// The functions of `source` with their lines, as `rustfmt` indents them.
-fn functions(source: &Source) -> Vec<(&str, usize)> {
-    let lines: Vec<&str> = source.text.lines().collect();
-    let mut functions = Vec::new();
-    for (start, line) in lines.iter().enumerate() {
-        let indent = line.len() - line.trim_start().len();
-        let words = line.trim_start().split("fn ").collect::<Vec<_>>();
-        let [before, signature] = words[..] else { continue };
-        let qualifiers = ["pub", "pub(crate)", "pub(super)", "const", "async"];
-        if !before.split_whitespace().all(|word| qualifiers.contains(&word)) {
-            continue;
-        }
-        let name = signature.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-        let closing = format!("{}}}", " ".repeat(indent));
-        let end = lines[start..].iter().position(|line| {
-            *line == closing || line.ends_with(';') && line.len() - line.trim_start().len() == indent
-        });
-        functions.extend(end.map(|end| (name, end + 1)));
-    }
-    functions
+#[test]
+fn files_are_short() {
+    let is_long = |source: &Source| source.before_tests().lines().count() > MAX_FILE_LINES;
+    let sources = house().into_iter().chain(sources("tests"));
+    let long: Vec<_> = sources.filter(is_long).map(|source| source.path).collect();
+    assert_none("files of more than 350 lines: divide them by subject", &long);
 }
 
+/// The beginnings of names that ask: such a function changes nothing.
+const QUESTIONS: &[&str] = &["fn is_", "fn has_", "fn may_"];
+
 #[test]
-fn files_and_functions_are_short() {
+fn questions_change_nothing() {
     let mut complaints = Vec::new();
-    let mut check = |what: String, lines: usize, max: usize| {
-        if lines > max {
-            complaints.push(format!("{what}: {lines} lines, at most {max}"));
-        }
-    };
-    for source in house().iter().chain(&sources("tests")) {
-        check(source.path.clone(), source.before_tests().lines().count(), MAX_FILE_LINES);
-        for (name, lines) in functions(source) {
-            check(format!("{}: {name}", source.path), lines, MAX_FUNCTION_LINES);
+    for source in house() {
+        for (at, _) in source.text.match_indices("fn ") {
+            let rest = &source.text[at..];
+            let signature = &rest[..rest.find(" {").unwrap_or(rest.len()).min(300)];
+            if QUESTIONS.iter().any(|name| signature.starts_with(name)) && signature.contains("&mut ") {
+                complaints.push(format!("{}: {signature}", source.path));
+            }
         }
     }
-    assert_none("files and functions with more than one subject: divide them", &complaints);
+    assert_none("a function with the name of a question takes nothing by &mut", &complaints);
 }
 
 #[test]
@@ -180,27 +151,6 @@ fn every_file_opens_with_its_page() {
     let sources = house().into_iter().chain(sources("tests"));
     let complaints: Vec<_> = sources.filter_map(|source| bare(&source)).collect();
     assert_none("files that do not begin by saying what they are about (//! ...)", &complaints);
-}
-
-#[test]
-fn every_lint_exception_has_its_reason() {
-    let mut complaints = Vec::new();
-    for source in house().iter().chain(&sources("tests")) {
-        let code = without_comments(&source.text);
-        for attribute in ["allow", "expect"] {
-            for opening in ["#[", "#!["] {
-                let opening = format!("{opening}{attribute}(");
-                for (at, _) in code.match_indices(&opening) {
-                    let end = code[at..].find(")]").map_or(code.len(), |end| at + end);
-                    if !code[at..end].contains("reason = ") {
-                        let line = code[..at].matches('\n').count() + 1;
-                        complaints.push(format!("{}:{line}: {attribute} without a reason", source.path));
-                    }
-                }
-            }
-        }
-    }
-    assert_none("lint exceptions say why", &complaints);
 }
 
 /// Fails with each of `reads` outside of `allowed`.
@@ -232,48 +182,4 @@ fn only_the_named_parts_read_files_and_the_environment() {
 #[test]
 fn files_of_others_are_read_by_the_bounded_reader() {
     assert_reads("files are read by plain_file, but for", UNBOUNDED_READS, OWN_FILES);
-}
-
-#[test]
-fn no_source_holds_a_banned_word() {
-    let mut texts = house();
-    texts.extend(sources("tests"));
-    let pages = [".", "docs"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    for page in pages.map(|entry| entry.unwrap().path()) {
-        let name = page.strip_prefix("./").unwrap_or(&page);
-        if name.extension().is_some_and(|extension| extension == "md" || extension == "toml") {
-            let text = std::fs::read_to_string(Path::new(name)).unwrap();
-            texts.push(Source { path: name.display().to_string(), text });
-        }
-    }
-    let mut complaints = Vec::new();
-    for source in &texts {
-        for (number, line) in source.text.lines().enumerate() {
-            for (word, instead) in BANNED.iter().filter(|(word, _)| line.contains(word)) {
-                complaints.push(format!("{}:{}: {word}: {instead}", source.path, number + 1));
-            }
-        }
-    }
-    assert_none("words that have no place here", &complaints);
-}
-
-#[test]
-fn each_reason_of_a_slow_test_is_one_of_tests_that_exist() {
-    let script = std::fs::read_to_string("tests/slowest").unwrap();
-    let beginnings = script.lines().filter_map(|line| line.strip_prefix("    \"")?.split_once("\": "));
-    let complaints: Vec<String> = beginnings
-        .map(|(beginning, _)| beginning)
-        .filter(|beginning| {
-            let (modules, test) = beginning.rsplit_once("::").unwrap();
-            let path = format!("tests/it/{}", modules.replace("::", "/"));
-            let nested = Path::new(&format!("{path}/{test}.rs")).is_file();
-            let text = [format!("{path}.rs"), format!("{path}/mod.rs")].map(std::fs::read_to_string);
-            let named =
-                text.iter().flatten().any(|text| test.is_empty() || text.contains(&format!("fn {test}")));
-            !nested && !named
-        })
-        .map(str::to_owned)
-        .collect();
-    assert!(script.contains("\"recipes::\""));
-    assert_none("no test begins like this", &complaints);
 }

@@ -77,7 +77,9 @@ fn several_exporters_are_one_page_with_the_worst_first() {
     let [one, other, down] = [&one, &other, &down].map(Service::url);
     let run = |args: &[&str], columns: &str, urls: &[&String]| {
         let mut command = pdstool(args);
-        urls.iter().for_each(|url| drop(command.args(["--exporter", url])));
+        for url in urls {
+            command.args(["--exporter", url]);
+        }
         let output = command.env("COLUMNS", columns).output().unwrap();
         let text = ended(&output).replace(&one, "http://shard-0").replace(&other, "http://shard-1");
         format!(
