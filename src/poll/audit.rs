@@ -79,7 +79,7 @@ pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
 /// with traffic; nothing happens if another one has just done so.
 pub(super) async fn verify(poll: Poll<'_>) {
     let Poll { plan, target, .. } = poll;
-    if !plan.audit.account(target.account.name()).may_verify() {
+    if !plan.audit.account(target.account.name()).begin_verification() {
         return;
     }
     let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());

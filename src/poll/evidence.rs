@@ -127,7 +127,7 @@ impl Audit {
 
 impl Account {
     /// Whether it is the caller's turn to find out whether replies without a range can be believed.
-    pub(super) fn may_verify(&mut self) -> bool {
+    pub(super) fn begin_verification(&mut self) -> bool {
         let now = Instant::now();
         let may = self.again_at.is_none_or(|at| at <= now);
         if may {

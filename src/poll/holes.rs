@@ -40,7 +40,7 @@ pub(super) async fn give_up<'a>(
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };
     // Otherwise the service refuses everything, and time is not the cause.
-    let answered = if refused.start < newest { search.is_answered(newest).await } else { None };
+    let answered = if refused.start < newest { search.note_answered(newest).await } else { None };
     if answered == Some(false) {
         target.progress.forget_refusals();
     }
@@ -48,7 +48,7 @@ pub(super) async fn give_up<'a>(
         return false;
     }
     let Some(range) = search.hole(refused, newest).await else { return false };
-    if search.is_confirmed(range, newest).await != Some(true) {
+    if search.confirm(range, newest).await != Some(true) {
         target.progress.forget_refusals();
     } else if update.give_up(range.end) {
         let time = |second| Timestamp::from_second(second).unwrap_or_default();
@@ -97,7 +97,7 @@ impl Search<'_, '_> {
         let kept = kept.map(|reach| (plan.watermark.settled_step() - reach) / self.step * self.step);
         let mut end = bad;
         for _ in 0..MAX_SINGLE {
-            if end >= newest || self.is_answered(end).await? {
+            if end >= newest || self.note_answered(end).await? {
                 return Some(TimeRange { start, end });
             }
             end += self.step;
@@ -112,11 +112,11 @@ impl Search<'_, '_> {
     }
 
     /// Whether both ends of `hole` are refused each time, while the newest step is answered.
-    async fn is_confirmed(&mut self, hole: TimeRange, newest: i64) -> Option<bool> {
+    async fn confirm(&mut self, hole: TimeRange, newest: i64) -> Option<bool> {
         for _ in 0..CONFIRMATIONS {
             let refused =
-                !self.is_answered(hole.start).await? && !self.is_answered(hole.end - self.step).await?;
-            if !refused || !self.is_answered(newest).await? {
+                !self.note_answered(hole.start).await? && !self.note_answered(hole.end - self.step).await?;
+            if !refused || !self.note_answered(newest).await? {
                 return Some(false);
             }
         }
@@ -133,7 +133,7 @@ impl Search<'_, '_> {
             let at = guess.unwrap_or(middle);
             let next = at + self.step;
             // A single step that is refused may be a hole of its own.
-            if self.is_answered(at).await? || (next < high && self.is_answered(next).await?) {
+            if self.note_answered(at).await? || (next < high && self.note_answered(next).await?) {
                 high = at;
             } else {
                 low = next;
@@ -143,7 +143,7 @@ impl Search<'_, '_> {
     }
 
     /// Whether the step that begins at `start` is answered; `None` if that could not be found out.
-    async fn is_answered(&mut self, start: i64) -> Option<bool> {
+    async fn note_answered(&mut self, start: i64) -> Option<bool> {
         let range = TimeRange { start, end: start + self.step };
         self.probe()?;
         let distributed = self.poll.target.endpoint.counted == Some(Counted::Requests);

@@ -289,7 +289,9 @@ mod tests {
             history.record(poll(second, class));
         }
         assert_eq!(history.failing(), None);
-        (8..500).for_each(|second| drop(history.record(poll(second, None))));
+        for second in 8..500 {
+            history.record(poll(second, None));
+        }
         let expected = [(1, 2, 2, "timeout"), (3, 3, 1, "500"), (7, 7, 1, "behind"), (8, 499, 492, "ok")];
         assert_eq!(told(&history), expected);
         let longest = history.events.iter().last().unwrap().0.took();
@@ -345,7 +347,9 @@ mod tests {
         assert!(size_of::<Event>() <= 32, "{}", size_of::<Event>());
         assert!(size_of::<SixHours>() <= 32, "{}", size_of::<SixHours>());
         let mut history = History::default();
-        (0..100).for_each(|second| drop(history.record(PollRecord { behind: false, ..poll(second, None) })));
+        for second in 0..100 {
+            history.record(PollRecord { behind: false, ..poll(second, None) });
+        }
         assert_eq!(history.events.0.capacity(), 1, "a target that is well has one event");
     }
 }

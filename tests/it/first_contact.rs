@@ -99,7 +99,7 @@ async fn a_service_with_other_names_is_told_once_and_its_counters_are_right_with
 
     let (code, said) = tool(&["check", "service", "--config.file", &config]).await;
     let lines = "[api.query_names]\nstart = \"from\"\nend = \"to\"\n";
-    assert!(code == Some(1) && said.contains(&lines.replace('\n', " ").trim_end()), "{said}");
+    assert!(code == Some(1) && said.contains(lines.replace('\n', " ").trim_end()), "{said}");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text + "\n" + lines).unwrap();
     exporter.signal("HUP");

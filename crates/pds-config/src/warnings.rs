@@ -25,7 +25,9 @@ impl Config {
 
     /// Requests name the version themselves.
     pub fn of_base_url(&self) -> Option<String> {
-        let (base, last) = self.api.base_url.as_str().trim_end_matches('/').rsplit_once('/')?;
+        let url = &self.api.base_url;
+        let last = url.path_segments()?.rfind(|segment| !segment.is_empty())?;
+        let base = url.as_str().trim_end_matches('/').strip_suffix(last)?.trim_end_matches('/');
         let is_version = matches!(last, "v1" | "v2" | "v3" | "api");
         is_version.then(|| {
             format!("api.base_url ends in /{last}, but every request begins with /v2 itself; write {base}, unless a gateway has that path")

@@ -173,7 +173,7 @@ causes! {
         "the state file cannot be written"
         "Free disk space for the state file, or fix its permissions; nothing is counted until it can be written."
     NOT_RESTORED "not_restored" Numbers Problem Exporter []
-        "Prometheus does not say where counters continue"
+        "the cursors of counters cannot be read from Prometheus"
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
     NO_CURSORS "no_cursors" Numbers Warning Exporter []
         "all counters began anew"

@@ -17,14 +17,14 @@ pub(crate) const END: i64 = 1_767_225_600;
 
 /// The samples that `body` gives for app `p-1-ranker` of project `p-1`, as they stand on the page, and the fields
 /// with unexpected values.
-pub(crate) fn exposed(call: &Call, body: impl AsRef<[u8]>) -> (String, Vec<&'static str>) {
+pub(crate) fn exposed(call: &Call, body: &(impl AsRef<[u8]> + ?Sized)) -> (String, Vec<&'static str>) {
     exposed_for(call, body, None)
 }
 
 /// The same for a window that is restricted to `container`.
 pub(crate) fn exposed_for(
     call: &Call,
-    body: impl AsRef<[u8]>,
+    body: &(impl AsRef<[u8]> + ?Sized),
     container: Option<&str>,
 ) -> (String, Vec<&'static str>) {
     let polled = call.polled.as_ref().unwrap();

@@ -22,7 +22,7 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     let Buckets { thresholds, within, absent } = &ledger.buckets;
     let mut bytes = Vec::new();
     Number::ALL.iter().for_each(|number| put(&mut bytes, number.of(ledger)));
-    bytes.push(u8::from(ledger.set_aside) | 2 * u8::from(ledger.fraction != 0.0));
+    bytes.push(u8::from(ledger.set_aside) | (2 * u8::from(ledger.fraction != 0.0)));
     if ledger.fraction != 0.0 {
         bytes.extend(ledger.fraction.to_le_bytes());
     }
@@ -45,7 +45,7 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     for Absent { index, replies, since, replaced, left } in absent {
         put(&mut bytes, *index as u64);
         put_signed(&mut bytes, *since);
-        bytes.extend([*replies, u8::from(*replaced) | 2 * u8::from(*left)]);
+        bytes.extend([*replies, u8::from(*replaced) | (2 * u8::from(*left))]);
     }
     bytes.extend_from_slice(ledger.open.bytes());
     bytes

@@ -60,7 +60,8 @@ impl Stretch<'_> {
         put_signed(bytes, self.start - former_end);
         put_signed(bytes, self.end - self.start);
         let more = self.dispute != Dispute::default() || self.not_before != 0;
-        let flags = u8::from(self.missing) | DOUBT * u8::from(self.doubt.is_some()) | MORE * u8::from(more);
+        let flags =
+            u8::from(self.missing) | (DOUBT * u8::from(self.doubt.is_some())) | (MORE * u8::from(more));
         bytes.extend([flags, self.rechecks]);
         self.added.pack(bytes);
         self.doubt.iter().for_each(|doubt| doubt.pack(bytes));

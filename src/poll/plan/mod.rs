@@ -47,6 +47,9 @@ impl Context {
     }
 }
 
+/// By account and resource: when it was found out, and whether the service seemed to be down.
+pub(super) type Silences = HashMap<(Arc<str>, Resource), (Instant, bool)>;
+
 /// The targets of a configuration.
 #[derive(Debug)]
 pub struct Plan {
@@ -67,7 +70,7 @@ pub struct Plan {
     /// Whether a warning was logged that this container filter seems to be ignored.
     pub filter_told: AtomicBool,
     /// Whether the service seemed to be down, by account and resource, and when that was found out.
-    pub(super) silences: Mutex<HashMap<(Arc<str>, Resource), (Instant, bool)>>,
+    pub(super) silences: Mutex<Silences>,
     /// Whether another plan has replaced it.
     replaced: AtomicBool,
 }
