@@ -48,9 +48,10 @@ impl LogQueue {
 
     /// Waits until the lines so far are written, for a second at most.
     pub(super) fn flush(&self) {
-        let (done, written) = channel();
-        // A full queue means that nobody reads.
-        if self.work.try_send(Work::Flush(done)).is_ok() {
+        let (queue, (done, written)) = (self.work.clone(), channel());
+        // On a thread of its own, as the queue may be full.
+        let sent = thread::Builder::new().spawn(move || queue.send(Work::Flush(done)));
+        if sent.is_ok() {
             let _ = written.recv_timeout(MAX_FLUSH);
         }
     }

@@ -218,7 +218,7 @@ causes! {
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
     RESTORING "restoring" Numbers Waiting Exporter []
-        "Prometheus is still to say where counters continue"
+        "the cursors of counters are still to be read from Prometheus"
         "Wait until Prometheus has answered and has scraped this process, or until another shard has ended; if this persists, check state.prometheus_url, headers and selector."
     WAITING "waiting" Numbers Waiting Consequence []
         "not polled yet"

@@ -194,13 +194,13 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
             None,
             Verdict::Waiting,
             "restoring",
-            "Prometheus is still to say where counters continue: 2 counters hidden; p-3-app-6",
+            "the cursors of counters are still to be read from Prometheus: 2 counters hidden; p-3-app-6",
         ),
         (
             Some(Obstacle { text: "connection refused".into(), expected: false }),
             Verdict::Problem,
             "not_restored",
-            "Prometheus does not say where counters continue: 2 counters hidden, connection refused; p-3-app-6",
+            "The cursors of counters cannot be read from Prometheus: 2 counters hidden, connection refused; p-3-app-6",
         ),
     ] {
         fixture.context.telemetry.restoring(Some(Restoring { missing: 2, obstacle, ..Restoring::default() }));

@@ -102,9 +102,10 @@ fn every_command_has_output_formats_or_a_format_of_its_own() {
             let output = command.get_arguments().find(|arg| arg.get_long() == Some("output"));
             let words: Vec<_> = output.map(clap::Arg::get_possible_values).unwrap_or_default();
             let words: Vec<&str> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
-            let expected: &[&str] = match OWN_FORMAT.contains(&path.trim()) {
-                true => &[],
-                false => &["table", "wide", "json", "csv"],
+            let expected: &[&str] = match path.trim() {
+                "init" => &["toml", "kubernetes"],
+                path if OWN_FORMAT.contains(&path) => &[],
+                _ => &["table", "wide", "json", "csv"],
             };
             assert_eq!(words, expected, "{path}");
         }

@@ -39,7 +39,9 @@ impl Restoring {
             let reason = &**reason;
             match expected {
                 true => tracing::info!(missing, reason, "counters wait for Prometheus"),
-                false => tracing::warn!(missing, reason, "Prometheus does not say where counters continue"),
+                false => {
+                    tracing::warn!(missing, reason, "the cursors of counters cannot be read from Prometheus")
+                }
             }
         }
         if missing == 0 && self.missing > 0 {
