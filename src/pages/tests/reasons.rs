@@ -194,7 +194,7 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
             None,
             Verdict::Waiting,
             "restoring",
-            "the cursors of counters are still to be read from Prometheus: 2 counters hidden; p-3-app-6",
+            "The cursors of counters are still to be read from Prometheus: 2 counters hidden; p-3-app-6",
         ),
         (
             Some(Obstacle { text: "connection refused".into(), expected: false }),
