@@ -148,6 +148,6 @@ fn the_page_names_only_what_is_there() {
 
 #[test]
 fn an_undeclared_series_is_found() {
-    let text = "sum(rate(pds_app_requests_total[5m])) / pds_app_reqests_total + pds:slo_objective:ratio";
+    let text = "sum(rate(pds_app_requests_total[5m])) / pds_app_reqests_total + pds:owner:info";
     assert_eq!(unknown_series(text).into_iter().collect::<Vec<_>>(), ["pds_app_reqests_total"]);
 }
