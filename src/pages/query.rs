@@ -189,8 +189,9 @@ mod tests {
     use jiff::Timestamp;
 
     use pds_diagnosis::columns::COLUMNS;
+    use pds_diagnosis::incident::LastError;
+    use pds_diagnosis::model::ResponseTime;
     use pds_diagnosis::model::{App, Resource, State};
-    use pds_diagnosis::model::{LastError, ResponseTime};
     use pds_diagnosis::verdict::Problem;
 
     use super::*;

@@ -9,6 +9,7 @@ use crate::poll::Plan;
 use pds_telemetry::{Snapshot, UnexpectedValue};
 
 use super::view::View;
+use pds_core::clock::to_second;
 use pds_diagnosis::model::{Exporter, Restoring, Token, Unexpected};
 
 /// How long a panic counts as a reason.
@@ -88,9 +89,4 @@ fn unexpected(snapshot: &Snapshot, plan: &Plan) -> Vec<Unexpected> {
 pub(super) fn next_poll(due: Option<Instant>, now: Timestamp) -> Option<Timestamp> {
     let ahead = due?.saturating_duration_since(Instant::now());
     Some(to_second(now.checked_add(SignedDuration::try_from(ahead).ok()?).ok()?))
-}
-
-/// `time` rounded to the second.
-pub(super) fn to_second(time: Timestamp) -> Timestamp {
-    time.round(jiff::Unit::Second).unwrap_or(time)
 }

@@ -11,7 +11,7 @@ use crate::store::{Event, Events, What};
 use pds_diagnosis::cause::Cause;
 use pds_diagnosis::incident::{Incident, IncidentKind};
 
-use super::exporter::to_second;
+use pds_core::clock::to_second;
 
 /// How far back incidents reach.
 pub const REACH: SignedDuration = SignedDuration::from_hours(6);

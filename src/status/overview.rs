@@ -23,14 +23,16 @@ use pds_ledger::Hold;
 use pds_ledger::ledger_store::Found;
 
 use super::document::{LazyApp, Status};
-use super::exporter::{exporter, to_second};
+use super::exporter::exporter;
 use super::incidents::{GoingOn, REACH, incidents};
 use super::judge::{Judged, judge_app, judge_project};
 use super::reasons::reasons;
 use super::service::Totals;
 use super::settings::builds;
 use super::view::{Part, Place, Values, View};
-use pds_diagnosis::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
+use pds_core::clock::to_second;
+use pds_diagnosis::incident::LastError;
+use pds_diagnosis::model::{App, Counting, Project, Resource, ResponseTime, State, TrendPoint};
 use pds_diagnosis::verdict::{Apps, Audited, Failing, Problem, Summary};
 
 /// A poll is overdue after two intervals and this many seconds.

@@ -9,8 +9,8 @@ use crate::store::{Change, Fact};
 use pds_exposition::Family;
 use pds_interface::get_app::family;
 
-use super::exporter::to_second;
 use super::view::Values;
+use pds_core::clock::to_second;
 use pds_diagnosis::incident::{Incident, IncidentKind};
 
 /// Settings that belong together.

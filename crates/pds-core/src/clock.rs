@@ -18,6 +18,11 @@ pub fn differ(skew_seconds: f64) -> bool {
     skew_seconds.abs() > MAX_SKEW.as_secs_f64()
 }
 
+/// `time` rounded to the second.
+pub fn to_second(time: Timestamp) -> Timestamp {
+    time.round(jiff::Unit::Second).unwrap_or(time)
+}
+
 /// A source of wall-clock time. Cloning shares the source.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Source>);

@@ -8,7 +8,8 @@ use pds_core::units;
 use pds_ledger::Owner;
 
 use super::cause::Verdict;
-use super::model::{App, LastError, Resource, State, TrendPoint, class_title};
+use super::incident::LastError;
+use super::model::{App, Resource, State, TrendPoint, class_title};
 use super::verdict::Problem;
 
 /// A column.

@@ -1,5 +1,6 @@
 //! What happened in the last hours, as `/api/v1/status` reports it. The comments here are the descriptions in its schema.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -78,4 +79,19 @@ pub struct GivenUp {
     pub end: Timestamp,
     /// How the service refused it.
     pub reason: Arc<str>,
+}
+
+/// A failed poll.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct LastError {
+    /// When it failed.
+    pub at: Timestamp,
+    /// The resource.
+    pub resource: Cow<'static, str>,
+    /// The class of the failure.
+    pub class: Cow<'static, str>,
+    /// The failure in words.
+    pub message: Arc<str>,
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cause::Verdict;
-use super::incident::{Disputed, GivenUp, Incident};
+use super::incident::{Disputed, GivenUp, Incident, LastError};
 use super::verdict::{CountedAgain, Failing, Problem};
 
 /// The exporter itself.
@@ -327,21 +327,6 @@ pub enum State {
     Waiting,
     /// The last poll succeeded.
     Fresh,
-}
-
-/// A failed poll.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct LastError {
-    /// When it failed.
-    pub at: Timestamp,
-    /// The resource.
-    pub resource: Cow<'static, str>,
-    /// The class of the failure.
-    pub class: Cow<'static, str>,
-    /// The failure in words.
-    pub message: Arc<str>,
 }
 
 impl State {

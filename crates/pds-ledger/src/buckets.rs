@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pds_interface::TimeRange;
 
 use super::MAX_THRESHOLDS;
-use super::ledger::HOUR;
+use super::stretch::HOUR;
 
 /// A request in the unit of [`Buckets::within`].
 const ONE: u64 = 1 << 16;

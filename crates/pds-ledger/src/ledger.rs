@@ -8,9 +8,6 @@ use super::buckets::Buckets;
 use super::error::Refusal;
 use super::stretch::{Counts, Open, PARTS, Stretch, end_of_hour};
 
-/// The length of what is counted again in one request, in seconds.
-pub const HOUR: i64 = 3600;
-
 /// The most that a counter holds.
 const MAX_TOTAL: u64 = 1 << 47;
 

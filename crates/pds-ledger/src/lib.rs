@@ -44,8 +44,9 @@ use std::time::Duration;
 pub use counters::{FAMILIES, behind, series};
 pub use error::{NotCommitted, Refusal, StateError};
 pub use key::{Key, Owner};
-pub use ledger::{HOUR, Ledger};
+pub use ledger::Ledger;
 pub use ledger_store::{COMMIT_INTERVAL, Committer, Hold, LedgerStore, Observer, Unobserved};
+pub use stretch::HOUR;
 pub use watermark::{Config, Settled, Watermark};
 
 /// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as

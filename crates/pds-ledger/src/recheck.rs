@@ -17,8 +17,8 @@ use pds_interface::{Tally, TimeRange};
 
 use super::buckets::signed;
 use super::error::Refusal;
-use super::ledger::{self, HOUR, Ledger};
-use super::stretch::{Counts, Dispute, Open, PARTS, Stretch, end_of_hour};
+use super::ledger::{self, Ledger};
+use super::stretch::{Counts, Dispute, HOUR, Open, PARTS, Stretch, end_of_hour};
 
 /// How much later an answer that was lower than what was added is confirmed, in seconds: a reply that lacks something may
 /// do so for a while. A stretch that could not be asked about waits as long.

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 
 use pds_interface::TimeRange;
 
-use super::ledger::HOUR;
 use super::varint::{put, put_signed, take, take_signed};
+
+/// The length of what is counted again in one request, in seconds.
+pub const HOUR: i64 = 3600;
 
 /// Numbers of [`Balance`] are in these parts of a request.
 pub(super) const PARTS: i64 = 64;

@@ -56,7 +56,9 @@ struct Source {
 impl Source {
     /// The text before its tests.
     fn before_tests(&self) -> &str {
-        let end = self.text.find("\n#[cfg(test)]\nmod tests {");
+        let tests = ["", "pub(super) ", "pub(crate) "]
+            .map(|visible| format!("\n#[cfg(test)]\n{visible}mod tests {{"));
+        let end = tests.iter().find_map(|tests| self.text.find(tests));
         end.map_or(self.text.as_str(), |end| &self.text[..end])
     }
 
