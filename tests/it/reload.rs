@@ -1,5 +1,7 @@
 //! The configuration loaded anew by the real daemon: all of it or nothing, one after the other, and what stays stays.
 
+mod steps;
+
 use std::collections::HashMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -345,44 +347,4 @@ async fn series_of_a_resource_vanish_when_polling_stops_and_return() {
     running.until_targets("everything is polled again", targets(2)).await;
     until("the settings are back", async || running.exporter.get("/metrics").await.contains("pds_app_info{"))
         .await;
-}
-
-/// A token that expired on 14 July 2017.
-const EXPIRED: &str = "eyJhbGciOiJub25lIn0.eyJleHAiOjE1MDAwMDAwMDB9.c2lnbmF0dXJl";
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_reload_that_fails_at_any_step_changes_no_series_of_what_stays_in_force() {
-    let running = Running::start().await;
-    let in_force = async || -> HashMap<String, f64> {
-        let prefixes = ["pds_token_", "pds_api_pace", "pds_exporter_targets", "pds_exporter_shard"];
-        let page = running.exporter.get("/metrics").await;
-        let kept = series(&page).filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)));
-        kept.map(|(name, value)| (name.to_owned(), value)).collect()
-    };
-    let before = in_force().await;
-    let line = |line: &str| match line.starts_with("token") {
-        true => format!("token = \"{EXPIRED}\"\n"),
-        false => format!("{line}\n"),
-    };
-    let with_another_token: String = running.text.lines().map(line).collect();
-    assert!(with_another_token.contains(EXPIRED));
-    for (step, text) in [
-        ("reading the file", format!("{with_another_token}\n[poll")),
-        ("checking it", with_another_token.replace("[poll]", "[poll]\nnovel = 1")),
-        ("the client", with_another_token.replace("[api]", "[api]\nca_file = \"/nowhere.pem\"")),
-        ("the state file", format!("{with_another_token}\n[state]\npath = \"elsewhere\"\n")),
-        (
-            "Prometheus",
-            format!(
-                "{with_another_token}\n[state]\nprometheus_url = \"https://127.0.0.1:1\"\nprometheus_ca_file = \"/nowhere.pem\"\n"
-            ),
-        ),
-    ] {
-        std::fs::write(&running.file, text).unwrap();
-        let (status, told) = running.reload().await;
-        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR, "{step}: {told}");
-        assert_eq!(running.metric(SUCCESSFUL).await, Some(0.0), "{step}");
-        assert_eq!(in_force().await, before, "{step}");
-    }
-    running.assert_still_polling().await;
 }

@@ -14,7 +14,7 @@ use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason};
 use super::observer::Observer;
 use super::pace::Pace;
-use super::redact::Redactor;
+use pds_core::redact::Redactor;
 
 /// The longest pause of a whole account. A reply that asks for more has its target wait for the rest.
 const MAX_PAUSE: Duration = Duration::from_secs(300);

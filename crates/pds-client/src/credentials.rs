@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::observer::Observer;
-use super::redact::Redactor;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
+use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 
 /// How often the file is read at most, unless the service has just refused the token.

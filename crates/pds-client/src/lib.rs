@@ -6,7 +6,7 @@
 //!   token's file);
 //! - `admission`: a queue per account, with a pace of its own (`pace`: pauses that the service asked for, and an adaptive
 //!   rate), and the limits over all accounts. A poll waits here before it starts;
-//! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`redact`
+//! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`pds_core::redact`
 //!   removes tokens from them); it compares the clocks;
 //! - `error`: why it failed in the end, and `class`: the label value of that.
 //!
@@ -23,7 +23,6 @@ mod error;
 mod observer;
 mod pace;
 mod rate;
-pub mod redact;
 mod transport;
 
 use std::collections::{HashMap, HashSet};
@@ -50,11 +49,11 @@ use attempt::{Budget, Exchange};
 use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
 use pds_core::memory::{Holder, MemoryBudget, Share};
+use pds_core::redact::Redactor;
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
 use pds_interface::{Request, Resource};
-use redact::Redactor;
 use transport::{ReplyRoom, Transport};
 
 /// The client of the service. Cloning shares it.

@@ -24,10 +24,10 @@ use super::class::classify;
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::observer::Observer;
-use super::redact::Redactor;
 use pds_core::clock::{Clock, MAX_SKEW, differ};
 use pds_core::error_chain::shortened;
 use pds_core::memory::{Room, Share};
+use pds_core::redact::Redactor;
 use pds_http::BuildError;
 use pds_interface::Request;
 use pds_interface::call::Method;
@@ -156,9 +156,9 @@ impl Transport {
             // The body of an error is useful, but the status counts even if the body does not arrive.
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let read = timeout_at(deadline, body.read(response, room)).await;
-            let complete = matches!(read, Ok(Ok(true)));
-            let message = error_message(&self.redactor.reply(body.bytes, complete));
+            // Whether or not it arrives whole.
+            let _ = timeout_at(deadline, body.read(response, room)).await;
+            let message = error_message(&self.redactor.reply(body.bytes));
             return Err(self.refused(status.as_u16(), &headers, message));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
@@ -169,7 +169,7 @@ impl Transport {
         if !read.map_err(|error| broken(error, false))? {
             return Err(Reason::TooLarge(self.max_bytes));
         }
-        let (bytes, room) = (self.redactor.reply(body.bytes, true), Arc::new(body.room));
+        let (bytes, room) = (self.redactor.reply(body.bytes), Arc::new(body.room));
         Ok(Fetched { status: status.as_u16(), body: bytes.into(), date, took: began.elapsed(), _room: room })
     }
 

@@ -1,8 +1,9 @@
 //! Removes secrets from what others have written: replies, and error texts of libraries.
 //!
 //! If a service echoes a token, it must not become a label or appear on a page or in an error. A secret is found as it
-//! is, percent-encoded, and in base64, also within a longer text that is encoded, such as `user:password`. A secret
-//! that is cut off is found from its beginning on. Redact before you shorten: what is cut here is not found.
+//! is, percent-encoded, and in base64, also within a longer text that is encoded, such as `user:password`. A word that
+//! begins like a secret is redacted to its end, so a secret that is cut off, or escaped further on, is found as well.
+//! Redact before you shorten.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -106,8 +107,12 @@ impl Matcher {
         loop {
             out.extend_from_slice(body.get(from..found.start()).unwrap_or_default());
             out.extend_from_slice(REDACTED.as_bytes());
-            let length = self.length(body.get(found.start()..).unwrap_or_default());
+            let (length, is_whole) = self.length(body.get(found.start()..).unwrap_or_default());
             from = found.end().max(found.start() + length);
+            if !is_whole {
+                let rest = body.get(from..).unwrap_or_default();
+                from += rest.iter().take_while(|byte| is_of_word(**byte)).count();
+            }
             match find(from) {
                 Some(next) => found = next,
                 None => break,
@@ -117,21 +122,33 @@ impl Matcher {
         out
     }
 
-    /// How many bytes at the start of `text` belong to a form: those in common with its neighbours in sorted order.
-    fn length(&self, text: &[u8]) -> usize {
+    /// How many bytes at the start of `text` belong to a form, and whether that is all of it. The form with most in common
+    /// is a neighbour in sorted order.
+    fn length(&self, text: &[u8]) -> (usize, bool) {
         let at = self.forms.partition_point(|form| form.as_slice() < text);
         let neighbours = self.forms.get(at.saturating_sub(1)..).unwrap_or_default().iter().take(2);
-        let common = |form: &Vec<u8>| form.iter().zip(text).take_while(|(one, other)| one == other).count();
+        let common = |form: &Vec<u8>| {
+            let length = form.iter().zip(text).take_while(|(one, other)| one == other).count();
+            (length, length == form.len())
+        };
         neighbours.map(common).max().unwrap_or_default()
     }
+}
+
+/// Whether a secret, or an escape in it, may go on with this byte.
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=_.~-\\%&;#".contains(&byte)
 }
 
 /// The texts to search for: the secret, percent-encoded, and for each alignment the part that every base64 text
 /// containing it has in common.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
-    let percent = utf8_percent_encode(secret, RESERVED).to_string();
-    let lower = percent_lowercase(&percent);
-    let mut forms = vec![secret.as_bytes().to_vec(), percent.into_bytes(), lower.into_bytes()];
+    let mut forms = vec![secret.as_bytes().to_vec()];
+    for set in [RESERVED, NON_ALPHANUMERIC] {
+        let percent = utf8_percent_encode(secret, set).to_string();
+        forms.push(percent_lowercase(&percent).into_bytes());
+        forms.push(percent.into_bytes());
+    }
     for before in 0..3 {
         let text = [&[0; 2][..before.min(2)], secret.as_bytes()].concat();
         // Characters at either end depend on the bytes beside the secret.
@@ -199,7 +216,7 @@ mod tests {
         let redactor = Redactor::of(&secrets);
         let text = secrets.each_ref().map(Secret::expose).join(" ");
         assert_eq!(redactor.text(text), "[redacted] [redacted]");
-        assert_eq!(redactor.text("eyJhbGciOiJ.six.signature"), "[redacted]six.signature");
+        assert_eq!(redactor.text("eyJhbGciOiJ.si\\u0078 and on"), "[redacted] and on");
     }
 
     /// The forms that the documentation promises to find, each made by another encoder than the search's.

@@ -233,7 +233,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     fn the_zero_of_a_clock_is_no_time() {
         for zero in ["1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+00:00"] {
             let (lines, unexpected) = lines(&format!(r#"{{"id":"p-1-ranker","createdAt":"{zero}"}}"#));
-            assert!(!lines.iter().any(|line| line.contains("created")), "{lines:?}");
+            assert!(!lines.iter().any(|line| line.contains("created_timestamp")), "{lines:?}");
             assert_eq!(unexpected, [""; 0], "{zero}");
         }
     }

@@ -297,7 +297,7 @@ pds_app_window_requests{{{APP}}} 7
         );
         let unexpected = [vec!["percentiles"; 3], vec!["distribution"; 5]].concat();
         assert_eq!(exposed(&CALL, &reply(data)), (page, unexpected));
-        for total in ["-3", "2.5", "1e400", "\"many\"", "{}", "1e17"] {
+        for total in ["-3", "1e400", "\"many\"", "{}", "1e17"] {
             let data = format!(r#"{{"total_requests":{total}}}"#);
             assert_eq!(exposed(&CALL, &reply(&data)), (String::new(), vec!["total_requests"]), "{total}");
         }

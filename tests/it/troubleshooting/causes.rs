@@ -1,6 +1,8 @@
 //! Set-ups that are broken in one way each: page, JSON, `pdstool status`, `pdstool doctor` and log name the same cause
 //! and remedy.
 
+mod exporter;
+
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
@@ -190,38 +192,6 @@ fn of_replies() -> Vec<SetUp> {
     ]
 }
 
-/// The exporter.
-fn of_the_exporter() -> Vec<SetUp> {
-    vec![
-        SetUp {
-            edit: |text| format!("{}apps = []\n", text.split("apps = [").next().unwrap()),
-            ..SetUp::of("no apps", &cause::NO_APPS)
-        },
-        SetUp {
-            tables: "[state]\nprometheus_url = \"http://127.0.0.1:1\"\n",
-            ..SetUp::of("no Prometheus to read back from", &cause::NOT_RESTORED)
-        },
-        SetUp {
-            after: Some(|folder, exporter| {
-                std::fs::write(folder.join("pds-exporter.toml"), "[api]\nbase_url = 7\n").unwrap();
-                exporter.signal("HUP");
-            }),
-            step: Some("Correct "),
-            ..SetUp::of("a reload that is refused", &cause::CONFIG_REFUSED)
-        },
-        SetUp {
-            after: Some(|folder, _| std::fs::write(folder.join("web-config.yml"), "tls: 7\n").unwrap()),
-            ..SetUp::of("a web configuration that is refused", &cause::WEB_CONFIG_REFUSED)
-        },
-        SetUp {
-            tables: "[state]\npath = \"state/ledgers\"\n",
-            after: Some(|folder, _| std::fs::remove_dir_all(folder.join("state")).unwrap()),
-            step: Some("Create it"),
-            ..SetUp::of("a state file whose folder is gone", &cause::STATE_NOT_WRITTEN)
-        },
-    ]
-}
-
 /// A broken set-up with its exporter.
 struct Patient {
     folder: TempDir,
@@ -335,7 +305,7 @@ async fn examine(set_up: &SetUp) {
 async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
     // As many at a time as two processors can serve.
     let (places, local, mut all) = (Rc::new(Semaphore::new(6)), LocalSet::new(), JoinSet::new());
-    let set_ups = [of_the_service(), of_a_token(), of_replies(), of_the_exporter()];
+    let set_ups = [of_the_service(), of_a_token(), of_replies(), exporter::of_the_exporter()];
     for set_up in set_ups.into_iter().flatten() {
         let places = places.clone();
         let examined = async move {

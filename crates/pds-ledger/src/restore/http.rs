@@ -12,6 +12,7 @@ use url::form_urlencoded::Serializer;
 use pds_core::error_chain::shortened;
 use pds_core::memory::Share;
 use pds_core::plain_file;
+use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
 
@@ -149,7 +150,7 @@ impl Http {
     async fn exchange(&self, form: String, each: &mut (dyn FnMut(Sample) + Send)) -> Result<(), Error> {
         let (headers, secrets) = self.headers()?;
         let url = self.url.clone();
-        let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
+        let redactor = Redactor::of(&secrets);
         let unreachable = |error: reqwest::Error| Error::Unreachable(self.url.clone(), error.without_url());
         let response = self.client.post(&self.url).headers(headers).body(form).send();
         let response = response.await.map_err(unreachable)?;
@@ -157,11 +158,12 @@ impl Http {
         if status != http::StatusCode::OK {
             // The status is known whether or not its body arrives.
             let (body, _) = read_body(response, MAX_ERROR).await.unwrap_or_default();
+            let body = redactor.reply(body);
             let message = match reply::read(&body, &mut |_| ()) {
                 Err(Bad::Failed(said)) => said,
                 _ => shortened(&String::from_utf8_lossy(&body)),
             };
-            return Err(Error::Status(url, status.as_u16(), shown(&message)));
+            return Err(Error::Status(url, status.as_u16(), redactor.text(message)));
         }
         // While this one is evaluated, others are read.
         let _room = self.memory.acquire(MAX_REPLY as u64).await;
@@ -169,11 +171,15 @@ impl Http {
         if !complete {
             return Err(Error::TooLarge(url));
         }
-        reply::read(&body, each).map_err(|bad| match bad {
-            Bad::TooMany => Error::TooMany(url),
-            Bad::NotPrometheus(problem) => Error::NotPrometheus(url, shown(&problem)),
-            Bad::Failed(said) => Error::Failed(url, shown(&said)),
-            Bad::Incomplete(said) => Error::Incomplete(url, shown(&said)),
+        reply::read(&body, each).map_err(|bad| {
+            // Read again without secrets, as its text is shortened.
+            let bad = reply::read(&redactor.reply(body), &mut |_| ()).err().unwrap_or(bad);
+            match bad {
+                Bad::TooMany => Error::TooMany(url),
+                Bad::NotPrometheus(problem) => Error::NotPrometheus(url, redactor.text(problem)),
+                Bad::Failed(said) => Error::Failed(url, redactor.text(said)),
+                Bad::Incomplete(said) => Error::Incomplete(url, redactor.text(said)),
+            }
         })
     }
 

@@ -1,0 +1,70 @@
+//! Two exporters out of one base.
+
+use super::*;
+
+/// An overlay with `prefix` before the names of another.
+fn prefixed(overlay: &str, prefix: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir_in(deploy("kubernetes/overlays")).unwrap();
+    let text = format!("resources: [../../{overlay}]\nnamePrefix: {prefix}\n");
+    fs::write(folder.path().join("kustomization.yaml"), text).unwrap();
+    yaml(&output(command("kubectl", ["kustomize".as_ref(), folder.path().as_os_str()])))
+}
+
+/// Every set of labels by which an object selects pods or Services.
+fn selectors(objects: &[Value]) -> Vec<(&str, &Value)> {
+    let places = ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels", "/spec/selector"];
+    let found = objects.iter().filter_map(|object| {
+        let labels = places.iter().find_map(|place| object.pointer(place))?;
+        Some((string(object, "/kind"), labels))
+    });
+    found.collect()
+}
+
+#[test]
+fn a_pair_has_names_labels_and_selectors_of_its_own() {
+    let chart = |release: &str, values: &[&str]| {
+        let values = values.iter().flat_map(|value| ["--set", value]);
+        let mut helm = command("helm", ["template", release, "--kube-version=1.32.0", "--namespace=pds"]);
+        yaml(&output({
+            helm.arg(deploy("helm/pds-exporter")).args(values);
+            helm
+        }))
+    };
+    let (monitors, sharded) =
+        (&["podMonitor.enabled=true"], &["mode=sharded", "serviceMonitor.enabled=true"]);
+    for (way, pair) in [
+        ("base", ["a-", "b-"].map(|prefix| prefixed("base", prefix))),
+        ("sharded", ["a-", "b-"].map(|prefix| prefixed("overlays/sharded", prefix))),
+        ("operator", ["a-", "b-"].map(|prefix| prefixed("overlays/operator", prefix))),
+        ("chart", ["a", "b"].map(|release| chart(release, monitors))),
+        ("sharded chart", ["a", "b"].map(|release| chart(release, sharded))),
+    ] {
+        let names = |objects: &[Value]| -> BTreeSet<String> {
+            let name = |object| format!("{} {}", string(object, "/kind"), string(object, "/metadata/name"));
+            objects.iter().filter(|object| object["kind"] != "Namespace").map(name).collect()
+        };
+        let [one, other] = &pair;
+        assert!(names(one).is_disjoint(&names(other)), "{way}: {:?}", names(one));
+        let workload =
+            ["Deployment", "StatefulSet"].iter().find_map(|kind| one.iter().find(|o| o["kind"] == **kind));
+        let workload = workload.unwrap();
+        let labels = &workload["spec"]["template"]["metadata"]["labels"];
+        let selects =
+            |selector: &Value| selector.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value);
+        assert!(selectors(one).len() >= 4, "{way}");
+        for (kind, selector) in selectors(one) {
+            assert!(selects(selector), "{way}: {kind} {selector} misses its pods");
+        }
+        for (kind, selector) in selectors(other) {
+            assert!(!selects(selector), "{way}: {kind} {selector} selects the pods of the other");
+        }
+        // What names another object names its own.
+        let headless = one.iter().find(|object| object["spec"]["clusterIP"] == "None");
+        assert_eq!(
+            workload["spec"].get("serviceName"),
+            headless.map(|object| &object["metadata"]["name"]),
+            "{way}"
+        );
+        assert_eq!(labels["app.kubernetes.io/name"], "pds-exporter", "{way}: the job that the alerts know");
+    }
+}
