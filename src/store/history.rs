@@ -2,7 +2,7 @@
 //! and page, plots, log and status read only this.
 //!
 //! Polls that end alike are one event, however many, so an event of a target that is well lasts for days. The newest
-//! A bounded number of each kind is kept, so a failure stays visible after many successes. The service and each token
+//! of each kind are kept, so a failure stays visible after many successes. The service and each token
 //! have a ring of events, too; theirs are what looks at the status found.
 
 use std::sync::Arc;
