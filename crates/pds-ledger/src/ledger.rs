@@ -182,9 +182,8 @@ impl Ledger {
             .filter(|total| *total < MAX_TOTAL)
             .ok_or(Refusal::TooMany(total))?;
         next.accounted += range.seconds();
-        let mut grown: Vec<i64> =
-            next.buckets.put_shares(&tally.shares, count).into_iter().map(u64::cast_signed).collect();
-        grown.push(total.cast_signed());
+        let shares = next.buckets.put_shares(&tally.shares, count);
+        let grown: Vec<i64> = shares.into_iter().chain([total]).map(u64::cast_signed).collect();
         next.settle(range.end);
         next.put_stretch(range, &grown, hourly_from);
         next.until = range.end;
@@ -194,7 +193,9 @@ impl Ledger {
     /// Follows the thresholds of a reply about `range` that has traffic.
     pub(super) fn follow(&mut self, tally: &Tally, range: TimeRange) {
         let learnt = self.buckets.follow(&tally.shares, range);
-        self.open = self.open.with_thresholds_at(&learnt);
+        if !learnt.is_empty() {
+            self.open = self.open.with_thresholds_at(&learnt);
+        }
     }
 
     /// Adds the part of the balance that is due once the cursor stands at `end`.
@@ -229,9 +230,9 @@ impl Ledger {
         };
         match stretches.last_mut().filter(continues) {
             Some(last) => {
-                let sums =
-                    last.added.list(thresholds).into_iter().zip(grown).map(|(added, grown)| added + grown);
-                last.added = Counts::of(&sums.collect::<Vec<_>>());
+                let mut sums = last.added.list(thresholds);
+                sums.iter_mut().zip(grown).for_each(|(sum, grown)| *sum += grown);
+                last.added = Counts::of(&sums);
                 last.end = range.end;
             }
             None => {

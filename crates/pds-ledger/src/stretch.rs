@@ -104,7 +104,8 @@ pub(super) struct Counts<'a>(Cow<'a, [u8]>);
 
 impl<'a> Counts<'a> {
     pub(super) fn of(counts: &[i64]) -> Self {
-        let (mut bytes, mut before, mut length) = (Vec::new(), 0, 0);
+        // Most differences take one or two bytes.
+        let (mut bytes, mut before, mut length) = (Vec::with_capacity(2 * counts.len()), 0, 0);
         for count in counts {
             put_signed(&mut bytes, count - before);
             if *count != before {
@@ -209,13 +210,16 @@ impl Balance {
     }
 }
 
+/// Room for the stretches of an age of an hour without growing.
+const USUAL_BYTES: usize = 512;
+
 /// The stretches of a ledger by time, and its balance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Open(Box<[u8]>);
 
 impl Open {
     pub(super) fn of<'a>(balance: &Balance, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Self {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(USUAL_BYTES);
         let is_even = balance.rest().iter().all(|rest| *rest == 0);
         put(&mut bytes, if is_even { 0 } else { balance.lacking.len() as u64 });
         if !is_even {

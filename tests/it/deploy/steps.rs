@@ -78,6 +78,11 @@ fn clone() -> tempfile::TempDir {
         fs::write(folder.path().join(file), "secret").unwrap();
     }
     fs::write(folder.path().join("pds-exporter.toml"), config).unwrap();
+    // The page links to these lines.
+    let mut cut = Command::new("sh");
+    cut.args(["-e", "-c", &blocks(&fs::read_to_string("docs/scale.md").unwrap(), "sh").concat()]);
+    cut.current_dir(&folder);
+    succeed(cut);
     folder
 }
 

@@ -63,7 +63,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
         assert_eq!(
             rig.reasons(),
             [
-                "Counters stand still, because a clock was set back: 4 apps",
+                "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)",
                 "The clocks of the service and of this machine differ: the service's is 3,600 s behind ours",
             ]
         );
@@ -98,7 +98,7 @@ async fn ours_set_back_stops_the_counters_too() {
         assert_eq!(
             rig.reasons(),
             [
-                "Counters stand still, because a clock was set back: 4 apps",
+                "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)",
                 "The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours",
             ]
         );

@@ -19,8 +19,8 @@ fn recording() -> BTreeMap<String, (Option<i64>, String)> {
     for file in files("prometheus/rules", "yml") {
         let document = yaml(&std::fs::read_to_string(file).unwrap()).remove(0);
         for group in list(&document["groups"]) {
-            let minutes = group["interval"].as_str().map(|text| text.trim_end_matches('m').parse::<i64>());
-            let interval = minutes.map(|minutes| minutes.unwrap() * MINUTE);
+            let interval = group["interval"].as_str().map(humantime::parse_duration);
+            let interval = interval.map(|interval| interval.unwrap().as_secs().cast_signed());
             for rule in list(&group["rules"]).iter().filter(|rule| rule["record"].is_string()) {
                 let text = |key: &str| rule[key].as_str().unwrap().to_owned();
                 recording.insert(text("record"), (interval, text("expr")));

@@ -78,12 +78,11 @@ mod recipes {
     use clap::Parser as _;
     use pds_interface::{CALLS, Resource, families, openapi};
 
-    use crate::config;
-    use crate::status::columns::Column;
+    use pds_diagnosis::columns::Column;
 
     #[test]
     fn what_is_new_is_everywhere() {
-        let catalogue = pds_exposition::family::markdown(&crate::pds_telemetry::catalogue::catalogue());
+        let catalogue = pds_exposition::family::markdown(&pds_telemetry::catalogue::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
             assert!(catalogue.contains(family));

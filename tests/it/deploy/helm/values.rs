@@ -196,7 +196,8 @@ fn a_section_that_is_null_is_its_default() {
         let keys: Vec<&String> = keys.filter(|key| !(is_enabled && *key == "enabled")).collect();
         let nulls: Map<String, Value> = keys.into_iter().map(|key| (key.clone(), Value::Null)).collect();
         let whole = if is_enabled { json!({ "enabled": true }) } else { Value::Null };
-        for given in [whole, nulls.into()] {
+        let nulls = value.is_object().then(|| nulls.into());
+        for given in std::iter::once(whole).chain(nulls) {
             let mut values = json!({ "config": "[api]" });
             for enabled in ENABLED {
                 values[enabled]["enabled"] = true.into();
