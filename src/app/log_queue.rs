@@ -96,12 +96,15 @@ fn write_lines(
 /// reads what it writes.
 pub(super) fn write_last_line(text: String) {
     let (done, written) = channel();
+    let line = text.clone();
     let write = move || {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{line}");
         let _ = done.send(());
     };
-    if thread::Builder::new().spawn(write).is_ok() {
-        let _ = written.recv_timeout(MAX_FLUSH);
+    match thread::Builder::new().spawn(write) {
+        Ok(_) => drop(written.recv_timeout(MAX_FLUSH)),
+        // No thread is to be had; the text may say just that.
+        Err(_) => drop(writeln!(io::stderr(), "{text}")),
     }
 }
 

@@ -74,7 +74,11 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
 async fn an_outage_that_is_too_long_is_one_warning_and_then_a_counter() {
     let (world, _folder, config) = service(2).await;
     let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace("[accounting]\n", "[accounting]\nmax_catch_up = \"2s\"\n")).unwrap();
+    std::fs::write(
+        &config,
+        text.replace("[accounting]\n", "[accounting]\nmax_catch_up = \"2s\"\nrecheck_after = []\n"),
+    )
+    .unwrap();
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;
     world.faults().set([of_first_app(&world, Kind::Status { status: 500, retry_after: None })]);

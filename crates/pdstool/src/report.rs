@@ -228,8 +228,10 @@ impl Report {
                 console.print(&format!("{head}  {line}"))?;
                 head = " ".repeat(9);
             }
+            let mut arrow = "-> ";
             for line in finding.remedy.iter().flat_map(|remedy| wrapped(&plain(remedy), width - 3)) {
-                console.print(&format!("{}-> {line}", " ".repeat(INDENT)))?;
+                console.print(&format!("{}{arrow}{line}", " ".repeat(INDENT)))?;
+                arrow = "   ";
             }
         }
         Ok(console.out.flush()?)

@@ -200,7 +200,8 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
             .args(words.split(' '))
             .output();
         let pasted = pasted.unwrap();
-        assert!(pasted.status.success(), "{words}: {}", String::from_utf8_lossy(&pasted.stderr));
+        let said = [pasted.stdout, pasted.stderr].concat();
+        assert!(pasted.status.success(), "{words}: {}", String::from_utf8_lossy(&said));
     }
     let nobody = health(&format!("127.0.0.1:{}", free_port()));
     assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));

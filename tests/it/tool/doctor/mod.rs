@@ -290,7 +290,10 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
     let found = patient.examined(&restored("http://127.0.0.1:1"));
     let (check, text, remedy) = found.only();
     assert_eq!(check, "restore source");
-    assert!(text.starts_with("counters cannot be read back from Prometheus: http://127.0.0.1:1/"), "{text}");
+    assert!(
+        text.starts_with("the cursors of counters cannot be read from Prometheus: http://127.0.0.1:1/"),
+        "{text}"
+    );
     assert!(remedy.starts_with("Check state.prometheus_url"), "{remedy}");
     let time = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.0,"1792500000"]}]}}"#;
     let prometheus = Service::start(move |_| ok(time));
