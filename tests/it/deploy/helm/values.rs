@@ -202,10 +202,10 @@ fn a_section_that_is_null_is_its_default() {
             for enabled in ENABLED {
                 values[enabled]["enabled"] = true.into();
             }
-            if is_enabled && given.is_object() {
-                values[section].as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
-            } else {
-                values[section] = given;
+            match given.as_object() {
+                // The keys that are not given keep what is set above.
+                Some(fields) => fields.iter().for_each(|(key, value)| values[section][key] = value.clone()),
+                None => values[section] = given,
             }
             let objects =
                 rendered("helm", &values, release).unwrap_or_else(|said| panic!("{values}: {said}"));
