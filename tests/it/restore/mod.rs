@@ -119,6 +119,7 @@ async fn a_cursor_older_than_max_catch_up_is_given_up_from_0_on() {
     rig.pass(7200).await;
     let mut config = rig.config(1, "");
     config.accounting.max_catch_up = std::time::Duration::from_secs(3600);
+    config.accounting.recheck_after = Vec::new();
     let exporter = rig.started_with(config, "a").await;
     exporter.poll().await;
     exporter.poll().await;
