@@ -68,8 +68,12 @@ impl<'a> Matrix<'a> {
             }
             if at < self.recording.steady && !meant.iter().any(|counted| counted.is_new(at - window)) {
                 let away = (value - whole).abs().min((value - wider).abs());
+                let stretched = of_each.iter().map(|bounds| bounds.stretched(window)).sum::<f64>();
                 let off = match about {
-                    About::Increase => (away - self.extended(&meant)).max(0.0) / whole.max(1.0),
+                    About::Increase => {
+                        let away = away.min((value - stretched).abs());
+                        (away - self.extended(&meant)).max(0.0) / whole.max(1.0)
+                    }
                     About::Slow => (away - slack).max(0.0),
                     _ => away / whole.max(ROUNDING),
                 };

@@ -81,8 +81,18 @@ pub(super) struct Bounds {
     pub(super) within: bool,
     /// Requests in all of it.
     pub(super) requests: f64,
+    /// Its minutes, in seconds.
+    pub(super) seconds: i64,
     /// As many as there would be if each of its minutes were the busiest.
     pub(super) busiest: f64,
+}
+
+impl Bounds {
+    /// The growth of a window of which nearly all was counted, as if all of it had been.
+    pub(super) fn stretched(&self, window: i64) -> f64 {
+        let covers = 10 * self.seconds >= 9 * window;
+        if covers { self.whole * window as f64 / self.seconds as f64 } else { self.whole }
+    }
 }
 
 impl Counted {
@@ -146,6 +156,7 @@ impl Counted {
                 wider,
                 within,
                 requests,
+                seconds: *to - from,
                 busiest: busiest * minutes(before).len() as f64,
             };
             found = Some(found.map_or(of, |other| Bounds {
