@@ -26,7 +26,7 @@ use super::demo;
 use super::log_queue::write_last_line;
 use super::logging::{self, LogError, RunningLog};
 use super::serve::{ConfigSource, Served};
-use pds_config::flags::{CommandLine, Flags, flags_of_running_exporter};
+use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, flags_of_running_exporter};
 
 /// Exit code: the daemon failed.
 const FAILED: u8 = 1;
@@ -292,14 +292,13 @@ fn link_prefix(flags: &Flags) -> String {
 }
 
 fn web_config(flags: &Flags) -> pds_web::Config {
-    let default = if flags.demo { demo::LISTEN_ADDRESS } else { ":10090" };
+    let default = if flags.demo { demo::LISTEN_ADDRESS } else { DEFAULT_LISTEN_ADDRESS };
     let addresses = &flags.web_listen_address;
     pds_web::Config {
         name: env!("CARGO_PKG_NAME").to_owned(),
         listen_addresses: if addresses.is_empty() { vec![default.to_owned()] } else { addresses.clone() },
         systemd_socket: flags.web_systemd_socket,
-        // As in Prometheus: the path of the external URL, unless a route prefix says that a proxy strips it.
-        route_prefix: flags.web_route_prefix.clone().unwrap_or_else(|| link_prefix(flags)),
+        route_prefix: flags.route_prefix().to_owned(),
         external_url: flags.web_external_url.clone(),
         allowed_hosts: flags.web_allowed_hosts.clone(),
         telemetry_path: flags.web_telemetry_path.clone(),

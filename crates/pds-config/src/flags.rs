@@ -15,6 +15,9 @@ use crate::{Explained, Level};
 /// Path of the configuration without `--config.file`.
 pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
 
+/// Where the exporter listens without `--web.listen-address`.
+pub const DEFAULT_LISTEN_ADDRESS: &str = ":10090";
+
 /// Flags of `pds-exporter`.
 #[derive(Clone, Debug, Parser)]
 #[command(
@@ -119,6 +122,15 @@ pub struct Flags {
     /// Format of log messages.
     #[arg(long = "log.format", value_name = "FORMAT", default_value = "logfmt")]
     pub log_format: LogFormat,
+}
+
+impl Flags {
+    /// The prefix of all paths. As in Prometheus: the path of the external URL, unless a route prefix says that a proxy
+    /// strips it.
+    pub fn route_prefix(&self) -> &str {
+        let external = self.web_external_url.as_ref().map_or("", Url::path);
+        self.web_route_prefix.as_deref().unwrap_or(external)
+    }
 }
 
 /// The flags, and what each was set to.

@@ -27,7 +27,7 @@ impl Config {
         );
         let socket = match address.strip_prefix("unix:") {
             Some(path) => SockAddr::unix(path).map_err(unreachable)?,
-            None => local(address)?.into(),
+            None => local_address(address)?.into(),
         };
         let answer = ask(&socket, &request).map_err(unreachable)?;
         if is_alive(&answer) {
@@ -61,7 +61,10 @@ fn is_alive(answer: &[u8]) -> bool {
 }
 
 /// The address at which a program on the same machine reaches a listener on `address`.
-fn local(address: &str) -> Result<SocketAddr, Error> {
+///
+/// # Errors
+/// If it is no address.
+pub fn local_address(address: &str) -> Result<SocketAddr, Error> {
     let mut local = listen::resolve(address)?;
     if local.ip().is_unspecified() {
         local.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -116,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_wildcard_is_asked_on_the_loopback() {
-        let local = |address| local(address).unwrap().to_string();
+        let local = |address| local_address(address).unwrap().to_string();
         assert_eq!(local(":10090"), "127.0.0.1:10090");
         assert_eq!(local("0.0.0.0:1"), "127.0.0.1:1");
         assert_eq!(local("[::1]:2"), "[::1]:2");

@@ -67,6 +67,7 @@ use std::time::Duration;
 pub use auth::Credentials;
 pub use backend::Backend;
 pub use error::Error;
+pub use health::local_address;
 pub use negotiate::{Encoding, Negotiated};
 use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;

@@ -13,15 +13,14 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::error::{Result, ToolError};
+use crate::service::flags_of_exporter;
+use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_core::error_chain::with_sources;
 use pds_core::template::percent_encode;
 use pds_diagnosis::model;
 use pds_diagnosis::model::App;
 use pds_diagnosis::verdict::Summary;
 use pds_http::read_body;
-
-/// The address of an exporter on this machine.
-pub const DEFAULT_EXPORTER: &str = "http://127.0.0.1:10090";
 
 /// Where an exporter serves its status, below its own path.
 const STATUS_PATH: &str = "/api/v1/status";
@@ -36,13 +35,12 @@ const MAX_STATUS: usize = 64 << 20;
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
     /// Address of a running exporter; may contain a path, user and password. Repeatable, or separated by commas. If a
-    /// name has several addresses, all of them are read.
+    /// name has several addresses, all of them are read. [default: the exporter that runs on this machine]
     #[arg(
         long = "exporter",
         value_name = "URL",
         value_delimiter = ',',
         value_parser = address,
-        default_value = DEFAULT_EXPORTER,
         env = "PDSTOOL_EXPORTER",
         hide_env_values = true
     )]
@@ -64,6 +62,19 @@ pub fn address(text: &str) -> Result<Url, String> {
     } else {
         Err("must be an http or https address".to_owned())
     }
+}
+
+/// The address of the exporter that runs on this machine, by its flags; without one, that of an exporter without flags.
+///
+/// # Errors
+/// If its first listen address is none, such as that of a socket file.
+pub fn local_exporter() -> Result<Url> {
+    let flags = flags_of_exporter();
+    let listens = flags.as_ref().and_then(|flags| flags.web_listen_address.first());
+    let listens = listens.map_or(DEFAULT_LISTEN_ADDRESS, String::as_str);
+    let prefix = flags.as_ref().map_or("", Flags::route_prefix);
+    let local = pds_web::local_address(listens).map_err(|error| ToolError::failed(with_sources(&error)))?;
+    address(&format!("http://{local}{prefix}")).map_err(ToolError::failed)
 }
 
 /// A running exporter.
@@ -201,7 +212,8 @@ impl ExporterArgs {
     /// If no HTTP client can be set up.
     pub async fn open(&self) -> Result<Vec<Exporter>> {
         let mut exporters = Vec::new();
-        for url in &self.exporters {
+        let local = if self.exporters.is_empty() { Some(local_exporter()?) } else { None };
+        for url in self.exporters.iter().chain(&local) {
             let addresses = addresses(url).await;
             let addresses = if addresses.is_empty() { vec![None] } else { addresses };
             for address in addresses {

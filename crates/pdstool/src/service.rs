@@ -97,11 +97,15 @@ pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
     Ok(config)
 }
 
-/// The flags of the exporter beside this program that runs on this machine. Its configuration says to whom tokens are
-/// sent, so the file has to be this user's or root's.
+/// The flags of the exporter beside this program that runs on this machine.
+pub fn flags_of_exporter() -> Option<Flags> {
+    flags_of_running_exporter(&std::env::current_exe().ok()?.with_file_name("pds-exporter"))
+}
+
+/// The same if its configuration can be trusted: it says to whom tokens are sent, so the file has to be this user's or
+/// root's.
 fn running() -> Option<Flags> {
-    let program = std::env::current_exe().ok()?.with_file_name("pds-exporter");
-    let flags = flags_of_running_exporter(&program).filter(|flags| !flags.demo)?;
+    let flags = flags_of_exporter().filter(|flags| !flags.demo)?;
     let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
     let trusted = [Some(0), owner(Path::new("/proc/self"))];
     trusted.contains(&Some(owner(&flags.config_file)?)).then_some(flags)

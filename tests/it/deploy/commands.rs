@@ -11,6 +11,7 @@ use super::files;
 use crate::golden::assert_current;
 use crate::process::{Exporter, alone};
 use crate::rig::{self, Configuration};
+use crate::server::free_port;
 
 /// The ways to paste a command: what stands before it.
 const WAYS: [(&str, &str); 3] = [
@@ -55,7 +56,7 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
     // As a unit has it: another folder, and a state file that only the flags name.
     daemon.current_dir("/").env_clear().arg(format!("--config.file={config}"));
     daemon.arg(format!("--state.path={}", program("state.log").display()));
-    daemon.args(["--web.listen-address", "127.0.0.1:0"]);
+    daemon.args(["--web.listen-address", &format!("127.0.0.1:{}", free_port())]);
     let exporter = Exporter::spawn(daemon).unwrap();
     exporter.wait_for("/-/ready").await;
     let app = world.projects()[1].1[0].to_string();
@@ -63,7 +64,7 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
     for (path, command) in commands() {
         let mut words = command.split(' ').map(|word| if word == "PROJECT-APP" { &app } else { word });
         let mut pasted = Command::new(program(words.next().unwrap()));
-        pasted.current_dir("/").env_clear().env("PDSTOOL_EXPORTER", &exporter.url).args(words);
+        pasted.current_dir("/").env_clear().args(words);
         let output = tokio::task::spawn_blocking(move || pasted.output().unwrap()).await.unwrap();
         if !output.status.success() {
             failures.push(format!("{}: {command}: {output:?}", path.display()));

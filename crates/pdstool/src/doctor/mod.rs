@@ -18,7 +18,7 @@ use url::Url;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{DEFAULT_EXPORTER, Exporter, address};
+use super::exporter::{Exporter, address, local_exporter};
 use super::output::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{Environment, Service, ServiceArgs};
@@ -38,7 +38,7 @@ Examples:
   pdstool doctor -o json"
 )]
 pub struct DoctorArgs {
-    /// Address of the running daemon [default: http://127.0.0.1:10090, if one runs there].
+    /// Address of the running daemon [default: the one that runs on this machine].
     #[arg(long, value_name = "URL", value_parser = address, env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
 
@@ -86,7 +86,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         }
     }
     report.print_new(console, args.output.format)?;
-    if let Some(exporter) = args.exporter.clone().or_else(|| address(DEFAULT_EXPORTER).ok()) {
+    if let Some(exporter) = args.exporter.clone().or_else(|| local_exporter().ok()) {
         let exporter = Exporter::new(&exporter, None, None)?;
         report.add("daemon", daemon::running(&exporter, args.exporter.is_some()).await);
     }
