@@ -1,6 +1,12 @@
-//! Configuration files.
+//! Configuration files, and the journal of a backfill.
 
+use pds_interface::response_time;
+use pds_ledger::Ledger;
 use pds_web::webconfig;
+use pdstool::backfill::journal::{Record, add, append, read};
+use pdstool::backfill::write::counted;
+
+use super::RANGE;
 
 /// Any file as the configuration: no panic; what is refused says why, what is followed asks for something.
 pub(crate) fn configuration(data: &[u8]) {
@@ -22,5 +28,36 @@ pub(crate) fn web_configuration(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Err(error) = webconfig::parse(text) {
         assert!(!error.to_string().is_empty());
+    }
+}
+
+/// Any file as the journal of a backfill: what is read of it is read again after more was added, and no step takes a count
+/// back.
+pub(crate) fn journal(data: &[u8]) {
+    let dir = tempfile::tempdir().expect("a folder for the file");
+    let path = dir.path().join("00000.jsonl");
+    std::fs::write(&path, data).expect("the file can be written");
+    let records = || {
+        let mut records = Vec::new();
+        let end = read(&path, |record| {
+            records.push(record);
+            Ok(())
+        });
+        (records, end.expect("a readable file"))
+    };
+    let (mut before, end) = records();
+    assert!(
+        data[..usize::try_from(end).expect("some kilobytes")].iter().filter(|byte| **byte == b'\n').count()
+            == before.len()
+    );
+    let added = Record { end: RANGE.end, total: Some(7), ..Record::default() };
+    add(&mut append(&path).expect("a journal"), &path, &added).expect("room on the disk");
+    before.push(added);
+    assert_eq!(records().0, before);
+    let mut ledger = Ledger::open(RANGE.start);
+    for record in &before {
+        let next = counted(&ledger, record, 300, response_time::RESOURCE);
+        assert!(next.total >= ledger.total && next.until >= ledger.until, "{record:?}");
+        ledger = next;
     }
 }

@@ -5,6 +5,7 @@
 mod counters;
 mod exposition;
 mod files;
+mod network;
 mod requests;
 mod text;
 
@@ -14,7 +15,8 @@ use pds_interface::TimeRange;
 
 pub(crate) use counters::{cursors, ledger, state_file};
 pub(crate) use exposition::{exposition, labels, replies};
-pub(crate) use files::{configuration, web_configuration};
+pub(crate) use files::{configuration, journal, web_configuration};
+pub(crate) use network::{frames, retry_after};
 pub(crate) use requests::{authorization, negotiation, query};
 pub(crate) use text::{redaction, terminal};
 

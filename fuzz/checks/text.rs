@@ -6,14 +6,17 @@ use pds_core::printable::{plain, plain_lines, steers_terminal};
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 
-/// A token among other text, as it is, percent-encoded or in base64, and cut where the input chooses: no eight characters of
+/// A token among other text, as it is, escaped, in base64 or hexadecimal digits, and cut where the input chooses: no eight characters of
 /// it in a row are left.
 pub(crate) fn redaction(data: &[u8]) {
     const TOKEN: &str = "s3rvice/acc0unt+t0ken=of.p-1";
     let Some(([way, cut], around)) = data.split_first_chunk() else { return };
-    let written = match way % 3 {
+    let written = match way % 6 {
         1 => url::form_urlencoded::byte_serialize(TOKEN.as_bytes()).collect(),
         2 => STANDARD.encode(TOKEN),
+        3 => TOKEN.replace('/', "\\/").replace('+', "\\u002b"),
+        4 => TOKEN.replace('/', "&#47;").replace('+', "&#x2b;"),
+        5 => TOKEN.bytes().map(|byte| format!("{byte:02x}")).collect(),
         _ => TOKEN.to_owned(),
     };
     let around = String::from_utf8_lossy(around);

@@ -92,6 +92,21 @@ fn state_files_of_the_corpus_are_read_as_written_or_refused() {
 }
 
 #[test]
+fn frames_and_records_of_the_corpus_count_the_same_however_they_arrive() {
+    replay("frames", checks::frames);
+}
+
+#[test]
+fn waits_of_the_corpus_are_those_that_the_headers_say() {
+    replay("retry_after", checks::retry_after);
+}
+
+#[test]
+fn journals_of_the_corpus_are_read_again_after_more_was_added() {
+    replay("journal", checks::journal);
+}
+
+#[test]
 fn hostile_distributions_are_exposed_as_a_strict_parser_reads_them() {
     let hostile = [
         "null",

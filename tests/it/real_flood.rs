@@ -1,32 +1,10 @@
 //! The real daemon and a service that floods it: scrapes stay fast.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::client::server::flooding;
 use crate::process::{Exporter, http, until};
-
-/// A service that answers each request with 1xx replies without end; its address, and how many bytes it has written.
-fn flooding() -> (String, Arc<AtomicU64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, written) = (listener.local_addr().unwrap().to_string(), Arc::new(AtomicU64::new(0)));
-    let flood = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(2000);
-    let total = Arc::clone(&written);
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let (flood, total) = (flood.clone(), Arc::clone(&total));
-            std::thread::spawn(move || {
-                let _ = stream.read(&mut [0; 4096]);
-                while stream.write_all(flood.as_bytes()).is_ok() {
-                    total.fetch_add(flood.len() as u64, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    (address, written)
-}
 
 #[tokio::test]
 async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
@@ -65,4 +43,8 @@ async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
         exporter.get("/metrics").await.contains("code=\"timeout\"")
     })
     .await;
+    let began = Instant::now();
+    assert!(exporter.terminate().success());
+    // The time of a request would be waited for if it were drained.
+    assert!(began.elapsed() < Duration::from_secs(3), "SIGTERM took {:?}", began.elapsed());
 }

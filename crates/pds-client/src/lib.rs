@@ -42,7 +42,7 @@ pub use config::Config;
 pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
-pub use transport::{Fetched, request_url};
+pub use transport::{Fetched, request_url, retry_after};
 
 use admission::Admission;
 use attempt::{Budget, Exchange};
@@ -50,6 +50,7 @@ use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
 use pds_core::memory::{Holder, MemoryBudget, Share};
 use pds_core::redact::Redactor;
+use pds_core::secret::Secret;
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
@@ -301,6 +302,9 @@ impl Shared {
         }
         let (redactor, clock, observer) =
             (self.redactor.clone(), self.clock.clone(), Arc::clone(&self.observer));
+        if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
+            redactor.add(&"api.proxy_url".into(), &Secret::new(password));
+        }
         Ok(Arc::new(Transport::new(api, redactor, clock, observer)?))
     }
 }

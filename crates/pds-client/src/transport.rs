@@ -299,7 +299,7 @@ fn shown(base: &str, location: &HeaderValue) -> String {
 
 /// How long the service asks to wait, an hour at most: seconds, or a date by the service's own clock, which the Date
 /// header shows. `now` is our time, for replies without one.
-fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
@@ -314,7 +314,8 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 
 fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
     let date = httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()?;
-    Timestamp::try_from(date).ok()
+    // The last days of the year 9999 are beyond the library's times.
+    Some(Timestamp::try_from(date).unwrap_or(Timestamp::MAX))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
             }
             // No such folder, or a link that leads nowhere: nothing matches.
             Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
-            Err(error) => return Err(format!("cannot list the files: {error}")),
+            Err(error) => return Err(format!("cannot list the files of {pattern}: {error}")),
         }
     }
     Ok(found)
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_pattern_that_matches_without_end_is_refused() {
         let error = matching("/proc/**/*", Path::new("/")).unwrap_err();
-        assert!(error.contains("/proc/**/*") || error.contains("cannot list"), "{error}");
+        assert!(error.contains("/proc/**/*"), "{error}");
     }
 
     #[test]

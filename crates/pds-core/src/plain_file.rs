@@ -50,7 +50,11 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open`], and if `path` is a link.
 pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    regular(options.clone().custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?)
+    match options.clone().custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path) {
+        // A pipe that nobody reads.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(not_regular()),
+        file => regular(file?),
+    }
 }
 
 /// Creates a file of our own, or opens and empties the one that is there.
@@ -73,7 +77,11 @@ pub fn append(path: &Path) -> io::Result<File> {
 }
 
 fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other("not a regular file")
 }
 
 /// As [`read`], for a file that holds text.

@@ -1,10 +1,11 @@
 //! Removes secrets from what others have written: replies, and error texts of libraries.
 //!
 //! If a service echoes a token, it must not become a label or appear on a page or in an error. A secret is found as it
-//! is, percent-encoded, and in base64, also within a longer text that is encoded, such as `user:password`. A word that
-//! begins like a secret is redacted to its end, so a secret that is cut off, or escaped further on, is found as well.
-//! Redact before you shorten.
+//! is, in hexadecimal digits, and in base64, also within a longer text that is encoded, such as `user:password`; each of
+//! them also with characters escaped as in URLs, JSON or HTML. A word that begins like a secret is redacted to its end, so
+//! a secret that is cut off is found as well. Redact before you shorten.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::secret::{REDACTED, Secret};
 
@@ -20,8 +20,9 @@ use super::secret::{REDACTED, Secret};
 const MIN_TOKEN_BYTES: usize = 12;
 /// The shortest beginning of a secret that counts as one.
 const MIN_PART: usize = 8;
-/// What a URL may hold as it is (RFC 3986, unreserved).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The named characters of HTML that secrets may hold.
+const ENTITIES: [(&[u8], char); 5] =
+    [(b"amp;", '&'), (b"lt;", '<'), (b"gt;", '>'), (b"quot;", '"'), (b"apos;", '\'')];
 
 /// Finds the secrets in use. Cloning shares them.
 #[derive(Clone, Debug, Default)]
@@ -86,12 +87,16 @@ struct Matcher {
 impl Matcher {
     /// `None` if there is nothing to search for.
     fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Option<Self> {
-        let mut forms: Vec<Vec<u8>> = secrets.flat_map(|secret| forms(secret.expose())).collect();
+        let (mut forms, mut beginnings) = (Vec::new(), Vec::new());
+        for secret in secrets.map(|secret| secret.expose().as_bytes()) {
+            forms.extend(self::forms(secret));
+            // Backslashes may have gone from it.
+            let unescaped = unescaped(secret.get(..MIN_PART).unwrap_or(secret)).into_owned();
+            beginnings.extend(Some(unescaped).filter(|text| text.len() >= MIN_PART / 2));
+        }
         forms.sort_unstable();
         forms.dedup();
-        let mut beginnings: Vec<&[u8]> =
-            forms.iter().map(|form| form.get(..MIN_PART).unwrap_or(form)).collect();
-        beginnings.dedup();
+        beginnings.extend(forms.iter().map(|form| form.get(..MIN_PART).unwrap_or(form).to_vec()));
         if beginnings.is_empty() {
             return None;
         }
@@ -101,24 +106,37 @@ impl Matcher {
     }
 
     fn redact(&self, body: Vec<u8>) -> Vec<u8> {
-        let find = |from: usize| self.beginnings.find(Input::new(&body).range(from..));
+        match unescaped(&body) {
+            Cow::Borrowed(_) => self.redact_units(body, None),
+            // What looks like an escape may be a part of the secret.
+            Cow::Owned(text) => self.redact_units(self.redact_units(body, Some(&text)), None),
+        }
+    }
+
+    /// `body` without secrets, read as it is, or as `unescaped`.
+    fn redact_units(&self, body: Vec<u8>, unescaped: Option<&[u8]>) -> Vec<u8> {
+        let text = unescaped.unwrap_or(&body);
+        let read: Read = if unescaped.is_some() { unescape } else { literal };
+        let find = |from: usize| self.beginnings.find(Input::new(text).range(from..));
         let Some(mut found) = find(0) else { return body };
-        let (mut out, mut from) = (Vec::with_capacity(body.len()), 0);
+        let (mut out, mut rest, mut from) = (Vec::with_capacity(body.len()), &*body, 0);
         loop {
-            out.extend_from_slice(body.get(from..found.start()).unwrap_or_default());
+            let (before, secret) = split(rest, found.start() - from, read);
+            out.extend_from_slice(before);
             out.extend_from_slice(REDACTED.as_bytes());
-            let (length, is_whole) = self.length(body.get(found.start()..).unwrap_or_default());
+            let (length, is_whole) = self.length(text.get(found.start()..).unwrap_or_default());
             from = found.end().max(found.start() + length);
             if !is_whole {
-                let rest = body.get(from..).unwrap_or_default();
+                let rest = text.get(from..).unwrap_or_default();
                 from += rest.iter().take_while(|byte| is_of_word(**byte)).count();
             }
+            rest = split(secret, from - found.start(), read).1;
             match find(from) {
                 Some(next) => found = next,
                 None => break,
             }
         }
-        out.extend_from_slice(body.get(from..).unwrap_or_default());
+        out.extend_from_slice(rest);
         out
     }
 
@@ -140,17 +158,18 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=_.~-\\%&;#".contains(&byte)
 }
 
-/// The texts to search for: the secret, percent-encoded, and for each alignment the part that every base64 text
-/// containing it has in common.
-fn forms(secret: &str) -> Vec<Vec<u8>> {
-    let mut forms = vec![secret.as_bytes().to_vec()];
-    for set in [RESERVED, NON_ALPHANUMERIC] {
-        let percent = utf8_percent_encode(secret, set).to_string();
-        forms.push(percent_lowercase(&percent).into_bytes());
-        forms.push(percent.into_bytes());
-    }
-    for before in 0..3 {
-        let text = [&[0; 2][..before.min(2)], secret.as_bytes()].concat();
+/// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and for each alignment the part
+/// that every base64 text containing it has in common.
+fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
+    let hex = |digit: fn(&u8) -> String| secret.iter().map(digit).collect::<String>().into_bytes();
+    let (lower, upper) = (hex(|byte| format!("{byte:02x}")), hex(|byte| format!("{byte:02X}")));
+    // Forms write a space as a plus sign.
+    let plus = secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
+    // URLs hold a password escaped.
+    let meaning = unescaped(secret);
+    let mut forms = vec![secret.to_vec(), meaning.to_vec(), plus, lower, upper];
+    for (before, secret) in (0..3).flat_map(|before| [(before, secret), (before, &*meaning)]) {
+        let text = [&[0; 2][..before.min(2)], secret].concat();
         // Characters at either end depend on the bytes beside the secret.
         let first = if before == 0 { 0 } else { before + 1 };
         let last = usize::from(text.len() % 3 > 0);
@@ -162,15 +181,69 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The same escapes with lower-case digits.
-fn percent_lowercase(encoded: &str) -> String {
-    let mut parts = encoded.split('%');
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
-        out.extend(["%", &digits.to_lowercase(), rest]);
+/// Reads the first unit of a text: appends its meaning and returns its length.
+type Read = fn(&[u8], &mut Vec<u8>) -> usize;
+
+/// Reads a byte as it is.
+fn literal(text: &[u8], meaning: &mut Vec<u8>) -> usize {
+    meaning.extend(text.first());
+    1
+}
+
+/// Reads a byte, or an escape of URLs, JSON or HTML.
+fn unescape(text: &[u8], meaning: &mut Vec<u8>) -> usize {
+    let number = |digits: &[u8], radix| u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok();
+    let numbered = |digits: &[u8], radix| {
+        let end = digits.iter().take(8).position(|byte| *byte == b';')?;
+        Some((char::from_u32(number(digits.get(..end)?, radix)?)?, end + 1))
+    };
+    let escaped = match text {
+        [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            // Not a character, but a byte of one.
+            meaning.extend(number(&[*high, *low], 16).and_then(|byte| u8::try_from(byte).ok()));
+            return 3;
+        }
+        [b'\\', b'u', a, b, c, d, ..] => {
+            number(&[*a, *b, *c, *d], 16).and_then(char::from_u32).map(|char| (char, 6))
+        }
+        [b'&', b'#', b'x' | b'X', digits @ ..] => numbered(digits, 16).map(|(char, end)| (char, end + 3)),
+        [b'&', b'#', digits @ ..] => numbered(digits, 10).map(|(char, end)| (char, end + 2)),
+        [b'&', rest @ ..] => {
+            let named = ENTITIES.iter().find(|(name, _)| rest.starts_with(name));
+            named.map(|(name, char)| (*char, name.len() + 1))
+        }
+        _ => None,
+    };
+    let Some((char, length)) = escaped else {
+        // The byte after a backslash speaks for itself, whether or not the backslash belongs to the text.
+        return if text.starts_with(b"\\") { 1 } else { literal(text, meaning) };
+    };
+    meaning.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+    length
+}
+
+/// What `text` means once its escapes are read.
+fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.iter().any(|byte| b"%\\&".contains(byte)) {
+        return Cow::Borrowed(text);
     }
-    out
+    let (mut meaning, mut rest) = (Vec::with_capacity(text.len()), text);
+    while !rest.is_empty() {
+        let length = unescape(rest, &mut meaning);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Cow::Owned(meaning)
+}
+
+/// `text` in two: the units that mean the first `length` bytes, and the others.
+fn split(text: &[u8], length: usize, read: Read) -> (&[u8], &[u8]) {
+    let (mut meaning, mut meant, mut at) = (Vec::new(), 0, 0);
+    while meant < length && at < text.len() {
+        meaning.clear();
+        at += read(text.get(at..).unwrap_or_default(), &mut meaning);
+        meant += meaning.len();
+    }
+    text.split_at(at.min(text.len()))
 }
 
 #[cfg(test)]
@@ -219,34 +292,75 @@ mod tests {
         assert_eq!(redactor.text("eyJhbGciOiJ.si\\u0078 and on"), "[redacted] and on");
     }
 
-    /// The forms that the documentation promises to find, each made by another encoder than the search's.
-    fn written(secret: &str, before: &str, form: u8) -> String {
-        let text = format!("{before}{secret}");
-        match form {
-            0 => text,
-            1 => url::form_urlencoded::byte_serialize(text.as_bytes()).collect(),
-            2 => STANDARD_NO_PAD.encode(text + "!"),
-            _ => URL_SAFE_NO_PAD.encode(text + "!"),
-        }
+    /// The ways to write a text that the documentation promises to find, each by another encoder than the search's: for a
+    /// character, and base64 and hexadecimal digits for all of them.
+    const FORMS: [fn(char) -> String; 9] = [
+        |char| char.to_string(),
+        // As forms and paths of URLs write it.
+        |char| url::form_urlencoded::byte_serialize(char.to_string().as_bytes()).collect(),
+        |char| match char {
+            '!'..='.' | ':'..='@' | '\\' => format!("%{:02x}", u32::from(char)),
+            _ => char.to_string(),
+        },
+        // As most, Go, and a few write JSON, and the most that may be escaped in it.
+        |char| if "\"\\".contains(char) { format!("\\{char}") } else { char.to_string() },
+        |char| match char {
+            '<' | '>' | '&' => format!("\\u{:04x}", u32::from(char)),
+            '"' | '\\' | '/' => format!("\\{char}"),
+            _ => char.to_string(),
+        },
+        |char| format!("\\u{:04X}", u32::from(char)),
+        // As Go, Python and others write HTML.
+        |char| match char {
+            '"' => "&#34;".to_owned(),
+            '\'' => "&#39;".to_owned(),
+            _ => html(char),
+        },
+        |char| match char {
+            '\'' => "&#x27;".to_owned(),
+            _ => html(char),
+        },
+        |char| format!("{:02x}", u32::from(char)),
+    ];
+
+    fn html(char: char) -> String {
+        let named = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&apos;")];
+        named
+            .iter()
+            .find(|(known, _)| *known == char)
+            .map_or(char.to_string(), |(_, name)| (*name).to_owned())
+    }
+
+    /// The text that `before` and the secret are written as, and the parts of it that hold characters of the secret alone.
+    fn written(secret: &str, before: &str, form: usize) -> (String, Vec<String>) {
+        let Some(write) = FORMS.get(form) else {
+            let engine = if form.is_multiple_of(2) { STANDARD_NO_PAD } else { URL_SAFE_NO_PAD };
+            let text = format!("{before}{secret}");
+            // The first characters also hold what is before the secret, and the last what is after it.
+            let (first, end) = ((before.len() * 4).div_ceil(3), text.len() * 4 / 3);
+            let encoded = engine.encode(text + "!");
+            let own = encoded[first..end].chars().map(String::from).collect();
+            return (encoded, own);
+        };
+        let own: Vec<String> = secret.chars().map(write).collect();
+        (before.chars().map(write).chain(own.clone()).collect(), own)
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn no_eight_characters_in_a_row_come_out_wherever_it_is_cut(
-            secret in "[A-Za-z0-9+/=_.:-]{12,40}", before in "[a-z :]{0,5}", form in 0..4_u8, cut in 0..60_usize,
+            secret in prop_oneof!["[A-Za-z0-9+/=_.:<>&\"'%-]{12,40}", "[A-Za-z0-9+/=_.:<>&\"'\\\\;#-]{12,40}"],
+            before in "[a-z :]{0,5}",
+            form in 0..FORMS.len() + 2, cut in 0..240_usize,
         ) {
             let redactor = Redactor::of([&Secret::new(&secret)]);
-            let whole = written(&secret, &before, form);
+            let (whole, own) = written(&secret, &before, form);
             let text: String = whole.chars().take(cut).collect();
             let redacted = redactor.text(text);
-            // The first characters of an encoded text also hold what is before the secret, and the last what is after it.
-            let own = written(&secret, &before, form);
-            let skip = if form < 2 { written("", &before, form).len() } else { (before.len() * 4).div_ceil(3) };
-            let end = if form < 2 { own.len() } else { ((before.len() + secret.len()) * 4) / 3 };
-            let own = own.get(skip..end).unwrap_or_default().as_bytes();
             for part in own.windows(8) {
-                let part = std::str::from_utf8(part).unwrap();
-                prop_assert!(!redacted.contains(part), "{part} in {redacted}");
+                let part = part.concat();
+                prop_assert!(!redacted.contains(&part), "{part} in {redacted}");
             }
         }
     }

@@ -21,8 +21,8 @@ pub const RECEIVED_PER_RECORD: f64 = 8.0;
 const MAX_HEADER_BYTES: usize = 9;
 
 /// Units of a stream, each with its length in its header.
-#[derive(Debug)]
-pub(super) struct Framing {
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
     /// Bytes that come before the first unit.
     preface: usize,
     header: usize,
@@ -35,7 +35,7 @@ pub(super) struct Framing {
 }
 
 /// HTTP/2 frames, after `PRI * HTTP/2.0` and so on. No client has more than 32 MiB to acknowledge at once.
-pub(super) const FRAMES: Framing = Framing {
+pub const FRAMES: Framing = Framing {
     preface: 24,
     header: 9,
     length: (0, 3),
@@ -44,12 +44,12 @@ pub(super) const FRAMES: Framing = Framing {
 };
 
 /// TLS records.
-pub(super) const RECORDS: Framing =
+pub const RECORDS: Framing =
     Framing { preface: 0, header: 5, length: (3, 5), bytes_per_unit: RECEIVED_PER_RECORD, max_earned: BURST };
 
 /// Counts the frames or records of one connection in its bytes as they arrive.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub struct Meter {
     framing: Framing,
     left: f64,
     refilled: Instant,
@@ -62,20 +62,20 @@ pub(super) struct Meter {
 
 impl Meter {
     /// For a connection that is about to begin.
-    pub(super) fn new(framing: Framing) -> Self {
+    pub fn new(framing: Framing) -> Self {
         let (skip, header) = (framing.preface, [0; MAX_HEADER_BYTES]);
         Self { framing, left: BURST, refilled: Instant::now(), skip, header, filled: 0 }
     }
 
     /// So many bytes moved that earn units.
-    pub(super) fn earn(&mut self, bytes: usize) {
+    pub fn earn(&mut self, bytes: usize) {
         let earned = bytes as f64 / self.framing.bytes_per_unit;
         // What a large answer earns is kept, as its acknowledgements come later.
         self.left = (self.left + earned).min(self.framing.max_earned);
     }
 
     /// Counts the units in what arrived and returns their number; `None` if they are too many.
-    pub(super) fn count(&mut self, mut arrived: &[u8]) -> Option<u32> {
+    pub fn count(&mut self, mut arrived: &[u8]) -> Option<u32> {
         let now = Instant::now();
         let refill = (now - self.refilled).as_secs_f64() * PER_SECOND;
         self.refilled = now;

@@ -16,6 +16,8 @@ use crate::error::{Result, ToolError};
 use crate::service::flags_of_exporter;
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_core::error_chain::with_sources;
+use pds_core::redact::Redactor;
+use pds_core::secret::Secret;
 use pds_core::template::percent_encode;
 use pds_diagnosis::model;
 use pds_diagnosis::model::App;
@@ -84,6 +86,8 @@ pub struct Exporter {
     pub name: String,
     http: reqwest::Client,
     url: Url,
+    /// Removes the password from replies.
+    redactor: Redactor,
 }
 
 /// The status of an exporter, as far as the tool shows it. Fields that an exporter does not send are empty.
@@ -155,7 +159,8 @@ impl Exporter {
         let name = format!("{}{path}", named.origin().ascii_serialization());
         let mut url = url.clone();
         url.set_path(&format!("{path}{STATUS_PATH}"));
-        Ok(Self { name, http, url })
+        let redactor = Redactor::of(url.password().map(Secret::new).as_ref());
+        Ok(Self { name, http, url, redactor })
     }
 
     /// Its status: as far as the tool reads it, and with every field that it sends.
@@ -167,7 +172,7 @@ impl Exporter {
         let request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
         let reply = request.send().await?.error_for_status()?;
         let (body, true) = read_body(reply, MAX_STATUS).await? else { return Err(ExporterError::TooLarge) };
-        let sent: Value = serde_json::from_slice(&body)?;
+        let sent: Value = serde_json::from_slice(&self.redactor.reply(body))?;
         Ok((ExporterStatus::deserialize(&sent)?, sent))
     }
 

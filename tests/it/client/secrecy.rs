@@ -107,7 +107,10 @@ async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
 #[tokio::test]
 async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
     let percent = TOKEN.replace('-', "%2D");
+    let digits: String = TOKEN.bytes().map(|byte| format!("{byte:02x}")).collect();
     let bodies = [
+        format!(r#"{{"name":"{}"}}"#, TOKEN.replace('3', "&#51;")),
+        format!(r#"{{"name":"{digits}"}}"#),
         format!(r#"{{"name":"{}"}}"#, TOKEN.replace('a', "\\u0061")),
         format!(r#"{{"name":"{percent}"}}"#),
         r#"{"name":"an0thers-t0ken"}"#.to_owned(),
@@ -137,6 +140,23 @@ async fn a_refusal_that_breaks_off_within_the_token_shows_nothing_of_it() {
 }
 
 #[tokio::test]
+async fn no_eight_characters_come_out_wherever_a_message_is_shortened() {
+    let server = Server::start(|seen| {
+        // The cut moves through the token.
+        let text = format!("{}{TOKEN}{}", "x".repeat(90 + 3 * seen.number), "y".repeat(100));
+        status(500, text.leak())
+    })
+    .await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    for _ in 0..40 {
+        let said = chain(&asking.ask("p", "a").await.unwrap_err());
+        assert!(said.len() < 300, "{said}");
+        let part = (8..=TOKEN.len()).map(|end| &TOKEN[end - 8..end]).find(|part| said.contains(part));
+        assert_eq!(part, None, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn the_password_of_a_proxy_is_shown_by_no_one() {
     let (log, _guard) = Log::start(Level::TRACE);
     let mut api = api("https://service.example.com");
@@ -147,6 +167,17 @@ async fn the_password_of_a_proxy_is_shown_by_no_one() {
     assert!(proxy.seen()[0].header("proxy-authorization").is_some());
     let shown = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
     assert!(!shown.contains("pr0xy-passw0rd"), "{shown}");
+
+    // It answers for the service, and shows what it was sent.
+    let proxy =
+        Server::start(|seen| status(502, seen.header("proxy-authorization").unwrap().to_owned().leak()))
+            .await;
+    let mut api = super::api("http://service.example.com");
+    api.proxy_url = Some(format!("http://user:pr0xy%2Dpassw0rd@{}", proxy.address).parse().unwrap());
+    let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+    let whole = "dXNlcjpwcjB4eS1wYXNzdzByZA==";
+    let part = (8..whole.len()).map(|end| &whole[end - 8..end]).find(|part| error.message().contains(part));
+    assert!(part.is_none() && error.message().starts_with("Basic "), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

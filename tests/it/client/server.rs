@@ -1,8 +1,9 @@
 //! A small HTTP server that answers as it is told, well or badly, and remembers what it was asked.
 
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -167,6 +168,26 @@ impl Server {
     pub(crate) fn count(&self) -> usize {
         self.state.seen.lock().unwrap().len()
     }
+}
+
+/// A service that answers each request with 1xx replies without end; its address, and how many bytes it has written.
+pub(crate) fn flooding() -> (String, Arc<AtomicU64>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, written) = (listener.local_addr().unwrap().to_string(), Arc::new(AtomicU64::new(0)));
+    let flood = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(2000);
+    let total = Arc::clone(&written);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let (flood, total) = (flood.clone(), Arc::clone(&total));
+            std::thread::spawn(move || {
+                let _ = stream.read(&mut [0; 4096]);
+                while stream.write_all(flood.as_bytes()).is_ok() {
+                    total.fetch_add(flood.len() as u64, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    (address, written)
 }
 
 async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {

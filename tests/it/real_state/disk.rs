@@ -191,6 +191,75 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
 }
 
 #[tokio::test]
+async fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_end() {
+    let rig = Rig::start().await;
+    let (config, state) = (rig.configure(1), rig.state().display().to_string());
+    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    let (_, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
+    let pid = exporter.pid().to_string();
+    let limit = |size: &str| {
+        let limits = [&format!("--fsize={size}:"), "--pid", &pid];
+        assert!(Command::new("prlimit").args(limits).status().unwrap().success());
+    };
+    limit("1");
+    let good = "pds_exporter_state_last_commit_successful";
+    until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
+    let up = format!("pds_up{{{},resource=\"response_time\"}}", rig.labels(0));
+    assert_eq!(value(&exporter.get("/metrics").await, &up), Some(1.0), "polls go on");
+    limit("unlimited");
+    rig.counted_beyond(&exporter, 0, counted + 1.0).await;
+}
+
+#[tokio::test]
+async fn without_proc_everything_is_served_but_what_only_the_system_knows() {
+    let rig = Rig::start().await;
+    let config = rig.configure(1);
+    let mut command = Command::new("unshare");
+    command.args([
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        "mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\"",
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config, "--state.path"]);
+    command.arg(rig.state()).args(["--web.listen-address", "127.0.0.1:0"]);
+    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    rig.counted_beyond(&exporter, 0, 0.0).await;
+    exporter.signal("HUP");
+    for path in ["/", "/config", "/api/v1/status"] {
+        exporter.get(path).await;
+    }
+    let page = exporter.get("/metrics").await;
+    assert!(!page.contains("\nprocess_resident_memory_bytes "), "{page}");
+    assert_eq!(value(&page, "pds_exporter_panics_total"), Some(0.0), "{}", exporter.log());
+    assert!(exporter.terminate().success());
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_file_of_the_state_is_refused_at_once() {
+    let rig = Rig::start().await;
+    let (config, state) = (rig.configure(1), rig.state());
+    for pipe in ["state.log.lock", "state.log"] {
+        let pipe = rig.folder.path().join(pipe);
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let state = state.to_str().unwrap();
+        let arguments =
+            ["--config.file", &config, "--state.path", state, "--web.listen-address", "127.0.0.1:0"];
+        let (code, said) = process::run(&arguments, &[], Path::new("."));
+        assert!(code == Some(1) && said.contains("not a regular file"), "{}: {said}", pipe.display());
+        std::fs::remove_file(&pipe).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(&state).status().unwrap().success());
+    let output = Command::new(process::pdstool())
+        .args(["state", "show", "--state.path"])
+        .arg(&state)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not a regular file"), "{output:?}");
+}
+
+#[tokio::test]
 async fn a_file_that_is_mounted_by_itself_is_refused_with_a_remedy() {
     let rig = Rig::start().await;
     let config = rig.configure(1);

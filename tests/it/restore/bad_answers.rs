@@ -118,6 +118,41 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
 }
 
 #[tokio::test]
+async fn no_eight_characters_of_a_password_come_out_wherever_an_answer_is_shortened() {
+    const PASSWORD: &str = "hunter2/0f-the+pr0metheus";
+    let rig = Rig::start(1).await;
+    let password = rig.folder.path().join("password");
+    std::fs::write(&password, PASSWORD).unwrap();
+    let more = format!("prometheus_username = \"pds\"\nprometheus_password_file = {password:?}");
+    rig.prometheus.answer(|_| Some((503, "not yet".to_owned())));
+    let exporter = rig.started_with(rig.config(1, &more), "a").await;
+    let encoded = "aHVudGVyMi8wZi10aGUrcHIwbWV0aGV1cw";
+    let forms = [
+        PASSWORD.to_owned(),
+        PASSWORD.replace('/', "%2F").replace('+', "%2B"),
+        PASSWORD.replace('/', "\\/").replace('+', "\\u002b"),
+        PASSWORD.replace('/', "&#47;").replace('+', "&#x2b;"),
+        encoded.to_owned(),
+    ];
+    for form in forms {
+        for shift in (100..145).step_by(3) {
+            let text = format!("{}{form}{}", "x".repeat(shift), "y".repeat(100));
+            let failed = format!(r#"{{"status":"error","errorType":"internal","error":"{text}"}}"#);
+            for (status, body) in [(503, text), (200, failed.clone()), (400, failed)] {
+                rig.prometheus.answer(move |_| Some((status, body.clone())));
+                exporter.handle.restorer.restore().await;
+                let said = exporter.obstacle().await;
+                assert!(said.contains("xxx"), "{said}");
+                let parts =
+                    [PASSWORD, encoded, &*form].map(|text| (0..text.len() - 8).map(|at| &text[at..at + 8]));
+                let part = parts.into_iter().flatten().find(|part| said.contains(part));
+                assert_eq!(part, None, "{status} {shift}: {said}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_is_too_large_is_requested_in_parts() {
     let beyond_a_limit = r#"{"status":"error","errorType":"execution","error":"the query exceeded the maximum number of series"}"#;
     for answer in [(200, " ".repeat((32 << 20) + 1)), (422, beyond_a_limit.to_owned())] {

@@ -135,6 +135,40 @@ fn a_failing_service_leaves_a_state_to_go_on_from() {
 }
 
 #[test]
+fn a_full_or_read_only_disk_is_a_clear_error_and_the_run_goes_on_elsewhen() {
+    let service = service();
+    let folder = tempfile::tempdir().unwrap();
+    for (options, code, reason) in [
+        ("size=48k", 1, "No space left on device"),
+        ("ro", 1, "Read-only file system"),
+        ("size=64m", 0, "Wrote "),
+    ] {
+        let run = backfill(&service.url(), 72, &folder.path().join("history.om"), &[]);
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c"]);
+        command.arg(format!("mount -t tmpfs -o {options} tmpfs \"$0\" && exec \"$@\"")).arg(folder.path());
+        command.arg(run.get_program()).args(run.get_args());
+        command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{options}: {}", ended(&output));
+        assert!(stderr(&output).contains(reason), "{options}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_but_for_a_reader_that_has_left() {
+    for (to, code) in [(">/dev/full", 1), ("| true", 0)] {
+        let shell = format!("set -o pipefail; \"$0\" metrics {to}");
+        let output = Command::new("bash").args(["-c", &shell, &crate::process::pdstool()]).output().unwrap();
+        let said = stderr(&output);
+        assert!(
+            output.status.code() == Some(code) && said.contains("No space left") == (code == 1),
+            "{to} {output:?}"
+        );
+    }
+}
+
+#[test]
 fn a_step_without_a_count_is_unaccounted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.om");

@@ -1,9 +1,10 @@
 //! Checks before anything has to work.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::{Service, TOKEN, ended, golden, pdstool, stderr, stdout};
-use crate::client::server::{ok, status};
+use crate::client::server::{flooding, ok, status};
 use crate::golden::assert_golden;
 
 #[test]
@@ -73,6 +74,22 @@ fn a_refused_token_is_asked_with_once() {
     command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", TOKEN);
     let output = command.output().unwrap();
     assert_eq!((output.status.code(), service.requests().len()), (Some(4), 1), "{}", stderr(&output));
+}
+
+#[test]
+fn a_hostile_service_holds_up_no_call_beyond_the_timeout() {
+    let silent = Service::start(|_| ok("").after(Duration::from_secs(3600)));
+    let dripping = Service::start(|_| ok("").dripping());
+    let interim = format!("http://{}", flooding().0);
+    for url in [silent.url(), dripping.url(), interim] {
+        let check = ["check", "token", "--project", "p-1", "--app", "p-1-a", "--base-url", &url];
+        for arguments in [&check[..], &["call", "app", "get", "--project", "p-1", "a", "--base-url", &url]] {
+            let mut command = pdstool(arguments);
+            command.env("PDS_EXPORTER__API__TOKEN", TOKEN).env("PDS_EXPORTER__API__TIMEOUT", "300ms");
+            let said = ended(&command.output().unwrap());
+            assert!(said.contains("no complete reply within 300ms"), "{arguments:?}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `pdstool status` and `pdstool apps`: against a canned exporter for the exact output, and against a real one.
 
 use super::{Service, ended, golden, pdstool, stdout};
-use crate::client::server::{ok, status};
+use crate::client::server::{Seen, ok, status};
 use crate::golden::assert_golden;
 use crate::process::Exporter;
 
@@ -51,6 +51,20 @@ fn a_status_beyond_every_configuration_is_not_read() {
     let service = Service::start(|_| ok("").endless().with("content-length", ((64 << 20) + 1).to_string()));
     let said = run(&service, &["status"]);
     assert!(said.starts_with("exit code 1") && said.contains("too large for a status"), "{said}");
+}
+
+#[test]
+fn a_password_that_an_exporter_echoes_is_not_shown() {
+    let echo = |seen: &Seen| {
+        let sent = seen.header("authorization").unwrap();
+        ok(format!(r#"{{"exporter":{{"version":"{sent} hunter2-0f-the-exporter"}}}}"#).leak())
+    };
+    let service = Service::start(echo);
+    let url = service.url().replace("http://", "http://user:hunter2-0f-the-exporter@");
+    for format in ["table", "json"] {
+        let said = ended(&pdstool(&["status", "-o", format, "--exporter", &url]).output().unwrap());
+        assert!(said.matches("[redacted]").count() == 2 && !said.contains("0f-the-ex"), "{said}");
+    }
 }
 
 #[test]

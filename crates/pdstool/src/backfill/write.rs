@@ -119,8 +119,8 @@ fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> 
 }
 
 /// The ledger with a step added. A step that cannot be added is given up: another request would not change it.
-fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
-    let range = TimeRange { start: record.end - step, end: record.end };
+pub fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
+    let range = TimeRange { start: record.end.saturating_sub(step), end: record.end };
     let distributed = resource.polled().counted == Some(Counted::Requests);
     let added = ledger.add(range, &record.tally(), distributed, i64::MAX);
     added.unwrap_or_else(|_| {

@@ -1,6 +1,7 @@
 //! `pdstool check token`: a token's projects, its expiry, and which of the needed calls answer.
 
 use clap::Args;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 
 use crate::console::Console;
@@ -83,13 +84,13 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
     grouped(wanted.into_iter().map(|project| (service.client.account(&project.0), project)))
 }
 
-/// Makes the calls for the projects of one account; a row per answer.
+/// Makes the calls for the projects of one account, all at once; a row per answer.
 async fn ask_all(
     service: &Service,
     projects: &[(String, String)],
     outcome: &mut Outcome,
 ) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
+    let mut calls = Vec::new();
     for (index, (project, app)) in projects.iter().enumerate() {
         for resource in Resource::all() {
             let (due, target) = match resource.polled().scope {
@@ -98,13 +99,14 @@ async fn ask_all(
                 Scope::App => (!app.is_empty(), &**app),
             };
             if due {
-                let answer = service.probe(resource, project, app).await;
-                let result = outcome.of(answer.map(drop));
-                rows.push(vec![resource.call().purpose.to_owned(), target.to_owned(), result]);
+                calls.push(async move { (resource, target, service.probe(resource, project, app).await) });
             }
         }
     }
-    rows
+    let row = |(resource, target, answer): (Resource, &str, Result<_>)| {
+        vec![resource.call().purpose.to_owned(), target.to_owned(), outcome.of(answer.map(drop))]
+    };
+    join_all(calls).await.into_iter().map(row).collect()
 }
 
 /// The projects that the token is for, as the service lists them.

@@ -1,0 +1,7 @@
+//! Runs `checks::frames` on whatever the fuzzer makes up.
+#![no_main]
+
+#[path = "../checks/mod.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::frames(data));
