@@ -73,7 +73,7 @@ use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;
 pub use response::{Response, ResponseBody};
 pub use route::{BoxFuture, PageRequest, Route};
-pub use server::Server;
+pub use server::{Server, raise_descriptor_limit};
 
 /// Limits that are the same for all servers, beside those of [`Limits`].
 pub mod limits {

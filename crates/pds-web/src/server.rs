@@ -61,7 +61,7 @@ impl Config {
         let memory = self.memory.share(Holder::Connections);
         let fit = usize::try_from(memory.bytes() / CONNECTION_BYTES).unwrap_or(usize::MAX);
         let most = self.limits.max_connections.min(fit);
-        self.limits.max_connections = affordable_connections(most, raise_descriptor_limit())?;
+        self.limits.max_connections = affordable_connections(most, raise_descriptor_limit()?);
         let observer: Arc<dyn Observer> = Arc::new(observer);
         let live = Live::start(self.config_file.as_deref(), Arc::clone(&observer)).map_err(|source| {
             Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
@@ -209,21 +209,25 @@ impl Acceptor {
     }
 }
 
-/// Raises the soft limit of file descriptors to the hard one; `None` if there is no limit.
-fn raise_descriptor_limit() -> Option<u64> {
+/// Raises the soft limit of file descriptors to the hard one and returns it; `None` if there is no limit.
+///
+/// # Errors
+/// If it is less than a process needs.
+pub fn raise_descriptor_limit() -> Result<Option<u64>, Error> {
     let limit = getrlimit(Resource::Nofile);
-    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+    let raised = match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
+    };
+    match raised {
+        Some(limit @ ..MIN_DESCRIPTORS) => Err(Error::Descriptors { limit, needed: MIN_DESCRIPTORS }),
+        raised => Ok(raised),
     }
 }
 
 /// How many connections there may be with so many descriptors: three quarters of them.
-fn affordable_connections(max_connections: usize, descriptors: Option<u64>) -> Result<usize, Error> {
-    let Some(limit) = descriptors else { return Ok(max_connections) };
-    if limit < MIN_DESCRIPTORS {
-        return Err(Error::Descriptors { limit, needed: MIN_DESCRIPTORS });
-    }
+fn affordable_connections(max_connections: usize, descriptors: Option<u64>) -> usize {
+    let Some(limit) = descriptors else { return max_connections };
     let connections = usize::try_from(limit / 4 * 3).unwrap_or(usize::MAX);
     if connections < max_connections {
         tracing::warn!(
@@ -232,7 +236,7 @@ fn affordable_connections(max_connections: usize, descriptors: Option<u64>) -> R
             "the limit of open files allows fewer connections than usual"
         );
     }
-    Ok(connections.min(max_connections))
+    connections.min(max_connections)
 }
 
 /// The client was gone before its connection was taken.
@@ -247,16 +251,8 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_the_rest_of_the_process() {
-        let connections =
-            |descriptors| affordable_connections(256, descriptors).map_err(|error| error.to_string());
-        assert_eq!(connections(None), Ok(256));
-        assert_eq!(connections(Some(1024)), Ok(256));
-        assert_eq!(connections(Some(256)), Ok(192));
-        assert_eq!(connections(Some(64)), Ok(48));
-        assert!(
-            connections(Some(63))
-                .unwrap_err()
-                .contains("the limit of open files is 63; the exporter needs 64")
-        );
+        let descriptors = [None, Some(1024), Some(256), Some(64)];
+        let connections = descriptors.map(|descriptors| affordable_connections(256, descriptors));
+        assert_eq!(connections, [256, 256, 192, 48]);
     }
 }

@@ -13,11 +13,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::client::TlsStream;
+use url::Url;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use pds_config::Api;
 use pds_core::error_chain::with_sources;
+use pds_core::redact::Redactor;
+use pds_core::secret::Secret;
 use pds_core::units;
 use pds_http::{Config, tls_config};
 
@@ -252,7 +255,10 @@ impl Way<'_> {
             io::Result::Ok(String::from_utf8_lossy(&reply).lines().next().unwrap_or_default().to_owned())
         };
         let status = match timeout(self.api.connect_timeout, exchange).await {
-            Ok(Ok(status)) => status,
+            Ok(Ok(status)) => {
+                let password = self.api.proxy_url.as_ref().and_then(Url::password).map(Secret::new);
+                Redactor::of(password.as_ref()).text(status)
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
@@ -282,7 +288,6 @@ mod tests {
     use std::path::Path;
 
     use tokio::net::TcpListener;
-    use url::Url;
 
     use super::*;
 

@@ -96,7 +96,11 @@ fn proxy(reply: &'static str) -> std::net::SocketAddr {
 fn a_proxy_is_asked_for_a_tunnel_and_its_refusal_is_explained() {
     let patient = Patient::new();
     for (reply, said, remedy) in [
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "requires a password", "user:password@"),
+        (
+            "HTTP/1.1 407 Not hunter2-0f-a-pr0xy, dXNlcjpodW50ZXIyLTBmLWEtcHIweHk=\r\n\r\n",
+            "requires a password",
+            "user:password@",
+        ),
         (
             "HTTP/1.1 403 Forbidden\r\n\r\n",
             "refuses a tunnel to api.example.com:443: HTTP/1.1 403",
@@ -106,11 +110,12 @@ fn a_proxy_is_asked_for_a_tunnel_and_its_refusal_is_explained() {
         ("HTTP/1.1 200 Connection established\r\n\r\n", "TLS handshake", "firewall"),
     ] {
         let text = format!(
-            "base_url = \"https://api.example.com\"\ntoken = \"{TOKEN}\"\nproxy_url = \"http://{}\"\n{PROJECT}",
+            "base_url = \"https://api.example.com\"\ntoken = \"{TOKEN}\"\nproxy_url = \"http://user:hunter2-0f-a-pr0xy@{}\"\n{PROJECT}",
             proxy(reply)
         );
         let found = patient.examined(&text);
         let (_, text, advice) = found.only();
         assert!(text.contains(said) && advice.contains(remedy), "{text}: {advice}");
+        assert!(!text.contains("0f-a-pr0") && !text.contains("ZXIyLTBm"), "{text}");
     }
 }
