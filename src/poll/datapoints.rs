@@ -1,8 +1,9 @@
 //! Selects the datapoint to show: the newest that the service will no longer change.
 //!
 //! The service sums up runs in buckets. The last bucket of a range is still being filled and the first one is cut off, so
-//! their percentiles cover only a part. The width of a bucket is not documented. It is learned: the smallest distance
-//! between datapoints ever seen for the app.
+//! their percentiles cover only a part. The width of a bucket is not documented. It is learned from all replies about
+//! the app: the smallest distance between datapoints ever seen within one reply or, while each holds only one, from one
+//! reply to the next about the same window.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct Datapoints {
     resolution: Resolution,
     /// Seconds; `None` until one reply held two datapoints.
     width: Option<f64>,
+    /// While the width is unknown, the smallest distance between single datapoints, in seconds.
+    apart: Option<f64>,
     /// The only datapoint of the last reply, by window and container, while the width is unknown.
     lone: BTreeMap<(usize, Option<Arc<str>>), Point>,
 }
@@ -31,42 +34,40 @@ impl Datapoints {
         points: &[Point],
         range: TimeRange,
     ) -> Option<Point> {
-        if let Some(newest) = self.complete(resolution, points, range).next_back() {
-            return Some(newest);
-        }
-        if self.width.is_some() {
-            self.lone = BTreeMap::new();
-            return None;
-        }
-        let lone = points.last().filter(|point| begins_in(point, range)).copied();
-        let before = match lone {
-            Some(lone) => self.lone.insert(of, lone),
-            None => self.lone.remove(&of),
-        };
-        lone.filter(|lone| before == Some(*lone))
-    }
-
-    /// The complete datapoints with a value, of a reply about `range`; none while the width is unknown.
-    fn complete(
-        &mut self,
-        resolution: Resolution,
-        points: &[Point],
-        range: TimeRange,
-    ) -> impl DoubleEndedIterator<Item = Point> {
         if resolution != self.resolution {
             *self = Self { resolution, ..Self::default() };
         }
         let gaps = points.iter().zip(points.iter().skip(1)).map(|(one, next)| next.time - one.time);
         let own = gaps.filter(|gap| *gap > 0.0).reduce(f64::min);
-        self.width = [self.width, own].into_iter().flatten().reduce(f64::min);
+        self.width = least(self.width, own);
+        let mut repeated = None;
+        match points {
+            _ if self.width.is_some() => self.lone = BTreeMap::new(),
+            [point] => {
+                let before = self.lone.insert(of, *point);
+                repeated = before.filter(|before| before == point);
+                let moved = before.map(|before| (point.time - before.time).abs()).filter(|gap| *gap > 0.0);
+                self.apart = least(self.apart, moved);
+            }
+            _ => drop(self.lone.remove(&of)),
+        }
         // Datapoints of a long range may be further apart.
-        let width = match (self.width, own) {
+        let width = match (self.width(), own) {
             (Some(width), Some(own)) if points.len() > 2 => width.max(own),
             (width, _) => width.unwrap_or(f64::INFINITY),
         };
-        let end = range.end as f64;
-        points.iter().copied().filter(move |point| begins_in(point, range) && point.time + width <= end)
+        let is_whole = |point: &&Point| point.time + width <= range.end as f64 || repeated == Some(**point);
+        points.iter().rev().filter(|point| begins_in(point, range)).find(is_whole).copied()
     }
+
+    /// The width of a bucket in seconds, as far as it is known.
+    pub fn width(&self) -> Option<f64> {
+        self.width.or(self.apart)
+    }
+}
+
+fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    [one, other].into_iter().flatten().reduce(f64::min)
 }
 
 /// Whether the bucket has a value and is not cut off by the start of the range.
@@ -122,6 +123,8 @@ mod tests {
         assert_eq!(newest(&mut seen, &[point(60, 1.5)], 30, 110), Some(60.0));
         assert_eq!(newest(&mut seen, &[], 100, 160), None);
         assert_eq!(newest(&mut seen, &[point(120, 2.0)], 100, 160), None);
+        assert_eq!(newest(&mut seen, &[point(180, 2.0)], 160, 239), None, "the replies are 60 apart");
+        assert_eq!(newest(&mut seen, &[point(240, 2.0)], 220, 300), Some(240.0));
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
 use pds_interface::polled::{Reading, Tally};
-use pds_interface::{Point, TimeRange};
+use pds_interface::{Point, TimeRange, run_execution_time};
+use tokio::time::Instant;
 
-use super::plan::{Poll, containers};
-use super::ranges::RangeAsk;
+use super::plan::{Plan, Poll, Target, containers};
+use super::ranges::{Purpose, RangeAsk};
 
 /// Consecutive polls with equal replies for a container and the whole app after which the filter seems to be ignored.
 const MAX_EQUAL: u32 = 5;
@@ -19,21 +20,26 @@ pub struct Replies<'a>(Vec<WindowReply<'a>>);
 #[derive(Debug)]
 struct WindowReply<'a> {
     asked: RangeAsk<'a>,
-    /// Index of its window.
+    /// Index of its window; of a range that is only counted, that after the last.
     window: usize,
     tally: Option<Tally>,
     point: Option<Point>,
 }
 
 impl<'a> Replies<'a> {
-    /// Records the reply to `asked`, if a window shows it.
+    /// Records the reply to `asked`, if a window shows it or it is counted: counted ranges are aligned and leave no time
+    /// out, so that each bucket is whole in one of them, however short the windows are.
     pub(super) fn add(
         &mut self,
         Poll { plan, target, .. }: Poll<'_>,
         asked: &RangeAsk<'a>,
         reading: &Reading,
     ) {
-        let Some(window) = asked.window.map(|window| window.index) else { return };
+        let window = match asked.window {
+            Some(window) => window.index,
+            None if asked.purpose == Purpose::Counted => plan.windows.len(),
+            None => return,
+        };
         // A range rounded outwards begins with a whole bucket. Data beyond the requested end has not settled.
         let answered = reading.tally.as_ref().and_then(|tally| tally.range);
         let start = answered.map_or(asked.range.start, |of| of.start.min(asked.range.start));
@@ -56,25 +62,49 @@ impl<'a> Replies<'a> {
         self.0.iter().filter(|reply| reply.window == 0)
     }
 
-    /// Shows for each container the datapoint of the first configured window that has a complete one. If no reply has
-    /// one, nothing is shown; if a reply is missing, the previous datapoint stays until it is stale.
+    /// Shows for each container the newest complete datapoint of all replies, of the first configured window that has it.
+    /// If none is as new as the previous one, that stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
         if plan.is_replaced() {
             return;
         }
         for container in containers(plan.app_of(target)) {
-            let of = || self.0.iter().filter(|reply| reply.asked.container == container);
-            let found = of().filter(|reply| reply.point.is_some()).min_by_key(|reply| reply.window);
-            if found.is_none() && of().count() < plan.windows.len() {
-                continue;
-            }
-            let sink = found.or_else(|| of().next()).and_then(|reply| {
-                target.endpoint.show_point(reply.point, plan.subject(subject, reply.asked.to_window())?)
+            let of = self.0.iter().filter(|reply| reply.asked.container == container);
+            let whole = of.filter_map(|reply| Some((reply.point?, reply)));
+            let newest = whole.rev().max_by(|(one, _), (other, _)| one.time.total_cmp(&other.time));
+            let Some((point, reply)) = newest else { continue };
+            let variant = Variant { window: 0, container };
+            let previous = subject.cell.fresh(&variant, Instant::now());
+            let families = target.endpoint.families();
+            let since = previous.and_then(|previous| {
+                Some(previous.series(&families, &run_execution_time::TIMESTAMP).next()?.1)
             });
+            let sink = plan
+                .subject(subject, reply.asked.to_window())
+                .filter(|_| since.is_none_or(|since| point.time >= since))
+                .and_then(|subject| target.endpoint.show_point(Some(point), subject));
             if let Some(sink) = sink {
-                subject.cell.replace(&Variant { window: 0, container }, sink);
+                subject.cell.replace(&variant, sink);
             }
+        }
+        self.compare_width(plan, target);
+    }
+
+    /// Warns once if every window is shorter than two datapoints are wide: it need not hold a whole one.
+    fn compare_width(&self, plan: &Plan, target: &Target) {
+        let Some(width) = target.progress.datapoints(|seen| seen.width()) else { return };
+        let longest = plan.windows.iter().max_by_key(|window| window.seconds);
+        let Some(short) = longest.filter(|window| (window.seconds as f64) < 2.0 * width) else { return };
+        if !plan.windows_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                app = &*target.key.owner.app,
+                window = short.label,
+                datapoints_apart_seconds = width,
+                "poll.windows are shorter than two datapoints of run execution times, so they may hold no whole one: \
+                 its gauges follow the counted ranges, and are missing where none is as long as a datapoint, and for \
+                 containers; a window of two datapoints has them all"
+            );
         }
     }
 

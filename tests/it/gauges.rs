@@ -7,10 +7,12 @@ use pds_exporter::poll::Context;
 use pds_exposition::Format;
 use pds_interface::TimeRange;
 use pds_ledger::LedgerStore;
-use pds_simulator::{Quirks, Settings, World};
+use pds_simulator::{Fault, Kind, Quirks, Settings, World};
+use tracing::Level;
 
 use crate::poller::{Polling, rig_of};
 use crate::process::series;
+use crate::rig::Log;
 
 /// A service with one app and these quirks, polled with these tables of the configuration.
 async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {
@@ -90,9 +92,51 @@ async fn only_whole_datapoints_are_shown_and_none_is_skipped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_window_of_one_datapoint_shows_each_whole_one_however_the_grid_falls_into_it() {
+    for interval in [15, 60, 90, 300] {
+        let (log, _guard) = Log::start(Level::INFO);
+        let tables = format!("[poll]\ninterval = \"{interval}s\"\nwindows = [\"1m\"]\n");
+        let (_world, context, _polling) = polled(Quirks::default(), &tables).await;
+        tokio::time::sleep(Duration::from_secs(2 * interval.max(60))).await;
+        let mut seen: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+        for second in 0..1800 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let time = only(&context, "pds_app_run_execution_time_timestamp_seconds");
+            let time = time.unwrap_or_else(|| panic!("no datapoint after {second} s: {interval}"));
+            let age = context.clock.unix_seconds() as f64 - time;
+            assert!(age <= (interval + 60 + 30 + 60) as f64, "{age} s old: {interval}");
+            let values = shown(&context, "pds_app_run_execution_time_seconds").into_values().collect();
+            #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+            let first = seen.entry(time as i64).or_insert_with(|| Vec::clone(&values));
+            assert_eq!((values.len(), &*first), (3, &values), "a part of the bucket at {time}: {interval}");
+        }
+        let told = log.lines_with("shorter than two datapoints");
+        assert!(told.len() == 1 && told[0].contains("window=\"1m\""), "{interval}: {told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_whole_datapoint_stays_until_it_is_stale() {
+    let tables = "[poll]\nstale_after = \"10m\"\n";
+    let (world, context, _polling) = polled(Quirks::default(), tables).await;
+    let time = || only(&context, "pds_app_run_execution_time_timestamp_seconds");
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let newest = time().unwrap();
+    world.faults().set([Fault {
+        kind: Kind::Value { field: "time_series".into(), json: "[]".into() },
+        ..Fault::status(0)
+    }]);
+    tokio::time::sleep(Duration::from_secs(520)).await;
+    assert!(time() >= Some(newest), "a reply without datapoints takes none away");
+    tokio::time::sleep(Duration::from_secs(160)).await;
+    assert_eq!(time(), None);
+    assert!(only(&context, "pds_app_window_runs").is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_whole_datapoint_there_is_no_gauge() {
-    // No window holds a whole bucket but where it happens to lie on one.
-    let tables = "[poll]\ninterval = \"20s\"\nwindows = [\"50s\"]\n";
+    // No window holds a whole bucket, and nothing is counted.
+    let tables = "[poll]\ninterval = \"20s\"\nwindows = [\"50s\"]\n[accounting]\nenabled = false\n";
     let (_world, context, _polling) = polled(Quirks::default(), tables).await;
     for _ in 0..300 {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -69,6 +69,8 @@ pub struct Plan {
     pub overload: Option<String>,
     /// Whether a warning was logged that this container filter seems to be ignored.
     pub filter_told: AtomicBool,
+    /// Whether a warning was logged that the windows are shorter than two datapoints.
+    pub windows_told: AtomicBool,
     /// Whether the service seemed to be down, by account and resource, and when that was found out.
     pub(super) silences: Mutex<Silences>,
     /// Whether another plan has replaced it.
@@ -168,6 +170,7 @@ impl Plan {
             targets: Vec::new(),
             overload: config.requests_per_minute().exceeds(&config.api),
             filter_told: AtomicBool::new(filter_told),
+            windows_told: AtomicBool::default(),
             silences: Mutex::default(),
             replaced: AtomicBool::new(false),
         };
