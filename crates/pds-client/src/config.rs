@@ -33,8 +33,8 @@ pub struct Config {
     pub ca_file: Option<PathBuf>,
     /// An http or https proxy.
     pub proxy_url: Option<Url>,
-    /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
-    pub no_proxy: Option<String>,
+    /// Names of the environment's variables for proxies, such as `HTTPS_PROXY`. They are not used.
+    pub proxy_variables: Vec<String>,
     /// The field of a custom domain that holds its validation status; `None` means the usual ones.
     pub domain_status_field: Option<String>,
     /// Names of the query parameters.
@@ -48,7 +48,6 @@ impl Config {
             ca_key: "api.ca_file",
             ca_file: self.ca_file.as_deref(),
             proxy_url: self.proxy_url.as_ref(),
-            no_proxy: self.no_proxy.as_deref(),
             connect_timeout: self.connect_timeout,
         }
     }

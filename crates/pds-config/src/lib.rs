@@ -111,7 +111,7 @@ fn load_layers(
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Loaded, LoadError> {
     let environment: Vec<(String, String)> = environment.into_iter().collect();
-    let no_proxy = no_proxy(&environment);
+    let proxy_variables = proxy_variables(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let mut problems = Vec::new();
     let values = file::layers(values, environment, &mut problems)?;
@@ -129,7 +129,7 @@ fn load_layers(
     let (Some(mut config), true) = (config, problems.is_empty()) else {
         return Err(LoadError::Problems { file: file.map(Path::to_owned), problems });
     };
-    config.api.no_proxy = no_proxy;
+    config.api.proxy_variables = proxy_variables;
     Ok(Loaded { config, explained })
 }
 
@@ -149,10 +149,12 @@ pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, Stri
     include::checksum(path, values.ok().as_ref(), folder)
 }
 
-/// The value of `NO_PROXY`, which all programs behind a proxy read, in either case.
-fn no_proxy(environment: &[(String, String)]) -> Option<String> {
-    let found = environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy"));
-    found.map(|(_, value)| value.clone())
+/// The variables by which other programs choose a proxy, as far as they are set, in either case.
+fn proxy_variables(environment: &[(String, String)]) -> Vec<String> {
+    const NAMES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+    let is_one = |name: &str| NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let set = environment.iter().filter(|(name, value)| is_one(name) && !value.is_empty());
+    set.map(|(name, _)| name.clone()).collect()
 }
 
 /// Severity of a log message.

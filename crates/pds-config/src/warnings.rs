@@ -20,7 +20,8 @@ impl Config {
         });
         let overload = overload.into_iter().chain(self.of_base_url());
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
-        overload.into_iter().chain(self.of_rates()).chain(restore).collect()
+        let overload = overload.into_iter().chain(self.of_proxies());
+        overload.chain(self.of_rates()).chain(restore).collect()
     }
 
     /// Requests name the version themselves.
@@ -31,6 +32,15 @@ impl Config {
         let is_version = matches!(last, "v1" | "v2" | "v3" | "api");
         is_version.then(|| {
             format!("api.base_url ends in /{last}, but every request begins with /v2 itself; write {base}, unless a gateway has that path")
+        })
+    }
+
+    /// The service is the only host, so one key says whether there is a proxy.
+    pub fn of_proxies(&self) -> Option<String> {
+        let names = self.api.proxy_variables.join(", ");
+        let set = self.api.proxy_url.as_ref().map_or("is empty", |_| "is set");
+        (!names.is_empty()).then(|| {
+            format!("set but not used: {names}; only api.proxy_url, which {set}, leads to the service through a proxy")
         })
     }
 

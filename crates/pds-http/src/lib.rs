@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pds_core::plain_file;
 use reqwest::redirect::Policy;
-use reqwest::{ClientBuilder, NoProxy, Proxy, Response};
+use reqwest::{ClientBuilder, Proxy, Response};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::{Host, Url};
@@ -31,15 +31,13 @@ pub struct Config<'a> {
     pub ca_file: Option<&'a Path>,
     /// An http or https proxy.
     pub proxy_url: Option<&'a Url>,
-    /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
-    pub no_proxy: Option<&'a str>,
     /// Limit of name lookup, TCP connect and TLS handshake.
     pub connect_timeout: Duration,
 }
 
 impl Config<'_> {
     /// A client that follows no redirect, so that credentials are sent only to the configured host, and that retries
-    /// nothing. Only the configuration sets a proxy.
+    /// nothing. Only the configuration sets a proxy; no variable of the environment does.
     ///
     /// # Errors
     /// If CA file, proxy or TLS cannot be set up.
@@ -52,11 +50,8 @@ impl Config<'_> {
             .retry(reqwest::retry::never())
             .connect_timeout(self.connect_timeout)
             .no_proxy();
-        let except = self.no_proxy.unwrap_or_default().trim();
-        // A lone asterisk means every host. The library applies it to names, but not to addresses.
-        let Some(url) = self.proxy_url.filter(|_| except != "*") else { return Ok(builder) };
-        let proxy = Proxy::all(url.clone()).map_err(BuildError::Proxy)?;
-        Ok(builder.proxy(proxy.no_proxy(NoProxy::from_string(except))))
+        let Some(url) = self.proxy_url else { return Ok(builder) };
+        Ok(builder.proxy(Proxy::all(url.clone()).map_err(BuildError::Proxy)?))
     }
 }
 

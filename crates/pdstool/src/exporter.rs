@@ -139,7 +139,6 @@ impl Exporter {
             ca_key: "--exporter-ca-file",
             ca_file,
             proxy_url: None,
-            no_proxy: None,
             connect_timeout: TIMEOUT,
         };
         let mut named = url.clone();

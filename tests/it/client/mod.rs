@@ -37,7 +37,7 @@ fn api(base_url: &str) -> Api {
         max_retries: 0,
         ca_file: None,
         proxy_url: None,
-        no_proxy: None,
+        proxy_variables: Vec::new(),
         domain_status_field: None,
         query_names: QueryNames::default(),
     }

@@ -123,19 +123,20 @@ fn a_variable_replaces_the_whole_value_of_the_file() {
 }
 
 #[test]
-fn no_proxy_of_the_environment_is_read_in_upper_and_lower_case() {
-    let no_proxy = |name: &str, value: &str| {
-        let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
-        pds_config::load(Path::new("tests/it/config/good/minimal.toml"), environment)
-            .unwrap()
-            .config
-            .api
-            .no_proxy
+fn proxies_of_the_environment_are_named_and_not_used() {
+    let warnings = |names: &[&str]| {
+        let variables =
+            names.iter().map(|name| ((*name).to_owned(), "http://u:secret@proxy:3128".to_owned()));
+        let path = Path::new("tests/it/config/good/minimal.toml");
+        let api_url = ("PDS_EXPORTER__API__PROXY_URL".to_owned(), "http://proxy:3128".to_owned());
+        let configured = Some(api_url).filter(|_| names.contains(&"NO_PROXY"));
+        pds_config::load(path, variables.chain(configured)).unwrap().config.warnings()
     };
-    for name in ["NO_PROXY", "no_proxy"] {
-        assert_eq!(no_proxy(name, "10.0.0.0/8,.example.com").as_deref(), Some("10.0.0.0/8,.example.com"));
-    }
-    assert_eq!(no_proxy("NO_PROXY_AT_ALL", "*"), None);
+    let said = "set but not used: HTTP_PROXY, https_proxy, all_proxy; only api.proxy_url, which is empty, leads to the service through a proxy";
+    assert_eq!(warnings(&["HTTP_PROXY", "https_proxy", "all_proxy"]), [said]);
+    let said = warnings(&["NO_PROXY"]);
+    assert!(said.len() == 1 && said[0].contains("NO_PROXY; only api.proxy_url, which is set,"), "{said:?}");
+    assert_eq!(warnings(&["NO_PROXY_AT_ALL"]), [""; 0]);
 }
 
 #[test]

@@ -130,7 +130,6 @@ impl Http {
             ca_key: "state.prometheus_ca_file",
             ca_file: config.ca_file.as_deref(),
             proxy_url: None,
-            no_proxy: None,
             connect_timeout: CONNECT_TIMEOUT,
         };
         let client = reached.client()?.build()?;

@@ -22,7 +22,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_core::units;
-use pds_http::{Config, tls_config};
+use pds_http::tls_config;
 
 use super::wire::{self, Stream, explain};
 use crate::report::Finding;
@@ -54,12 +54,9 @@ fn host_and_port(uri: &Uri) -> (&str, u16) {
     (uri.host().unwrap_or_default().trim_matches(['[', ']']), uri.port_u16().unwrap_or(usual))
 }
 
-/// The proxy on the way to `uri`, if there is one: chosen as the client chooses it.
-fn proxy(reached: &Config<'_>, uri: &Uri) -> Option<Intercept> {
-    let except = reached.no_proxy.unwrap_or_default().trim();
-    // A lone asterisk means every host. The library applies it to names, but not to addresses.
-    let url = reached.proxy_url.filter(|_| except != "*")?;
-    Matcher::builder().all(url.as_str()).no(except).build().intercept(uri)
+/// The configured proxy on the way to `uri`.
+fn proxy(api: &Api, uri: &Uri) -> Option<Intercept> {
+    Matcher::builder().all(api.proxy_url.as_ref()?.as_str()).build().intercept(uri)
 }
 
 /// The way to the service.
@@ -75,7 +72,7 @@ impl Way<'_> {
         let uri: Uri = self.api.base_url.as_str().parse().unwrap_or_default();
         let (host, port) = host_and_port(&uri);
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
-        let Some(proxy) = proxy(&self.api.reached(), &uri) else {
+        let Some(proxy) = proxy(self.api, &uri) else {
             let (stream, address) = self.connect("api.base_url", host, port).await?;
             if !is_https {
                 return self.plain(host, address).await;
@@ -273,7 +270,7 @@ impl Way<'_> {
             ),
             Some(_) => (
                 format!("the proxy refuses a tunnel to {service}: {status}"),
-                "Allow the proxy to reach the service, or exclude the host with NO_PROXY.",
+                "Allow the proxy to reach the service, or leave api.proxy_url empty.",
             ),
             None => {
                 (format!("this is not a proxy: {status}"), "Check host, port and scheme in api.proxy_url.")
@@ -308,19 +305,5 @@ mod tests {
         };
         let (asked, _) = tokio::join!(asked, check(&config.api));
         assert_eq!(asked, "CONNECT [2001:db8::1]:443");
-    }
-
-    #[test]
-    fn hosts_are_excepted_from_the_proxy_by_name_domain_and_network() {
-        let url = Url::parse("http://proxy:3128").unwrap();
-        let excepted = |no_proxy, host: &str| {
-            let (proxy_url, connect_timeout) = (Some(&url), std::time::Duration::ZERO);
-            let reached = Config { ca_key: "", ca_file: None, proxy_url, no_proxy, connect_timeout };
-            proxy(&reached, &format!("https://{host}/").parse().unwrap()).is_none()
-        };
-        assert!(excepted(Some("*"), "10.0.0.1") && excepted(Some("x, .example.com"), "a.example.com"));
-        assert!(excepted(Some("10.0.0.1"), "10.0.0.1") && excepted(Some("example.com"), "example.com"));
-        assert!(excepted(Some("10.0.0.0/8"), "10.1.2.3"));
-        assert!(!excepted(Some("ample.com,"), "example.com") && !excepted(None, "example.com"));
     }
 }

@@ -41,6 +41,9 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     if let Some(warning) = plain_http_warning(&config.api.base_url) {
         found.push(Finding::warning(warning, "Use https:// in api.base_url."));
     }
+    if let Some(warning) = config.of_proxies() {
+        found.push(Finding::warning(warning, "Set api.proxy_url if the service is behind that proxy."));
+    }
     (found, Some(config))
 }
 

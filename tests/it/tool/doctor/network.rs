@@ -104,7 +104,7 @@ fn a_proxy_is_asked_for_a_tunnel_and_its_refusal_is_explained() {
         (
             "HTTP/1.1 403 Forbidden\r\n\r\n",
             "refuses a tunnel to api.example.com:443: HTTP/1.1 403",
-            "NO_PROXY",
+            "api.proxy_url",
         ),
         ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "this is not a proxy", "api.proxy_url"),
         ("HTTP/1.1 200 Connection established\r\n\r\n", "TLS handshake", "firewall"),
