@@ -55,8 +55,17 @@ impl Filter {
 
     /// Whether the family is requested: by its name, that of its samples, or its OpenMetrics name.
     pub fn wants(&self, family: &Family) -> bool {
-        let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
+        let bare = |name: &String| {
+            let of_histogram = name.strip_suffix("_bucket").or_else(|| name.strip_suffix("_count"));
+            of_histogram.unwrap_or(name) == family.name
+        };
         self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
+    }
+
+    /// Whether series of this app are requested.
+    pub(super) fn wants_app(&self, owner: &Owner) -> bool {
+        let has = |list: &[String], id: &str| list.is_empty() || list.iter().any(|wanted| wanted == id);
+        has(&self.projects, &owner.project) && has(&self.apps, &owner.app)
     }
 
     /// What it names, in the order of the cells. `apps` are all there are, sorted by their own id.

@@ -209,3 +209,22 @@ fn for_that_parser(page: &str) -> String {
     });
     lines.collect()
 }
+
+#[tokio::test]
+async fn prometheus_3_makes_whole_custom_buckets_of_the_text() {
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let target = exporter.url.trim_start_matches("http://");
+    let text = format!(
+        "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: pds\n  scrape_protocols: [PrometheusText0.0.4]\n  convert_classic_histograms_to_nhcb: true\n  static_configs: [{{targets: ['{target}']}}]\n"
+    );
+    let files = [("prometheus.yml", &*text)];
+    let prometheus = Server::prometheus(PROMETHEUS_3, &files, "--enable-feature=native-histograms").await;
+    let whole =
+        "histogram_count(pds_app_request_duration_seconds) == on (project, app) pds_app_requests_total > 0";
+    until("every app with requests has a histogram of them", async || {
+        let busy = prometheus.by_app("pds_app_requests_total > 0", Timestamp::now()).await.len();
+        busy > 3 && prometheus.by_app(whole, Timestamp::now()).await.len() == busy
+    })
+    .await;
+}

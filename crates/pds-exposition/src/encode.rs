@@ -62,10 +62,12 @@ pub fn sample(out: &mut Vec<u8>, family: &Family, target: &str, extra: &str, val
 }
 
 /// Writes the samples of one target and family, given as (label text, value). The common start of their lines is built
-/// once.
+/// once. A histogram also has its `_count` in text: readers of custom buckets drop it without, while OpenMetrics does not
+/// allow it without `_sum`.
 #[inline]
 pub fn samples<'a>(
     out: &mut Vec<u8>,
+    format: Format,
     family: &Family,
     target: &str,
     samples: impl IntoIterator<Item = (&'a str, f64)>,
@@ -74,14 +76,22 @@ pub fn samples<'a>(
     let begin = out.len();
     let Some((extra, value)) = samples.next() else { return };
     sample(out, family, target, extra, value);
+    let mut last = (extra, value);
     let brace = usize::from(!target.is_empty());
     let common = begin..begin + family.name.len() + family.sample_suffix().len() + brace + target.len();
     for (extra, value) in samples {
         out.reserve(common.len() + extra.len() + REST);
         out.extend_from_within(common.clone());
         rest(out, target, extra, value);
+        last = (extra, value);
+    }
+    if (family.kind, format) == (Kind::Histogram, Format::Text) && last.0 == INFINITE {
+        named_sample(out, family.name, "_count", target, "", last.1);
     }
 }
+
+/// The label of a histogram's last bucket.
+const INFINITE: &str = "le=\"+Inf\"";
 
 /// Writes one sample line of the given name and suffix.
 #[inline]
@@ -254,12 +264,25 @@ mod tests {
         let series = [("", 1.0), ("le=\"1.0\"", 2.5), ("le=\"+Inf\"", 3.0), ("", f64::NAN)];
         for target in ["", "app=\"x\""] {
             assert_eq!(
-                text(|out| samples(out, &family, target, series)),
+                text(|out| samples(out, Format::Text, &family, target, series)),
                 text(|out| series
                     .iter()
                     .for_each(|(extra, value)| sample(out, &family, target, extra, *value)))
             );
         }
         assert_eq!(text(|out| named_sample(out, "up", "", "", "", 1.0)), "up 1\n");
+    }
+
+    #[test]
+    fn a_histogram_has_a_count_in_text_alone() {
+        let family = Family::histogram("pds_h_seconds", &[], "");
+        let written = |format| {
+            let buckets = [("le=\"1.0\"", 2.0), ("le=\"+Inf\"", 3.0)];
+            text(|out| samples(out, format, &family, "app=\"x\"", buckets))
+        };
+        let buckets =
+            "pds_h_seconds_bucket{app=\"x\",le=\"1.0\"} 2\npds_h_seconds_bucket{app=\"x\",le=\"+Inf\"} 3\n";
+        assert_eq!(written(Format::OpenMetrics), buckets);
+        assert_eq!(written(Format::Text), format!("{buckets}pds_h_seconds_count{{app=\"x\"}} 3\n"));
     }
 }
