@@ -171,3 +171,29 @@ fn a_health_check_without_flags_takes_those_of_the_exporter_beside_it() {
     let (healthy, said) = health_beside(&[]);
     assert!(!healthy && said.contains("10090"), "{said}");
 }
+
+#[test]
+fn a_configuration_can_come_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    configuration(
+        folder.path(),
+        &format!("[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n{PROJECT}"),
+    );
+    for line in [
+        "\"$0\" --config.check --config.file <(cat pds-exporter.toml)",
+        "cat pds-exporter.toml | \"$0\" --config.check --config.file /dev/stdin",
+    ] {
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", line, env!("CARGO_BIN_EXE_pds-exporter")]).current_dir(folder.path());
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("the configuration is valid: 1 project, 1 app"), "{line}: {output:?}");
+    }
+    assert_ends(
+        &["--config.check", "--config.file=/dev/stdin"],
+        &[],
+        folder.path(),
+        78,
+        "can be read only once",
+    );
+}

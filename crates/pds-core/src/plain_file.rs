@@ -84,11 +84,17 @@ fn not_regular() -> io::Error {
     io::Error::other("not a regular file")
 }
 
-/// As [`read`], for a file that holds text.
+/// As [`read`], for a file that holds text. A pipe that a shell hands over, such as `<(...)`, is read to its end.
 ///
 /// # Errors
 /// As [`read`], and if it is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") {
+        let mut text = String::new();
+        File::open(path)?.take(max_bytes).read_to_string(&mut text)?;
+        let spent = || io::Error::other("it is empty; a pipe can be read only once");
+        return if text.is_empty() { Err(spent()) } else { Ok(text) };
+    }
     let file = read(path, max_bytes)?;
     String::from_utf8(file.bytes)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
