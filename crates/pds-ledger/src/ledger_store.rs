@@ -25,6 +25,9 @@ use super::state::StateFile;
 /// than this.
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A longer commit fails, as on a network file system that hangs. If it ends well later, writing again changes nothing.
+pub const MAX_COMMIT: Duration = Duration::from_secs(10);
+
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerStore {
@@ -303,29 +306,44 @@ async fn commit_all(
         let records: Vec<Record> =
             batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.records)).collect();
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
-        let written = tokio::task::spawn_blocking(move || {
+        let mut writing = tokio::task::spawn_blocking(move || {
             let before = || held.read().records();
             file.lock().commit(&records, before)?;
             // Memory follows the disk before those who wait for the commit go on.
             held.write().take(records);
             Ok::<(), StateError>(())
-        })
-        .await
-        .map_err(|panic| panic.to_string())
-        .and_then(|result| result.map_err(|error| with_sources(&error)));
-        observer.committed(written.is_ok());
-        match &written {
-            Err(error) if good => {
-                tracing::error!(error, "the state cannot be written; counters stand still until it can");
+        });
+        let written = loop {
+            if let Ok(written) = tokio::time::timeout(MAX_COMMIT, &mut writing).await {
+                break written.map_err(|panic| panic.to_string());
             }
-            Ok(()) if !good => tracing::info!("the state can be written again"),
-            _ => {}
+            while let Ok(entry) = entries.try_recv() {
+                batch.push(entry);
+            }
+            end(&mut batch, &*observer, &mut good, Err("the file system does not answer".to_owned()));
+            if entries.is_closed() {
+                return;
+            }
+        };
+        let written = written.and_then(|result| result.map_err(|error| with_sources(&error)));
+        end(&mut batch, &*observer, &mut good, written);
+    }
+}
+
+/// Ends the commit of `batch`: shows and logs how it went, and whether that differs from the last one, which went `good`.
+fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
+    observer.committed(written.is_ok());
+    match &written {
+        Err(error) if *good => {
+            tracing::error!(error, "the state cannot be written; counters stand still until it can");
         }
-        good = written.is_ok();
-        for entry in batch.drain(..) {
-            // The caller may have been shut down meanwhile.
-            let _ = entry.done.send(written.is_ok());
-        }
+        Ok(()) if !*good => tracing::info!("the state can be written again"),
+        _ => {}
+    }
+    *good = written.is_ok();
+    for entry in batch.drain(..) {
+        // The caller may have been shut down meanwhile.
+        let _ = entry.done.send(*good);
     }
 }
 
@@ -361,6 +379,31 @@ mod tests {
         fn committed(&self, good: bool) {
             self.0.lock().push(good);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[expect(clippy::await_holding_lock, reason = "it stands for a disk that hangs")]
+    async fn a_disk_that_hangs_fails_commits_until_it_answers() {
+        let dir = tempfile::tempdir().unwrap();
+        let commits = Arc::new(Commits::default());
+        let observer: Arc<dyn Observer> = Arc::<Commits>::clone(&commits);
+        let path = dir.path().join("state.log");
+        let (store, committer) = LedgerStore::open(Some(&path), observer, Duration::ZERO).await.unwrap();
+        let write = |until| store.write(vec![(requests("a"), Some(Arc::new(ledger(until))))]);
+        // A commit ends by writing this.
+        let hanging = store.ledgers.read();
+        let pass = async {
+            for _ in 0..20 {
+                tokio::time::advance(MAX_COMMIT).await;
+            }
+        };
+        assert!(tokio::join!(write(60), pass).0.is_err());
+        drop(hanging);
+        write(120).await.unwrap();
+        assert_eq!(store.ledger(&requests("a")).unwrap().until, 120);
+        let commits = std::mem::take(&mut *commits.0.lock());
+        assert!(commits.contains(&false) && commits.ends_with(&[true]), "{commits:?}");
+        committer.finished().await;
     }
 
     #[tokio::test]
