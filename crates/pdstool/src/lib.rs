@@ -9,6 +9,7 @@
 //! - [`doctor`]: what is right between configuration and service, and what is not.
 //! - [`report`]: what checks find.
 //! - [`backfill`]: history for Prometheus.
+//! - [`reconcile`]: a day of the service against what Prometheus counted.
 //! - [`status`](mod@status): running exporters' verdicts and apps.
 //! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
 //! - [`simulate`]: the service's simulator as a server.
@@ -30,6 +31,7 @@ pub mod init;
 pub mod manual;
 pub mod output;
 pub mod page;
+pub mod reconcile;
 pub mod report;
 pub mod service;
 pub mod simulate;
@@ -81,6 +83,8 @@ pub enum Command {
     Check(check::Check),
     /// Write history as an OpenMetrics file, for Prometheus to import.
     Backfill(backfill::BackfillArgs),
+    /// Compare a day of each app at the service with what Prometheus counted.
+    Reconcile(reconcile::ReconcileArgs),
     /// Print the verdict of a running exporter, with a remedy for each reason.
     Status(status::StatusArgs),
     /// Print the apps of a running exporter, problems first.
@@ -138,6 +142,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Init(args) => init::run(console, environment, &args).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Reconcile(args) => reconcile::run(console, environment, &args).await,
         Command::Status(args) => status::status(console, &args).await,
         Command::Apps(args) => status::apps(console, &args).await,
         Command::State(command) => state::run(console, environment, &command).await,

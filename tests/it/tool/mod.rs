@@ -11,6 +11,7 @@ mod formats;
 pub(crate) mod history;
 mod init;
 mod manual;
+mod reconcile;
 mod service;
 pub(crate) mod simulated;
 mod state;

@@ -79,6 +79,20 @@ impl Source {
         &self.selector
     }
 
+    /// The series that `query` gives at the present time, by their labels.
+    ///
+    /// # Errors
+    /// If the query was not answered in full.
+    pub async fn series(&self, query: &str) -> Result<Vec<(Labels, f64)>, Error> {
+        let mut series = Vec::new();
+        let put = |sample: Sample| {
+            let value = sample.values().next();
+            series.extend(value.map(|value| (sample.labels, value)));
+        };
+        self.http.query(query, put).await?;
+        Ok(series)
+    }
+
     /// The targets of which Prometheus holds a sample of the process that loaded its configuration at `loaded`, a time
     /// that is on every page. All samples that were scraped before that one are there, too.
     ///

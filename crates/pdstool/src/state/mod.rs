@@ -3,7 +3,7 @@
 //! - `read`: from where ledgers come.
 //! - `view`: what is printed of them.
 
-mod read;
+pub(super) mod read;
 mod view;
 
 use std::path::PathBuf;

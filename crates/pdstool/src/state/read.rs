@@ -81,9 +81,7 @@ pub(super) async fn file(path: &Path) -> Result<Vec<Held>> {
 
 /// The cursors of the configured apps in the Prometheus of `config`, by counter.
 pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>> {
-    let none = || ToolError::Usage("no Prometheus: state.prometheus_url is empty".to_owned());
-    let prometheus = config.state.prometheus.as_ref().ok_or_else(none)?;
-    let source = Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?;
+    let source = source(config)?;
     let now = Clock::system().unix_seconds();
     let (answers, result) = source.cursors(counters(config), now, &Targets::new()).await;
     result.map_err(|error| failed(&error))?;
@@ -95,8 +93,15 @@ pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>> {
     Ok(held)
 }
 
+/// The Prometheus of `config`.
+pub(crate) fn source(config: &Config) -> Result<Source> {
+    let none = || ToolError::Usage("no Prometheus: state.prometheus_url is empty".to_owned());
+    let prometheus = config.state.prometheus.as_ref().ok_or_else(none)?;
+    Ok(Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?)
+}
+
 /// The counters of all configured apps.
-fn counters(config: &Config) -> Vec<Key> {
+pub(crate) fn counters(config: &Config) -> Vec<Key> {
     let counted = || config.poll.resources.iter().filter(|resource| resource.polled().counted.is_some());
     let mut keys = Vec::new();
     for project in &config.projects {
@@ -108,6 +113,6 @@ fn counters(config: &Config) -> Vec<Key> {
     keys
 }
 
-pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
     ToolError::failed(with_sources(error))
 }

@@ -1,0 +1,206 @@
+//! `pdstool reconcile`: a day as the service has it against what Prometheus counted.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use futures_util::stream::{StreamExt as _, iter};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+
+use pds_client::Turn;
+use pds_core::units;
+use pds_interface::polled::Terms;
+use pds_interface::range::rfc3339;
+use pds_interface::{Arguments, Counted, TimeRange};
+use pds_ledger::Key;
+
+use super::console::Console;
+use super::error::{Result, ToolError};
+use super::output::OutputArg;
+use super::page::{self, Align, Block, Table, columns};
+use super::service::{Environment, Service, ServiceArgs};
+use super::state::read;
+
+/// `pdstool reconcile`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool reconcile
+  pdstool reconcile --day 2026-03-01 --tolerance 0.5 -o json
+
+Prometheus is that of state.prometheus_url; PDS_EXPORTER__STATE__PROMETHEUS_URL sets it for one run.
+Exit code 1 if a counter differs by more than the tolerance or cannot be compared.")]
+pub struct ReconcileArgs {
+    /// Day in UTC [default: yesterday].
+    #[arg(long, value_name = "DATE")]
+    day: Option<Date>,
+
+    /// Tolerated difference in percent; two requests are always tolerated. Prometheus extrapolates.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    tolerance: f64,
+
+    #[command(flatten)]
+    output: OutputArg,
+
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+const DAY: i64 = 86_400;
+
+/// Parts in which the service is asked for the day: no longer than ranges that are counted.
+const PARTS: i64 = 4;
+
+/// Requests of the day before a second, as the shipped rule `pds_app:requests:increase1d` has them.
+const INCREASE: &str = "\
+sum by (cluster, namespace, job, project, app) (rate(pds_app_requests_total[1d])) \
+/ (sum by (cluster, namespace, job, project, app) (rate(pds_app_requests_accounted_seconds_total[1d])) > 0) \
+* ( \
+0 * (sum by (cluster, namespace, job, project, app) (increase(pds_app_requests_accounted_seconds_total[1d])) >= 82080) + 86400 \
+or sum by (cluster, namespace, job, project, app) (increase(pds_app_requests_accounted_seconds_total[1d])) \
+)";
+
+/// A counter on that day.
+struct Row {
+    key: Key,
+    /// The total of the service, or why there is none.
+    service: Result<u64>,
+    prometheus: Option<f64>,
+}
+
+impl Row {
+    fn difference(&self) -> Option<f64> {
+        Some(self.prometheus?.round() - *self.service.as_ref().ok()? as f64)
+    }
+
+    fn agrees(&self, percent: f64) -> bool {
+        let Ok(total) = self.service else { return false };
+        let tolerated = (total as f64 * percent / 100.0).max(2.0);
+        self.difference().map_or(total == 0, |difference| difference.abs() <= tolerated)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let Self { key, service, prometheus } = self;
+        let total = service.as_ref().ok();
+        let percent = self.difference().zip(total.filter(|total| **total > 0));
+        let note = match (service, prometheus) {
+            (Err(error), _) => error.reason(),
+            (_, None) => "not in Prometheus".to_owned(),
+            _ => String::new(),
+        };
+        vec![
+            key.owner.app.to_string(),
+            key.owner.project.to_string(),
+            key.resource.as_str().to_owned(),
+            total.map(u64::to_string).unwrap_or_default(),
+            prometheus.map(|value| value.round().to_string()).unwrap_or_default(),
+            self.difference().map(|difference| difference.to_string()).unwrap_or_default(),
+            percent.map(|(by, total)| format!("{:.2}", by * 100.0 / *total as f64)).unwrap_or_default(),
+            note,
+        ]
+    }
+}
+
+/// Compares the day of every configured app, and prints a row for each counter.
+///
+/// # Errors
+/// If the configuration or Prometheus cannot be used, or a counter differs.
+pub async fn run(console: &mut Console, environment: &Environment, args: &ReconcileArgs) -> Result<()> {
+    let service = args.service.open(environment)?;
+    let poll = &service.config.poll;
+    let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    // So much later, on average, a counter holds what happened.
+    let behind =
+        seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
+    let now = Timestamp::now();
+    let yesterday = || now.to_zoned(TimeZone::UTC).date().saturating_sub(1.day());
+    let day = args.day.unwrap_or_else(yesterday).to_zoned(TimeZone::UTC);
+    let start = day.map_err(|error| ToolError::Usage(error.to_string()))?.timestamp().as_second();
+    if start + DAY + behind > now.as_second() {
+        let from = rfc3339(start + DAY + behind);
+        return Err(ToolError::Usage(format!("that day can be compared from {from} on")));
+    }
+    let source = read::source(&service.config)?;
+    let mut counted = HashMap::new();
+    for (word, counts) in [("requests", Counted::Requests), ("runs", Counted::Runs)] {
+        let at = format!("{{{}}}[1d] @ {}", source.selector(), start + DAY + behind);
+        let query = INCREASE.replace("[1d]", &at).replace("pds_app_requests_", &format!("pds_app_{word}_"));
+        let query = format!("max by (project, app) ({query})");
+        let series = source.series(&query).await.map_err(|error| read::failed(&error))?;
+        counted.extend(series.into_iter().filter_map(|(mut labels, value)| {
+            Some(((labels.remove("project")?, labels.remove("app")?, counts as u8), value))
+        }));
+    }
+    let ahead = usize::try_from(service.config.api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
+    let rows = iter(read::counters(&service.config)).map(|key| async {
+        let counts = key.resource.polled().counted.unwrap_or(Counted::Requests);
+        let app = (key.owner.project.to_string(), key.owner.app.to_string(), counts as u8);
+        Row { service: total(&service, &key, start).await, prometheus: counted.get(&app).copied(), key }
+    });
+    let rows: Vec<Row> = rows.buffered(ahead).collect().await;
+    let table = Table {
+        columns: columns([
+            ("APP", Align::Id),
+            ("PROJECT", Align::Id),
+            ("RESOURCE", Align::Left),
+            ("SERVICE", Align::Right),
+            ("PROMETHEUS", Align::Right),
+            ("DIFFERENCE", Align::Right),
+            ("PERCENT", Align::Right),
+            ("NOTE", Align::Left),
+        ]),
+        rows: rows.iter().map(Row::cells).collect(),
+        empty: "No app is configured.",
+    };
+    page::print_as(console, args.output.format, &[Block::Table(table)])?;
+    match rows.iter().filter(|row| !row.agrees(args.tolerance)).count() {
+        0 => Ok(()),
+        differing => Err(ToolError::failed(format!(
+            "{} of {} differ by more than {} % or cannot be compared",
+            differing,
+            units::counted(rows.len(), "counter", "counters"),
+            args.tolerance
+        ))),
+    }
+}
+
+/// The total of the day that begins at `start`, as the service has it.
+async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
+    let (config, resource) = (&service.config, key.resource);
+    let account = service.client.account(&key.owner.project);
+    let mut total = 0;
+    for part in 0..PARTS {
+        let begin = start + part * DAY / PARTS;
+        let range = TimeRange { start: begin, end: begin + DAY / PARTS };
+        let arguments = Arguments::about(&key.owner.project, &key.owner.app)
+            .in_range_to(range, config.accounting.range_end)
+            .at_resolution(config.poll.resolution);
+        let request = resource.call().request(&arguments, &config.api.query_names)?;
+        let terms = Terms { range: Some(range), domain_status: None };
+        let decode = move |body: &[u8]| resource.polled().decode(body, &terms);
+        let (read, _) = service.client.read(&Turn::new(&account), resource, &request, decode).await?;
+        let tally = read(&[]).tally.unwrap_or_default();
+        let answered = tally.range.map(|range| config.accounting.range_end.answered(range));
+        if answered.is_some_and(|answered| answered != range) {
+            return Err(ToolError::failed("the reply is about another range"));
+        }
+        total += tally.total.ok_or_else(|| ToolError::failed("the reply has no total"))?;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_expression_is_the_shipped_one() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/prometheus/rules/recording.yml");
+        let rules = std::fs::read_to_string(folder).unwrap();
+        let rules = rules.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            rules.contains(&format!("- record: pds_app:requests:increase1d expr: | {INCREASE}")),
+            "{rules}"
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! `pdstool reconcile` against a service and a Prometheus that answer what they are told.
+
+use super::{Service, ended, pdstool, stderr, stdout};
+use crate::client::server::ok;
+
+/// A quarter of the day at the service.
+const QUARTER: &str = r#"{"status":"success","data":{"total_requests":250,"total_runs":250}}"#;
+/// The day in Prometheus.
+const DAY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[
+{"metric":{"project":"p-1","app":"p-1-a"},"value":[1,"995.4"]},
+{"metric":{"project":"p-1","app":"p-1-b"},"value":[1,"900"]}]}}"#;
+
+/// Exit code, output and errors of the comparison of these apps.
+fn reconciled(apps: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let service =
+        Service::start(|seen| ok(if seen.target.starts_with("/api/v1/query") { DAY } else { QUARTER }));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pds-exporter.toml");
+    let url = service.url();
+    let text = format!(
+        "[api]\nbase_url = \"{url}\"\ntoken = \"t\"\n[state]\nprometheus_url = \"{url}\"\n\
+         [[projects]]\nid = \"p-1\"\napps = {apps}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = pdstool(&["reconcile", "--config.file", file.to_str().unwrap()]);
+    let output = command.args(args).output().unwrap();
+    assert!(output.status.code() < Some(2), "{}", ended(&output));
+    (output.status.code(), stdout(&output), stderr(&output))
+}
+
+#[test]
+fn a_day_of_the_service_is_compared_with_what_prometheus_counted() {
+    let (code, rows, error) =
+        reconciled(r#"["p-1-a", "p-1-b", "p-1-c"]"#, &["--day", "2026-03-01", "-o", "csv"]);
+    assert_eq!(
+        rows.lines().map(str::trim_end).collect::<Vec<_>>(),
+        [
+            "app,project,resource,service,prometheus,difference,percent,note",
+            "p-1-a,p-1,response_time,1000,995,-5,-0.50,",
+            "p-1-a,p-1,run_execution_time,1000,995,-5,-0.50,",
+            "p-1-b,p-1,response_time,1000,900,-100,-10.00,",
+            "p-1-b,p-1,run_execution_time,1000,900,-100,-10.00,",
+            "p-1-c,p-1,response_time,1000,,,,not in Prometheus",
+            "p-1-c,p-1,run_execution_time,1000,,,,not in Prometheus",
+        ]
+    );
+    assert_eq!(code, Some(1));
+    assert!(error.contains("4 of 6 counters differ by more than 1 % or cannot be compared"), "{error}");
+    let (code, json, _) = reconciled(r#"["p-1-a"]"#, &["-o", "json"]);
+    assert!(code == Some(0) && json.contains("\"difference\": -5"), "{json}");
+    assert_eq!(reconciled(r#"["p-1-a"]"#, &["--tolerance", "0.4"]).0, Some(1));
+    assert_eq!(reconciled(r#"["p-1-a", "p-1-b"]"#, &["--tolerance", "10"]).0, Some(0));
+}
