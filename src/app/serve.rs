@@ -204,6 +204,12 @@ impl pds_web::Backend for Served {
     ) -> BoxFuture<'_, Response> {
         Box::pin(async move {
             let filter = Filter::parse(request.raw_query());
+            let fails = url::form_urlencoded::parse(request.raw_query().unwrap_or_default().as_bytes())
+                .any(|(key, value)| key == "fail" && value == "1");
+            if fails && self.handle.context.store.is_down(&filter) {
+                let told = "no target of this selection can be polled\n";
+                return Response::text(StatusCode::SERVICE_UNAVAILABLE, told);
+            }
             // Other encodings are made while sending.
             let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };
             match self.handle.pages.page(asked.format, encoding, &filter, request).await {

@@ -41,8 +41,14 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
         Cadence::Metrics => Box::pin(metrics::poll(poll, &mut update)).await,
     };
     let took = began.elapsed();
-    update.end().await;
     let now = context.clock.now();
+    let owner = &target.key.owner;
+    let is_app = target.endpoint.scope == Scope::App;
+    let lost = gone && is_app && context.store.not_found(owner, now, plan.config.poll.stale_after);
+    if is_app && result.is_ok() {
+        context.store.found(owner);
+    }
+    update.end(gone, lost).await;
     let failure = result.as_ref().err().map(|error| PollFailure {
         // The list of projects carries no id: it is the address that the service does not know.
         class: match target.endpoint.scope {

@@ -172,9 +172,12 @@ impl<'a> LedgerUpdate<'a> {
     }
 
     /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are requested
-    /// again.
-    pub async fn end(self) {
+    /// again. Nothing begins for an app that the service does not know (`unknown`), and one that is `lost` shows no counters.
+    pub async fn end(self, unknown: bool, lost: bool) {
         let Poll { context, plan, target, .. } = self.poll;
+        if lost || (unknown && self.before.is_none()) {
+            return target.counter.iter().for_each(|cell| cell.clear());
+        }
         let Some(ledger) = self.ledger else {
             if let Some(ledger) = context.ledgers.ledger(&target.key) {
                 plan.show_counters(context, target, &ledger, None);

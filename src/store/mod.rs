@@ -8,12 +8,14 @@
 //! - [`target_state`]: one target's samples, health and expiry.
 //! - [`history`]: what happened to it, the log's transitions included; [`six_hours`]: the samples of that; `changes`: what
 //!   changed in its settings.
+//! - `gone`: apps that the service or the configuration no longer has.
 //! - [`replies`]: last replies in full, within a memory limit.
 //! - [`render`]: a snapshot as text, chunk by chunk; `filter`: the part of it that a query asks for.
 //! - [`pages`]: ready pages, made at most once per change; `gzip`: their bytes, plain or compressed.
 
 mod changes;
 mod filter;
+mod gone;
 mod gzip;
 pub mod history;
 pub mod pages;
@@ -25,8 +27,9 @@ pub mod target_state;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
-use tokio::time::Instant;
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use tokio::time::{Duration, Instant};
 
 use pds_exposition::Family;
 use pds_exposition::samples::Layouts;
@@ -64,6 +67,7 @@ struct Inner {
     families: Vec<Vec<Family>>,
     cells: RwLock<Arc<Index>>,
     replies: Replies,
+    gone: Mutex<gone::GoneApps>,
     shared: Arc<Shared>,
 }
 
@@ -95,6 +99,13 @@ impl Index {
         let cells = self.sections.get(section_index(section, key.resource))?;
         cells.get(cells.binary_search_by(|cell| cell.key.cmp(key)).ok()?)
     }
+
+    fn has_app(&self, owner: &Owner) -> bool {
+        let place = self
+            .apps
+            .binary_search_by(|known| (&known.app, &known.project).cmp(&(&owner.app, &owner.project)));
+        place.is_ok()
+    }
 }
 
 impl Store {
@@ -106,13 +117,14 @@ impl Store {
             families,
             cells: RwLock::default(),
             replies: Replies::default(),
+            gone: Mutex::default(),
             shared: Arc::default(),
         }))
     }
 
-    /// Makes the store hold exactly these cells. Existing cells keep their contents; obsolete ones are missing from the
-    /// next page on.
-    pub fn reconcile(&self, wanted: Vec<(Key, Section)>) {
+    /// Makes the store hold exactly these cells, from `at` on. Existing cells keep their contents; obsolete ones are missing
+    /// from the next page on, which names the apps that are gone.
+    pub fn reconcile(&self, wanted: Vec<(Key, Section)>, at: Timestamp) {
         let before = self.index();
         let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], ..Index::default() };
         for (key, section) in wanted {
@@ -136,6 +148,9 @@ impl Store {
         index.apps.sort_by(|a, b| (&a.app, &a.project).cmp(&(&b.app, &b.project)));
         index.apps.dedup_by(|a, b| (&a.app, &a.project) == (&b.app, &b.project));
         index.apps.shrink_to_fit();
+        let is_configured = |owner: &Owner| index.has_app(owner);
+        let removed = before.apps.iter().filter(|owner| !is_configured(owner)).cloned();
+        self.0.gone.lock().removed(removed, at, is_configured);
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
         let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
         *self.0.cells.write() = Arc::new(index);
@@ -146,6 +161,27 @@ impl Store {
     /// The cell with this key, if there is one.
     pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<TargetState>> {
         self.index().cell(key, section).cloned()
+    }
+
+    /// Whether nothing of what `filter` names can be polled: the last poll of each target failed, or there is none.
+    pub fn is_down(&self, filter: &Filter) -> bool {
+        let index = self.index();
+        let selectors = filter.select(&index.apps);
+        index.sections.iter().all(|cells| {
+            let mut rest = cells.as_slice();
+            let mut selected = selectors.iter().flat_map(|selector| selector.take(&mut rest));
+            selected.all(|cell| cell.section != Section::Endpoint || cell.is_down())
+        })
+    }
+
+    /// The service answered 404 for the app at `at`. Returns whether the app is gone: it has for longer than `after`.
+    pub fn not_found(&self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
+        self.0.gone.lock().not_found(owner, at, after)
+    }
+
+    /// The service answered for the app.
+    pub fn found(&self, owner: &Owner) {
+        self.0.gone.lock().found(owner);
     }
 
     /// The last replies in full, as far as they are kept.
@@ -186,7 +222,8 @@ impl Store {
             let selected = selectors.iter().flat_map(move |selector| selector.take(&mut rest));
             (families, if filter.spans_targets() { cells.len() } else { 0 }, selected)
         });
-        Snapshot::new(version, filter, sections, now)
+        let gone = self.0.gone.lock();
+        Snapshot::new(version, filter, sections, gone.named(now), now)
     }
 
     /// The families of all sections and of the targets' health, in the order of the page.

@@ -10,10 +10,11 @@ use pds_interface::Resource;
 use pds_ledger::Owner;
 
 use super::filter::Filter;
+use super::gone::{Gone, Reason};
 use super::target_state::{UnixNanos, timestamp};
 
 use super::{Section, TargetState};
-use pds_telemetry::catalogue::{LAST_SUCCESS, UP};
+use pds_telemetry::catalogue::{GONE, LAST_SUCCESS, UP};
 
 /// The samples to expose at one moment, or a part of them, as shared pointers.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub struct Snapshot {
     pub(super) filter: Box<Filter>,
     sections: Vec<Part>,
     health: Vec<TargetHealth>,
+    gone: Vec<(Arc<Owner>, Reason, f64)>,
     /// When the first of the series shown goes stale; the snapshot is good until then.
     pub(super) stale_at: Option<Instant>,
 }
@@ -71,6 +73,7 @@ impl Snapshot {
         version: u64,
         filter: &Filter,
         sections: impl Iterator<Item = (&'a Vec<Family>, usize, C)>,
+        gone: impl Iterator<Item = (&'a Arc<Owner>, Gone, Instant)>,
         now: Instant,
     ) -> Self {
         let (mut parts, mut health, mut first_stale) = (Vec::new(), Vec::new(), None);
@@ -100,7 +103,20 @@ impl Snapshot {
             }
             parts.push(Part { families: families.clone(), targets });
         }
-        Self { version, filter: Box::new(filter.clone()), sections: parts, health, stale_at: first_stale }
+        let gone = gone.filter(|(owner, ..)| filter.wants(&GONE) && filter.wants_app(owner));
+        let gone = gone.map(|(owner, gone, until)| {
+            first_stale = [first_stale, Some(until)].into_iter().flatten().min();
+            (Arc::clone(owner), gone.reason, gone.since.as_duration().as_secs_f64())
+        });
+        let gone = gone.collect();
+        Self {
+            version,
+            filter: Box::new(filter.clone()),
+            sections: parts,
+            health,
+            gone,
+            stale_at: first_stale,
+        }
     }
 
     /// The memory that it takes, or keeps from being freed once the store has newer values.
@@ -117,7 +133,7 @@ impl Snapshot {
         let targets = self.sections.iter().flat_map(|part| &part.targets);
         let samples: usize = targets.map(|(_, samples)| samples.values.len()).sum();
         let health = self.health.iter().map(|health| 1 + usize::from(health.last_success.is_some()));
-        samples + health.sum::<usize>()
+        samples + health.sum::<usize>() + self.gone.len()
     }
 
     /// Writes the page, handing on chunks of whole lines; the end of the page (the exporter's own families, the
@@ -138,7 +154,7 @@ impl Snapshot {
                             head(&mut chunk, format, family);
                             headed = true;
                         }
-                        samples(&mut chunk, family, labels, samples_of.of(index));
+                        samples(&mut chunk, format, family, labels, samples_of.of(index));
                         if chunk.len() >= CHUNK {
                             out(&chunk)?;
                             chunk.clear();
@@ -148,6 +164,14 @@ impl Snapshot {
             }
         }
         self.write_health(&mut chunk, format, out)?;
+        for (index, (owner, reason, since)) in self.gone.iter().enumerate() {
+            if index == 0 {
+                head(&mut chunk, format, &GONE);
+            }
+            let mut extra = String::new();
+            label(&mut extra, "reason", reason.as_str());
+            sample(&mut chunk, &GONE, owner.labels(), &extra, *since);
+        }
         out(&chunk)
     }
 

@@ -239,6 +239,11 @@ impl TargetState {
         self.section != Section::Endpoint || self.contents.lock().up.is_some()
     }
 
+    /// Whether its last poll failed.
+    pub(super) fn is_down(&self) -> bool {
+        self.contents.lock().up == Some(false)
+    }
+
     /// Hands the samples that are exposed at `now` to `show`. Returns its health (whether it is up, and when it last
     /// was; nothing before the first poll) and when the first of them goes stale.
     pub(super) fn shown(

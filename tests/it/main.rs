@@ -17,6 +17,7 @@ mod counts;
 mod deploy;
 mod docs;
 mod faults;
+mod field;
 mod first_contact;
 mod fuzz;
 mod gauges;

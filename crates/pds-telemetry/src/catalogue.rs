@@ -18,6 +18,12 @@ pub const LAST_SUCCESS: Family = Family::gauge(
     &["resource"],
     "Unix time of the last successful poll of the resource",
 );
+/// Since when an app is gone.
+pub const GONE: Family = Family::gauge(
+    "pds_app_gone_timestamp_seconds",
+    &["reason"],
+    "Unix time since when the service answers 404 for the app, once it has for longer than poll.stale_after (not_found), or when a reload removed it from the configuration (removed); for a day",
+);
 
 /// The objective configured for an app.
 pub const OBJECTIVE: Family = Family::gauge(
@@ -33,7 +39,7 @@ pub fn catalogue() -> Vec<Group> {
     let rest = [
         Group { title: "exact counters", families: pds_ledger::FAMILIES.to_vec() },
         Group { title: "objectives", families: vec![OBJECTIVE] },
-        Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
+        Group { title: "targets", families: vec![UP, LAST_SUCCESS, GONE] },
         Group { title: "the exporter itself", families: FAMILIES.to_vec() },
         Group { title: "its process", families: process_families().copied().collect() },
     ];

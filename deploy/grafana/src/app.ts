@@ -26,8 +26,15 @@ export const app = dashboard(
       "Now",
       [
         stat(
-          { title: "Status", description: "As the service words it.", unit: "short", width: 3, name: true },
+          {
+            title: "Status",
+            description: "As the service words it, or why the app is gone.",
+            unit: "short",
+            width: 3,
+            name: true,
+          },
           { expr: `max by (status) (pds_app_status{${A}} == 1)`, legend: "{{status}}" },
+          { expr: `max by (reason) (pds_app_gone_timestamp_seconds{${A}})`, legend: "gone: {{reason}}" },
         ),
         stat(
           {

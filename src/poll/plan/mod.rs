@@ -140,7 +140,7 @@ impl Plan {
         if let Some(before) = before {
             before.replaced.store(true, Ordering::Release);
         }
-        context.store.reconcile(wanted(&config, &places));
+        context.store.reconcile(wanted(&config, &places), context.clock.now());
         show_objectives(&places, &context.store);
         let windows: Vec<ConfiguredWindow> = config
             .poll

@@ -1,0 +1,83 @@
+//! Apps that are gone: for a day the page says since when, so that an alert ends with a reason.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::{Duration, Instant};
+
+use pds_ledger::Owner;
+
+/// How long the page names an app that is gone.
+const NAMED_FOR: Duration = Duration::from_secs(86_400);
+
+/// The value of the label `reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The service answers 404 for it.
+    NotFound,
+    /// The configuration no longer has it.
+    Removed,
+}
+
+impl Reason {
+    /// Its text.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// An app that is gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    pub(super) reason: Reason,
+    pub(super) since: Timestamp,
+    began: Instant,
+    /// Whether it was found out more than once, over long enough.
+    is_certain: bool,
+}
+
+/// The apps that are gone, or may be.
+#[derive(Debug, Default)]
+pub(super) struct GoneApps(BTreeMap<Arc<Owner>, Gone>);
+
+impl GoneApps {
+    /// The service answered 404 for the app at `at`. Returns whether it is gone: it has for longer than `after`.
+    pub(super) fn not_found(&mut self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
+        let reason = Reason::NotFound;
+        let new = || Gone { reason, since: at, began: Instant::now(), is_certain: false };
+        let gone = self.0.entry(Arc::clone(owner)).or_insert_with(new);
+        gone.is_certain |= gone.began.elapsed() > after;
+        gone.is_certain
+    }
+
+    /// The service answered for the app.
+    pub(super) fn found(&mut self, owner: &Owner) {
+        self.0.remove(owner);
+    }
+
+    /// The configuration lost these apps at `at`, and has those that `is_configured`.
+    pub(super) fn removed(
+        &mut self,
+        owners: impl Iterator<Item = Arc<Owner>>,
+        at: Timestamp,
+        is_configured: impl Fn(&Owner) -> bool,
+    ) {
+        self.0.retain(|owner, gone| match gone.reason {
+            Reason::NotFound => is_configured(owner),
+            Reason::Removed => !is_configured(owner) && gone.began.elapsed() < NAMED_FOR,
+        });
+        let gone = Gone { reason: Reason::Removed, since: at, began: Instant::now(), is_certain: true };
+        self.0.extend(owners.map(|owner| (owner, gone)));
+    }
+
+    /// Those that the page names at `now`, and until when.
+    pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
+        let certain = self.0.iter().filter(|(_, gone)| gone.is_certain);
+        let until = certain.map(|(owner, gone)| (owner, *gone, gone.began + NAMED_FOR));
+        until.filter(move |(.., until)| *until > now)
+    }
+}
