@@ -9,8 +9,11 @@ export async function plots() {
 
   // Sparklines stand in one column, whatever the numbers beside them.
   for (const name of ["p95", "Requests/min"]) {
-    const lefts = await page.locator(`td[data-name="${name}"] .sparkline`).evaluateAll((plots) => plots.map((plot) => Math.round(plot.getBoundingClientRect().left)));
-    check(lefts.length > 3 && new Set(lefts).size === 1, `sparklines of ${name} begin at ${lefts}`);
+    const sparklines = page.locator(`td[data-name="${name}"] .sparkline`);
+    // Each takes two samples.
+    await until(page, `sparklines of ${name}`, async () => (await sparklines.count()) > 3);
+    const lefts = await sparklines.evaluateAll((plots) => plots.map((plot) => Math.round(plot.getBoundingClientRect().left)));
+    check(new Set(lefts).size === 1, `sparklines of ${name} begin at ${lefts}`);
   }
 
   // A new build and failed polls of one app.
