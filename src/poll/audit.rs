@@ -1,11 +1,11 @@
 //! Checks of what counting assumes about the service: two parts of a range add up to the whole, and the whole is what
 //! the ledger added for it.
 //!
-//! About once an hour each app is audited, with at most one request more for every twenty. A service whose replies
-//! name no readable range is believed only once such a check has passed, for all apps of its service account.
+//! About once an hour each app is audited, with at most one request more for every twenty. Nothing is counted before
+//! one check has passed, for all apps of a service account and call.
 
 use pds_interface::range::rfc3339;
-use pds_interface::{Ignored, RangeEnd, TimeRange};
+use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
 use pds_ledger::HOUR;
 use pds_telemetry::{AuditResult, Difference};
 
@@ -71,20 +71,36 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let known = poll.plan.audit.account(poll.target.account.name()).broken;
-    Check { poll, range, added: ledger_of(poll, range), known }.run().await;
+    let known = poll.plan.evidence(poll.target).broken;
+    let check = Check { poll, range, added: ledger_of(poll, range), known, named: false };
+    let (Ok(finding) | Err(finding)) = check.compare().await;
+    check.note(finding);
 }
 
-/// Finds out whether the replies of the target's account can be believed although they name no range. Called by an app
-/// with traffic; nothing happens if another one has just done so.
-pub(super) async fn verify(poll: Poll<'_>) {
+/// Whether a reply is counted only once a check has passed: one with traffic, and any that names no range.
+pub(super) fn is_needed(plan: &Plan, tally: &Tally) -> bool {
+    let is_silent = tally.total.is_none_or(|total| total == 0);
+    if tally.range.is_none() { tally.total.is_some() } else { plan.config.accounting.audit && !is_silent }
+}
+
+/// Finds out whether the replies of the target's account can be believed; `named`: they name the range that they are
+/// about. Called by an app with traffic; nothing happens if another one has just done so.
+pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     let Poll { plan, target, .. } = poll;
-    if !plan.audit.account(target.account.name()).begin_verification() {
+    if !plan.evidence(target).begin_verification() {
         return;
     }
     let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());
-    let range = TimeRange { start: end - newest(plan, end).seconds().cast_signed().max(2 * step), end };
-    Check { poll, range, added: None, known: None }.run().await;
+    let longest = newest(plan, end).seconds().cast_signed();
+    // A service may refuse ranges as long as an hour.
+    for length in [longest, 8 * step, 2 * step] {
+        let range = TimeRange { start: end - length.min(longest), end };
+        let check = Check { poll, range, added: None, known: None, named };
+        let (Ok(finding) | Err(finding)) = check.compare().await;
+        if finding != Finding::Unanswered || length <= 2 * step {
+            return check.note(finding);
+        }
+    }
 }
 
 /// One check of one range.
@@ -95,6 +111,8 @@ struct Check<'a> {
     added: Option<u64>,
     /// What is known to be broken already, and not looked for again.
     known: Option<Assumption>,
+    /// Whether replies name their range, so that one that is ignored shows.
+    named: bool,
 }
 
 impl Check<'_> {
@@ -183,22 +201,21 @@ impl Check<'_> {
         }
     }
 
-    /// Makes the check, counts what it finds, and says what was found for the first time.
-    async fn run(self) {
-        let (Ok(finding) | Err(finding)) = self.compare().await;
+    /// Counts what the check found, and says what was found for the first time.
+    fn note(self, finding: Finding) {
         let Poll { context, plan, target, .. } = self.poll;
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         match finding {
             Finding::Idle => {}
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
             Finding::Equal { both } => {
-                if both {
-                    plan.audit.account(account).passed = true;
+                if both || self.named {
+                    plan.evidence(target).passed = true;
                 }
                 telemetry.audited(key.resource, AuditResult::Equal);
             }
             Finding::Different(broken) => {
-                let is_new = plan.audit.account(account).breaks(broken);
+                let is_new = plan.evidence(target).breaks(broken);
                 telemetry.audited(key.resource, AuditResult::Different);
                 telemetry.audit_differs(Difference {
                     account: account.into(),

@@ -121,6 +121,11 @@ impl Plan {
         is_silent
     }
 
+    /// Whether nothing is counted because it is not known yet whether the service can be believed.
+    fn waits_for_audit(&self, target: &Target, ledger: &Ledger) -> bool {
+        ledger.total == 0 && self.evidence(target).is_checking()
+    }
+
     /// Whether a counter has stood at a cursor of Prometheus for long enough.
     fn has_stood(&self, context: &Context, target: &Target, start: &Start) -> bool {
         let Start::Begun(version, since) = start else { return false };
@@ -145,6 +150,10 @@ impl Plan {
         let mut answered = settled;
         answered.second = settled.second.saturating_sub_unsigned(silent);
         match answered.shown_for(ledger.until, self.interval(target)) {
+            // Counters stand at 0 until a check has passed.
+            None if !held_back && settled.started.is_some() && self.waits_for_audit(target, ledger) => {
+                Counters::Shown(self.stale_after(target))
+            }
             Some(shown_for) if !held_back => Counters::Shown(shown_for.min(self.stale_after(target))),
             _ => {
                 let behind = settled.step_end().saturating_sub(ledger.until);

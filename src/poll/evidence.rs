@@ -8,7 +8,8 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::{Duration, Instant};
 
 use pds_config::Config;
-use pds_interface::{Ignored, TimeRange};
+use pds_interface::{Ignored, Resource, TimeRange};
+use pds_ledger::Ledger;
 use pds_telemetry::Telemetry;
 
 /// What counting assumes, and a service may not keep to.
@@ -47,7 +48,9 @@ impl Assumption {
             Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
             Self::EndIncluded => "set accounting.range_end = \"exclusive\"",
             Self::Rounding => "set accounting.step to what the service rounds to",
-            Self::Totals => "set a longer accounting.step, and take the counters for estimates",
+            Self::Totals => {
+                "set a longer accounting.step, or take the counters for estimates with accounting.audit = false"
+            }
         }
     }
 }
@@ -67,66 +70,94 @@ impl fmt::Display for Assumption {
     }
 }
 
-/// What is known of each service account. Kept over reloads that change nothing of it.
-#[derive(Debug, Default)]
-pub struct Audit(Mutex<HashMap<Arc<str>, Account>>);
+/// What is known of each service account and call. Kept over reloads that change nothing of it.
+#[derive(Debug)]
+pub struct Audit {
+    /// The settings that it holds for, as [`Ledger::verified`] has them.
+    settings: u16,
+    known: Mutex<HashMap<(Arc<str>, Resource), Evidence>>,
+}
 
-/// What is known of one service account.
+/// What is known of one call of a service account.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Account {
-    /// Whether a check passed in which the service told parts from the whole.
+pub(super) struct Evidence {
+    /// Whether a check has passed.
     pub(super) passed: bool,
     /// What was found and logged last.
     pub(super) broken: Option<Assumption>,
     /// How far back the oldest range lies that was found to be answered, in seconds.
     pub(super) reach: Option<i64>,
-    /// When an app may check again whether replies without a range can be believed.
+    /// When an app may check again whether replies can be believed.
     again_at: Option<Instant>,
 }
 
-/// Between two attempts to find out whether an account's replies without a range can be believed.
+/// Between two attempts to find out whether an account's replies can be believed.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 
 impl Audit {
     /// The audit of `config`: that of the configuration `before` if it asks the same service in the same way.
-    pub fn of(config: &Config, before: Option<(&Config, &Arc<Self>)>, telemetry: &Telemetry) -> Arc<Self> {
-        let asks = |config: &Config| {
-            let (names, accounting) = (&config.api.query_names, &config.accounting);
-            let names = (config.api.base_url.clone(), names.start.clone(), names.end.clone());
-            (names, accounting.range_end, accounting.step)
-        };
-        if let Some((_, audit)) = before.filter(|(before, _)| asks(before) == asks(config)) {
+    pub fn of(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
+        let settings = settings(config);
+        if let Some(audit) = before.filter(|audit| audit.settings == settings) {
             return Arc::clone(audit);
         }
         telemetry.forget_differences();
-        Arc::default()
+        Arc::new(Self { settings, known: Mutex::default() })
     }
 
-    /// Whether replies to this account that name no range can be believed: `Ok(false)` while it is not known.
+    /// Whether `ledger` has counted with these settings, which an audit had passed with then.
+    pub(super) fn verifies(&self, ledger: &Ledger) -> bool {
+        ledger.verified == self.settings
+    }
+
+    /// The `ledger` after it has counted with these settings.
+    pub(super) fn verified(&self, mut ledger: Ledger) -> Ledger {
+        ledger.verified = self.settings;
+        ledger
+    }
+
+    /// What is known of this call of an account.
+    pub(super) fn evidence(&self, account: &str, call: Resource) -> MappedMutexGuard<'_, Evidence> {
+        let key = (Arc::from(account), call);
+        MutexGuard::map(self.known.lock(), |known| known.entry(key).or_default())
+    }
+}
+
+/// A number for all that decides on how the service counts, never 0.
+fn settings(config: &Config) -> u16 {
+    let (names, accounting) = (&config.api.query_names, &config.accounting);
+    let all = format!(
+        "{} {:?} {:?} {:?} {:?}",
+        config.api.base_url, names.start, names.end, accounting.range_end, accounting.step
+    );
+    let mut crc = flate2::Crc::new();
+    crc.update(all.as_bytes());
+    u16::try_from(crc.sum() >> 16).unwrap_or_default().max(1)
+}
+
+impl Evidence {
+    /// Whether replies can be counted: `Ok(false)` while it is not known.
     ///
     /// # Errors
     /// The assumption that does not hold.
-    pub fn believes(&self, account: &str) -> Result<bool, Assumption> {
-        let account = self.0.lock().get(account).copied().unwrap_or_default();
-        match account.broken {
-            Some(broken) if !account.passed => Err(broken),
-            _ => Ok(account.passed),
+    pub(super) fn believes(&self) -> Result<bool, Assumption> {
+        match self.broken {
+            Some(broken) if !self.passed => Err(broken),
+            _ => Ok(self.passed),
         }
     }
 
     /// Whether a check has found that the service ignores what range it is asked for.
-    pub fn ignores_ranges(&self, account: &str) -> bool {
-        self.believes(account).is_err_and(|broken| matches!(broken, Assumption::Names(_)))
+    pub(super) fn ignores_ranges(&self) -> bool {
+        self.believes().is_err_and(|broken| matches!(broken, Assumption::Names(_)))
     }
 
-    /// What is known of this account.
-    pub(super) fn account(&self, name: &str) -> MappedMutexGuard<'_, Account> {
-        MutexGuard::map(self.0.lock(), |accounts| accounts.entry(name.into()).or_default())
+    /// Whether a check has begun, and it is not known yet what it finds.
+    pub(super) fn is_checking(&self) -> bool {
+        self.again_at.is_some() && self.believes() == Ok(false)
     }
-}
 
-impl Account {
-    /// Whether it is the caller's turn to find out whether replies without a range can be believed.
+    /// Whether it is the caller's turn to find out whether replies can be believed.
     pub(super) fn begin_verification(&mut self) -> bool {
         let now = Instant::now();
         let may = self.again_at.is_none_or(|at| at <= now);

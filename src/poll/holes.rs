@@ -93,7 +93,7 @@ impl Search<'_, '_> {
             }
         }
         let Poll { plan, target, .. } = self.poll;
-        let kept = plan.audit.account(target.account.name()).reach;
+        let kept = plan.evidence(target).reach;
         let kept = kept.map(|reach| (plan.watermark.settled_step() - reach) / self.step * self.step);
         let mut end = bad;
         for _ in 0..MAX_SINGLE {
@@ -107,7 +107,7 @@ impl Search<'_, '_> {
         }
         let end = self.oldest_answered(end, newest, kept).await?;
         let reach = plan.watermark.settled_step() - end;
-        plan.audit.account(target.account.name()).reach = Some(reach);
+        plan.evidence(target).reach = Some(reach);
         Some(TimeRange { start, end })
     }
 

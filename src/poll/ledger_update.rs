@@ -7,7 +7,9 @@ use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::recheck::{Due, Recheck};
 use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
 
+use super::audit;
 use super::error::PollError;
+use super::evidence::Assumption;
 use super::plan::{Poll, Target};
 use super::ranges::{Purpose, RangeAsk};
 use super::schedule::phase_seconds;
@@ -67,7 +69,7 @@ impl<'a> LedgerUpdate<'a> {
     /// When hours are counted again.
     fn due(&self) -> Due<'a> {
         let Poll { plan, target, .. } = self.poll;
-        let reach = plan.audit.account(target.account.name()).reach;
+        let reach = plan.evidence(target).reach;
         let oldest = reach.map(|reach| plan.watermark.settled().saturating_sub(reach));
         Due { ages: plan.watermark.ages(), phase: phase(target), oldest }
     }
@@ -97,8 +99,8 @@ impl<'a> LedgerUpdate<'a> {
         if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
             return Err(PollError::Unsettled { end: range.end, date });
         }
-        if asked.purpose != Purpose::Window && tally.range.is_none() && tally.total.is_some() {
-            match plan.audit.believes(target.account.name()) {
+        if asked.purpose != Purpose::Window && audit::is_needed(plan, tally) {
+            match self.is_believed() {
                 Ok(true) => {}
                 Ok(false) => {
                     self.follow_clock();
@@ -133,6 +135,7 @@ impl<'a> LedgerUpdate<'a> {
                         .is_silent(tally.total, range.seconds() / step, || plan.is_silent(target)) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
+                    let next = if tally.total > Some(0) { plan.audit.verified(next) } else { next };
                     self.becomes(next, Change::Added);
                 }
                 Purpose::Recheck => {
@@ -145,6 +148,18 @@ impl<'a> LedgerUpdate<'a> {
         // The very first reply: only now is it known where counting begins and what is too old.
         self.follow_clock();
         Ok(())
+    }
+
+    /// Whether replies can be counted: they were if counters continue, at a cursor of Prometheus or by the state file.
+    ///
+    /// # Errors
+    /// The assumption that does not hold.
+    pub(super) fn is_believed(&self) -> Result<bool, Assumption> {
+        let Poll { context, plan, target, .. } = self.poll;
+        let mut evidence = plan.evidence(target);
+        evidence.passed |= matches!(context.ledgers.held_back(&target.key), Some(Hold::Begun(_)))
+            || self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
+        evidence.believes()
     }
 
     /// The ledger becomes `next`, after an hour was counted again.

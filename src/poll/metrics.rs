@@ -237,14 +237,14 @@ impl<'a> MetricsPoll<'a, '_> {
         let tally = answer.reading.tally.take().unwrap_or_default();
         if asked.purpose == Purpose::Counted {
             self.counted = tally.total.map(|total| (asked.range, total));
-            if tally.range.is_none()
-                && tally.total > Some(0)
-                && plan.audit.believes(target.account.name()) != Ok(true)
+            if tally.total > Some(0)
+                && audit::is_needed(plan, &tally)
+                && self.update.is_believed() != Ok(true)
             {
-                audit::verify(self.poll).await;
+                audit::verify(self.poll, tally.range.is_some()).await;
             }
         }
-        if tally.range.is_none() && plan.audit.ignores_ranges(target.account.name()) {
+        if tally.range.is_none() && plan.evidence(target).ignores_ranges() {
             self.replies = Replies::default();
             ranges::windows(plan, target).iter().for_each(|window| self.forget(window));
         } else {

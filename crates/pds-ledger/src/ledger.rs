@@ -32,6 +32,8 @@ pub struct Ledger {
     pub rechecked_until: i64,
     /// Whether another shard counts this app at present.
     pub set_aside: bool,
+    /// The settings with which an audit of the service has passed, as a number; 0 if none has.
+    pub verified: u16,
     /// The part of a request that `total` has not counted yet, where totals have fractions.
     pub(super) fraction: f64,
     pub(super) buckets: Buckets,

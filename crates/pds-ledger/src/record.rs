@@ -1,6 +1,6 @@
-//! A ledger as bytes, in the format written here; of the formats before it, what the counters show.
+//! A ledger as bytes.
 //!
-//! Numbers as in `varint`: [`Number::ALL`]; a byte of flags; the fraction of the total (`f64`); the thresholds; what is within
+//! Numbers as in `varint`: [`Number::ALL`]; a byte of flags; two of the settings that an audit passed with; the fraction of the total (`f64`); the thresholds; what is within
 //! each, as the difference to the one before; the thresholds that replies lack; the open stretches as they are in memory.
 //! A threshold is a number of microseconds, or if it is not a whole one, its bits.
 
@@ -23,6 +23,7 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     let mut bytes = Vec::new();
     Number::ALL.iter().for_each(|number| put(&mut bytes, number.of(ledger)));
     bytes.push(u8::from(ledger.set_aside) | (2 * u8::from(ledger.fraction != 0.0)));
+    bytes.extend(ledger.verified.to_le_bytes());
     if ledger.fraction != 0.0 {
         bytes.extend(ledger.fraction.to_le_bytes());
     }
@@ -58,17 +59,15 @@ fn micros(threshold: f64) -> Option<u64> {
     (micros < 1 << 52 && (micros as f64 / 1e6).to_bits() == threshold.to_bits()).then_some(micros)
 }
 
-/// The ledger of a record in this format. `None` if it is not one.
-pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
-    if format < 3 {
-        return decode_former(format, record);
-    }
+/// The ledger of a record. `None` if it is not one.
+pub fn decode(record: &[u8]) -> Option<Ledger> {
     let (mut bytes, mut ledger) = (record, Ledger::default());
     for number in Number::ALL {
         number.put(&mut ledger, take(&mut bytes)?);
     }
     let [flags] = take_bytes(&mut bytes)?;
     ledger.set_aside = flags & 1 != 0;
+    ledger.verified = u16::from_le_bytes(take_bytes(&mut bytes)?);
     if flags & 2 != 0 {
         ledger.fraction = f64::from_le_bytes(take_bytes(&mut bytes)?);
     }
@@ -104,59 +103,10 @@ fn take_bytes<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*first)
 }
 
-/// What the counters show of a ledger in format 1 or 2: words of 8 bytes. Both begin with cursor, total and unaccounted
-/// seconds. Format 1 goes on with a threshold and a whole count for each bucket; format 2 with three numbers, sizes, and a
-/// threshold and the count within it (`f64`) for each bucket, then what its rechecks need.
-fn decode_former(format: u64, record: &[u8]) -> Option<Ledger> {
-    let (words, []) = record.as_chunks::<8>() else { return None };
-    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    let (&[until, total, unaccounted], rest) = words.split_first_chunk()?;
-    let mut ledger = Ledger::open(until.cast_signed());
-    (ledger.total, ledger.unaccounted) = (total, unaccounted);
-    let pairs = match format {
-        1 => rest,
-        _ => {
-            let (&[late, overcounted, rechecked_until, sizes], rest) = rest.split_first_chunk()?;
-            (ledger.late, ledger.overcounted) = (late, overcounted);
-            (ledger.rechecked_until, ledger.set_aside) = (rechecked_until.cast_signed(), sizes & 0xffff != 0);
-            rest.get(..2 * usize::try_from(sizes >> 16 & 0xffff).ok()?)?
-        }
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "a count")]
-    let count = |bits: u64| if format == 1 { bits } else { f64::from_bits(bits) as u64 };
-    let (pairs, []) = pairs.as_chunks::<2>() else { return None };
-    let buckets: Vec<(f64, u64)> =
-        pairs.iter().map(|[at, within]| (f64::from_bits(*at), count(*within))).collect();
-    Some(ledger.with_buckets(&buckets))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stretch::{Balance, Counts, Stretch};
-
-    fn record(words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_le_bytes()).collect()
-    }
-
-    #[test]
-    fn a_record_of_format_1_decodes() {
-        let record = record(&[7200, 9, 60, 0.5f64.to_bits(), 4, 1.0f64.to_bits(), 9]);
-        let ledger = decode(1, &record).unwrap();
-        assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (7200, 9, 60));
-        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.5, 4), (1.0, 9)]);
-        assert_eq!(decode(1, &record[..record.len() - 8]), None, "a threshold without its count");
-    }
-
-    #[test]
-    fn a_record_of_format_2_decodes_without_its_late_data() {
-        let (sizes, one) = (1 | 1 << 16 | 1 << 48, 1.0f64.to_bits());
-        let words = [7200, 9, 60, 3, 2, 3600, sizes, one, 4.5f64.to_bits(), 5400, 10, 1, one, one];
-        let ledger = decode(2, &record(&words)).unwrap();
-        assert_eq!((ledger.until, ledger.total, ledger.rechecked_until), (7200, 9, 3600));
-        assert_eq!((ledger.late, ledger.overcounted, ledger.set_aside), (3, 2, true));
-        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(1.0, 4)]);
-    }
 
     #[test]
     fn a_record_decodes_to_the_ledger_it_was_written_from() {
@@ -167,18 +117,18 @@ mod tests {
             [Absent { index: 2, replies: 3, since: 17, replaced: true, left: true }].into();
         (ledger.total, ledger.unaccounted, ledger.late, ledger.overcounted) = (9, 60, 3, 2);
         (ledger.rechecked_until, ledger.set_aside, ledger.accounted) = (1_772_362_800, true, 3600);
-        (ledger.disputed, ledger.fraction) = (4, 0.25);
+        (ledger.disputed, ledger.fraction, ledger.verified) = (4, 0.25, 513);
         let balance = Balance { from: 1_772_366_400, lacking: vec![-64; 6], added: vec![0; 6] };
         let added = Counts::of(&[1, 2, 7, 9]);
         let stretch = Stretch { start: 1_772_362_800, end: 1_772_366_400, added, ..Stretch::default() };
         ledger.open = Open::of(&balance, [stretch]);
         let record = encode(&ledger);
-        assert_eq!(decode(3, &record), Some(ledger.clone()));
+        assert_eq!(decode(&record), Some(ledger.clone()));
         let open = record.len() - ledger.open.bytes().len();
         let ends_on_a_stretch =
             |at: &usize| record.get(open..*at).is_some_and(|part| Open::parse(part).is_some());
         for at in (0..record.len()).filter(|at| !ends_on_a_stretch(at)) {
-            assert_eq!(decode(3, &record[..at]), None, "the first {at} bytes");
+            assert_eq!(decode(&record[..at]), None, "the first {at} bytes");
         }
     }
 }

@@ -18,7 +18,7 @@ use super::error::StateError;
 use super::ledger::Ledger;
 pub use super::log::folder::beside;
 use super::log::folder::{Folder, try_lock};
-use super::log::format::{VERSION, replay};
+use super::log::format::replay;
 use super::log::{Entry, Log};
 use super::record::{Record, decode, encode};
 
@@ -132,7 +132,7 @@ impl Found {
             self.0.remove(key);
             return Ok(());
         };
-        let ledger = decode(VERSION, value).ok_or(WRONG)?;
+        let ledger = decode(value).ok_or(WRONG)?;
         if let Some(held) = self.0.get_mut(key) {
             held.1 = ledger;
         } else {

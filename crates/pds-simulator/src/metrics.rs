@@ -49,6 +49,7 @@ fn range(asked: &Asked, app: App) -> Answered<Range> {
     if settings.quirks.refuses(start, end, now) {
         return Err(Answer::refusal(400, "no data for this range"));
     }
+    let asked_for = (start, end);
     let (start, end) = settings.quirks.rounded(start, end);
     let mut seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
     if settings.quirks.forgets_after > 0 {
@@ -59,6 +60,7 @@ fn range(asked: &Asked, app: App) -> Answered<Range> {
         true => Text::default(),
         false => bound.to_string().into(),
     };
+    let (start, end) = if settings.quirks.echoes_ranges { asked_for } else { (start, end) };
     Ok(Range { start_date: date(start), end_date: date(end), seen })
 }
 

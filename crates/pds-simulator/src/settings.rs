@@ -147,6 +147,9 @@ pub struct Quirks {
     /// Do not state the range in replies.
     #[arg(long, help_heading = DEVIATIONS)]
     pub unnamed_ranges: bool,
+    /// State the range that was asked for, whichever was used.
+    #[arg(skip)]
+    pub echoes_ranges: bool,
     /// Send no Date header.
     #[arg(long, help_heading = DEVIATIONS)]
     pub undated: bool,

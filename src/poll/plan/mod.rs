@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex};
 use tokio::time::{Duration, Instant};
 
 use crate::store::{Section, Store, TargetState, Variant};
@@ -18,7 +18,7 @@ use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 use pds_telemetry::Telemetry;
 
-use super::evidence::Audit;
+use super::evidence::{Audit, Evidence};
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
@@ -127,6 +127,11 @@ pub struct TargetSubject {
 }
 
 impl Plan {
+    /// What audits know of the call and account of `target`.
+    pub(super) fn evidence(&self, target: &Target) -> MappedMutexGuard<'_, Evidence> {
+        self.audit.evidence(target.account.name(), target.key.resource)
+    }
+
     /// The targets of `config`. Creates their cells in the store and shows the known counters. Targets that stay take
     /// over their state from `before`.
     pub fn new(
@@ -166,7 +171,7 @@ impl Plan {
             client,
             watermark,
             windows,
-            audit: Audit::of(&config, before.map(|plan| (&*plan.config, &plan.audit)), &context.telemetry),
+            audit: Audit::of(&config, before.map(|plan| &plan.audit), &context.telemetry),
             targets: Vec::new(),
             overload: config.requests_per_minute().exceeds(&config.api),
             filter_told: AtomicBool::new(filter_told),

@@ -46,8 +46,8 @@ fn assert_exact(rig: &Rig, first: i64) {
 async fn every_range_of_an_honest_service_is_equal_at_five_percent_more_requests() {
     let audited = after(Quirks::default(), "", 5 * 60).await;
     let audit = found(&audited);
-    // Three apps with two resources each, four hours after the first.
-    assert!((18..=30).contains(&audit.equal), "{audit:?}");
+    // Three apps with two resources each, four hours after the first, and each call before it was counted.
+    assert!((20..=32).contains(&audit.equal), "{audit:?}");
     assert_eq!((audit.different, audit.unanswered, audit.differences.len()), (0, 0, 0));
     assert!(audited.page().contains("pds_app_requests_total"));
     let without = after(Quirks::default(), "[accounting]\naudit = false\n", 5 * 60).await;
@@ -82,14 +82,14 @@ async fn replies_without_a_range_are_counted_once_a_check_has_passed() {
         rig.pass(60, RESOURCE).await;
     }
     let audit = found(&rig);
-    assert_eq!((audit.equal, audit.different), (1, 0), "once for all apps of the token");
+    assert_eq!((audit.equal, audit.different), (2, 0), "once for all apps of the token and call");
     assert_exact(&rig, first);
     assert!(rig.page().contains("pds_app_requests_total"));
     // A reload that asks the same service in the same way forgets nothing.
     let mut rig = rig;
     rig.reload("[poll]\nwindows = [\"10m\"]\n");
     rig.pass(60, RESOURCE).await;
-    assert_eq!(found(&rig).equal, 1);
+    assert_eq!(found(&rig).equal, 2);
     assert_exact(&rig, first);
 }
 
@@ -139,6 +139,61 @@ async fn ranges_that_are_rounded_in_silence_are_not_counted() {
         rig.pass(60, RESOURCE).await;
     }
     assert_exact(&rig, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranges_that_are_rounded_and_said_to_be_exact_are_not_counted() {
+    let quirks = Quirks { round_to: 900, echoes_ranges: true, ..Quirks::default() };
+    let mut rig = after(quirks, "", 20).await;
+    let until = rig.ledger().until;
+    assert_eq!(rig.ledger().total, 0);
+    assert_eq!(remedy(&rig), "set accounting.step to what the service rounds to");
+    rig.reload("[accounting]\nstep = \"15m\"\n");
+    for _ in 0..20 {
+        rig.pass(60, RESOURCE).await;
+    }
+    assert!(rig.ledger().total > 0);
+    assert_exact(&rig, until);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_stand_at_0_until_a_check_has_passed_which_the_state_file_remembers() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = Some(folder.path().join("ledgers"));
+    let quirks = Quirks { longest_range: 600, ..Quirks::default() };
+    let mut rig = Rig::of(settings(quirks), "", "", state).await;
+    rig.pass(0, RESOURCE).await;
+    let first = rig.ledger().until;
+    let twice = |call: Resource| Fault::status(500).on(call).of_ranges_longer_than(90);
+    rig.world.faults().set([twice(RESOURCE)]);
+    for _ in 0..20 {
+        rig.pass(60, RESOURCE).await;
+    }
+    let page = rig.page();
+    let of_requests = |name: &str| page.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert!(of_requests("pds_app_requests_total{").iter().all(|line| line.ends_with(" 0")), "{page}");
+    assert_eq!(of_requests("pds_app_requests_total{").len(), 3);
+    assert!(!page.contains("pds_app_accounting_behind_seconds{"), "{page}");
+    assert_eq!(rig.ledger().until, first);
+    rig.world.faults().clear();
+    // Ranges become longer again one poll after the other.
+    for _ in 0..15 {
+        rig.pass(60, RESOURCE).await;
+    }
+    assert_exact(&rig, first);
+    let checks = |rig: &Rig| found(rig).equal;
+    assert_eq!(checks(&rig), 2);
+    // Another process counts on at once; with another setting it checks again.
+    rig.restart().await;
+    rig.pass(60, RESOURCE).await;
+    assert_exact(&rig, first);
+    assert_eq!(checks(&rig), 0);
+    rig.tables = "[accounting]\nstep = \"120s\"\n".to_owned();
+    rig.restart().await;
+    for _ in 0..4 {
+        rig.pass(60, RESOURCE).await;
+    }
+    assert_eq!(checks(&rig), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use pds_simulator::{Fault, Kind, Settings};
 
 use super::{Rig, lengths};
 
-const WINDOWS: &str = "[poll]\nwindows = [\"2m\", \"5m\", \"1h\"]\n";
+const WINDOWS: &str = "[poll]\nwindows = [\"2m\", \"5m\", \"1h\"]\n[accounting]\naudit = false\n";
 
 fn one_app() -> Settings {
     Settings { apps: 1, ..Settings::default() }
