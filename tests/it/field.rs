@@ -164,7 +164,7 @@ async fn an_app_that_is_gone_says_since_when_for_a_day() {
     assert!(page(&world, &context).contains("\npds_app_requests_total{A}"), "and is counted on");
 
     let without =
-        |apps| Configuration::new(&world, &plan.config.api.base_url.to_string()).first_apps(apps).load();
+        |apps| Configuration::new(&world, plan.config.api.base_url.as_ref()).first_apps(apps).load();
     let removed = rig::plan(without(0), &context, Some(&plan));
     let since = context.clock.unix_seconds();
     assert_eq!(gone(), Some(format!("{GONE}{{A,reason=\"removed\"}} {since}")));
