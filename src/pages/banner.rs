@@ -130,16 +130,16 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
     let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
     // A tile is no calmer than the reasons that are about it.
-    let worst = |grade: Verdict, scope: Scope| {
+    let worst = |grade: Verdict, is_about: fn(Scope) -> bool| {
         let reasons = frame.status.summary.reasons.iter();
         let about = reasons
-            .filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && cause.scope == scope));
+            .filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && is_about(cause.scope)));
         about.map(|reason| reason.verdict).fold(grade, Verdict::min)
     };
     let refused = service.state == ServiceState::TokenRefused;
     html! {
         dl .facts aria-label="Exporter and service" {
-            (fact("Service", worst(Verdict::Ok, Scope::Service), html! { span .address { (service.base_url) } }, match service.last_success {
+            (fact("Service", worst(Verdict::Ok, Scope::is_of_service), html! { span .address { (service.base_url) } }, match service.last_success {
                 Some(at) => html! { "last answer " (ago(at, frame.now)) },
                 None => html! { "no answer yet" },
             }))
@@ -155,7 +155,7 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
                 html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None => "polls are on schedule" } }))
             (configuration_fact(frame))
-            (fact("Token", worst(token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now), Scope::Token),
+            (fact("Token", worst(token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now), |scope| scope == Scope::Token),
                 match expiry {
                     _ if refused => html! { "refused" },
                     Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },

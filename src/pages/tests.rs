@@ -104,7 +104,7 @@ async fn an_app_that_is_unwell_does_not_make_its_numbers_doubtful() {
 #[tokio::test(start_paused = true)]
 async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
     for (class, state, what) in [
-        ("connect", "down", "The service cannot be reached"),
+        ("connect", "down", "The service cannot be reached (api.example.com:443)"),
         ("timeout", "down", "Requests to the service time out"),
         ("500", "down", "The service answers with errors (500)"),
         ("decode", "down", "Replies are not what the interface says"),

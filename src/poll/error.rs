@@ -88,21 +88,14 @@ impl PollError {
             _ => return Reach::Itself,
         };
         match error.class() {
+            class if class.is_no_connection() => Reach::All,
             Class::Credentials
             | Class::UnauthorizedPaused
             | Class::Paused
             | Class::Invalid
-            | Class::Connect
-            | Class::Dns
-            | Class::Tls
-            | Class::Status(401 | 429) => Reach::All,
+            | Class::Status(401 | 407 | 429) => Reach::All,
             Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => Reach::Itself,
-            Class::ForbiddenPaused
-            | Class::Timeout
-            | Class::Reset
-            | Class::Protocol
-            | Class::Body
-            | Class::Status(_) => Reach::SameKind,
+            _ => Reach::SameKind,
         }
     }
 

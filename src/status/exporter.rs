@@ -31,6 +31,7 @@ pub(super) fn exporter(
             expires: known.expires.map(to_second),
             file: account.file().map(|file| file.display().to_string()),
             readable: known.readable,
+            problem: account.problem(),
             range_ignored: account.ignored_range(),
             incidents: observed.incidents(account.name(), *now),
         }

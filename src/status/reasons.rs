@@ -74,8 +74,14 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     };
     let of_apps = status.apps.iter().map(|app| (app.ids(), &app.problems));
     let of_projects = status.projects.iter().map(|project| ((&*project.id, ""), &project.problems));
-    for (object, problems) in of_apps.chain(of_projects) {
-        problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
+    let all = || of_apps.clone().chain(of_projects.clone());
+    let is_of_service = |problem: &Problem| problem.cause.is_some_and(|cause| cause.scope.is_of_service());
+    let fails_otherwise = all().any(|(_, problems)| problems.iter().any(is_of_service));
+    for (object, problems) in all() {
+        // The service refused the token before it began to fail in another way.
+        let is_over = fails_otherwise && view.plan.client.account(object.0).is_refusal_doubted();
+        let stops = problems.iter().filter(|problem| !is_over || !problem.is(cause::TOKEN_REFUSED.code));
+        stops.filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
     // A token that is refused needs no second reason to be replaced.
     let refused = found.0.get(cause::TOKEN_REFUSED.code).map(|of| of.tokens.clone()).unwrap_or_default();
@@ -87,7 +93,7 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     let reason = |cause: &&'static Cause| {
         let of = found.0.remove(cause.code)?;
         let is_told = cause.scope != Scope::Token || !of.tokens.is_empty();
-        is_told.then(|| of.reason(cause, tokens, view.now))
+        is_told.then(|| of.reason(cause, tokens, view))
     };
     let mut reasons: Vec<Reason> = ALL.iter().filter_map(reason).collect();
     // Stable: the order of the causes.
@@ -177,8 +183,9 @@ impl Found {
     }
 
     fn add_token(&mut self, token: &Token, now: Timestamp) {
-        if token.readable == Some(false) {
-            self.of_token(&cause::TOKEN_UNREADABLE, token);
+        let is_unreadable = token.readable == Some(false) || token.file.is_none();
+        if let Some(problem) = token.problem.as_ref().filter(|_| is_unreadable) {
+            self.of_token(&cause::TOKEN_UNREADABLE, token).more = format!(": {problem}");
         }
         if let Some(told) = &token.range_ignored {
             self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());
@@ -201,7 +208,7 @@ impl Found {
 }
 
 impl Stopped {
-    fn reason(self, cause: &'static Cause, tokens: &[Token], now: Timestamp) -> Reason {
+    fn reason(self, cause: &'static Cause, tokens: &[Token], view: &View) -> Reason {
         let counted = self.apps + self.projects;
         let names: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
         let only = tokens.iter().find(|token| names == [token.name.as_str()]);
@@ -220,7 +227,7 @@ impl Stopped {
             code: cause.code.into(),
             about: cause.about,
             verdict: cause.verdict,
-            text: self.text(cause, &names, now),
+            text: self.text(cause, &names, view),
             detail: self.detail.or_else(|| self.last.as_ref().map(|last| last.message.to_string())),
             count,
             objects,
@@ -230,8 +237,8 @@ impl Stopped {
     }
 
     /// As one line: `The service answers with errors (502) since 05:22 UTC: 3 apps and 1 project`.
-    fn text(&self, cause: &Cause, tokens: &[&str], now: Timestamp) -> String {
-        let mut text = cause.says_of(tokens);
+    fn text(&self, cause: &Cause, tokens: &[&str], view: &View) -> String {
+        let mut text = cause.says_of(tokens) + &cause.place(&view.plan.config.api);
         if let Some(first) = text.get_mut(..1) {
             first.make_ascii_uppercase();
         }
@@ -240,7 +247,7 @@ impl Stopped {
         match self.since {
             Some(at) if is_expiry && tokens.len() > 1 => text.push_str(&format!(", the first at {at}")),
             Some(at) if is_expiry => text.push_str(&format!(" at {at}")),
-            Some(since) => text.push_str(&format!(" since {}", time_of_day(since, now))),
+            Some(since) => text.push_str(&format!(" since {}", time_of_day(since, view.now))),
             None => {}
         }
         text.push_str(&self.more);

@@ -157,7 +157,7 @@ impl AccountSummary {
             let cause = view.cause_of(&failing.class);
             // A range that ended later was answered: only others fail.
             let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
-            (!counts && matches!(cause.scope, Scope::Service | Scope::Token)).then(|| silence(cause))
+            (!counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)).then(|| silence(cause))
         });
         Self {
             polled: resource.state != State::Waiting,

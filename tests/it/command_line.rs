@@ -98,7 +98,7 @@ async fn with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_
         assert_eq!(value(&page, &up), Some(0.0), "{resource}");
     }
     assert!(!page.contains("pds_app_info{"), "a missing fact is a missing series");
-    assert!(exporter.log().contains("class=connect"), "{}", exporter.log());
+    assert!(exporter.log().contains("class=connect_refused"), "{}", exporter.log());
     assert_eq!(exporter.terminate().code(), Some(0));
 }
 

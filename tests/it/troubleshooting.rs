@@ -2,11 +2,14 @@
 
 mod causes;
 
+use pds_core::clock::Clock;
 use pds_interface::response_time;
-use pds_simulator::{Fault, Kind, World};
+use pds_simulator::{Fault, Kind, Settings, World};
+use serde_json::Value;
 
 use crate::logging::service;
 use crate::process::{Exporter, until, value};
+use crate::rig::{self, Configuration};
 
 /// `kind` for the response times of the first app.
 fn of_first_app(world: &World, kind: Kind) -> Fault {
@@ -42,6 +45,31 @@ async fn log_and_page_quote_the_reply_at_the_error() {
         })
         .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
+    let world = World::new(Settings { projects: 1, apps: 3, ..Settings::default() }, Clock::system());
+    world.faults().set([Kind::Status { status: 401, retry_after: None }.into()]);
+    // Settings are asked for again long before metrics are.
+    let tables = "[poll]\ninterval = \"30s\"\nsettings_interval = \"2s\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let config = Configuration::new(&world, &rig::serve(&world).await).tables(tables).write(folder.path());
+    let exporter = Exporter::start(&["--config.file", &config]);
+    let codes = async || {
+        let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+        let reasons = status["summary"]["reasons"].as_array().unwrap().iter();
+        reasons.map(|reason| reason["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    until("the token is refused", async || codes().await == ["token_refused"]).await;
+    world.faults().set([Kind::Status { status: 503, retry_after: None }.into()]);
+    let mut last = Vec::new();
+    until("the service answers with errors", async || {
+        last = codes().await;
+        last.iter().any(|code| code == "service_error")
+    })
+    .await;
+    assert_eq!(last, ["service_error"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -75,6 +75,8 @@ struct Refusal {
     last: Instant,
     /// The same token is not sent until then.
     until: Instant,
+    /// Whether a later answer left open if it still stands.
+    is_doubted: bool,
 }
 
 /// A 401 is about the token and stops the account. A 403 is about one path and stops only that.
@@ -123,6 +125,11 @@ impl Account {
     pub fn is_free(&self) -> bool {
         !self.inner.state.lock().refusals.contains_key(WHOLE_ACCOUNT)
             && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
+    }
+
+    /// Whether the service refused its token, and has since failed in another way.
+    pub fn is_refusal_doubted(&self) -> bool {
+        self.inner.state.lock().refusals.get(WHOLE_ACCOUNT).is_some_and(|refusal| refusal.is_doubted)
     }
 
     /// Reports what is known of it, and from now on what becomes known. Does nothing if that is so already.
@@ -191,6 +198,7 @@ impl Account {
             since: before.map_or(now, |before| before.since),
             last: now,
             until: now + again.min(if whole { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
+            is_doubted: false,
         };
         state.refusals.insert(key.to_owned(), refusal);
         if whole {
@@ -215,6 +223,7 @@ impl Account {
                 return;
             }
             refusal.until = sent;
+            refusal.is_doubted = true;
             self.inner.queue.set_probed(false);
         }
         if accepted {

@@ -182,7 +182,14 @@ impl Exchange<'_> {
 fn is_retryable(error: &FetchError) -> bool {
     matches!(
         error.class(),
-        Class::Connect | Class::Dns | Class::Reset | Class::Body | Class::Status(429 | 502 | 503 | 504)
+        Class::Connect
+            | Class::Refused
+            | Class::Silent
+            | Class::Dns
+            | Class::ProxyConnect
+            | Class::Reset
+            | Class::Body
+            | Class::Status(429 | 502 | 503 | 504)
     )
 }
 

@@ -3,15 +3,15 @@
 use std::error::Error;
 use std::io;
 
-/// Declares the classes without an HTTP status: each with its label value.
+/// Declares the classes without an HTTP status: each with its label value, and what happened in words.
 macro_rules! classes {
-    ($($(#[$doc:meta])+ $class:ident = $value:literal,)+) => {
+    ($($class:ident $value:literal $words:literal,)+) => {
         /// The kinds of outcome of a request: the values of the label `code`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Class {
             /// The service answered with this HTTP status.
             Status(u16),
-            $($(#[$doc])+ $class,)+
+            $(#[doc = $words] $class,)+
         }
 
         impl Class {
@@ -26,59 +26,58 @@ macro_rules! classes {
                     $(Self::$class => $value,)+
                 }
             }
+
+            /// What happened, in words.
+            pub(super) fn words(self) -> &'static str {
+                match self {
+                    Self::Status(_) => "an HTTP status",
+                    $(Self::$class => $words,)+
+                }
+            }
         }
     };
 }
 
 classes! {
-    /// No complete reply within `api.timeout`.
-    Timeout = "timeout",
-    /// No connection, or none within `api.connect_timeout`.
-    Connect = "connect",
-    /// The host's name has no address.
-    Dns = "dns",
-    /// No trusted TLS connection.
-    Tls = "tls",
-    /// The connection ended before a reply began.
-    Reset = "reset",
-    /// The reply is not HTTP.
-    Protocol = "protocol",
-    /// The connection ended before the reply did.
-    Body = "body",
-    /// The reply is larger than `api.max_response_bytes`.
-    TooLarge = "too_large",
-    /// The reply's body is not what the interface says.
-    Decode = "decode",
-    /// No token; nothing was sent.
-    Credentials = "credentials",
-    /// The token was refused not long ago; nothing was sent.
-    UnauthorizedPaused = "unauthorized_paused",
-    /// The token was refused for this path not long ago; nothing was sent.
-    ForbiddenPaused = "forbidden_paused",
-    /// The service asked to wait; nothing was sent.
-    Paused = "paused",
-    /// The request cannot be sent.
-    Invalid = "invalid",
+    Timeout "timeout" "no complete reply within `api.timeout`",
+    Dns "dns" "the host's name cannot be resolved",
+    Refused "connect_refused" "the connection is refused",
+    Silent "connect_timeout" "no connection within `api.connect_timeout`",
+    Connect "connect" "cannot connect",
+    TlsExpired "tls_expired" "the certificate has expired",
+    TlsNotYetValid "tls_not_yet_valid" "the certificate is not valid yet",
+    TlsUnknownCa "tls_unknown_ca" "the certificate's authority is not trusted",
+    TlsSelfSigned "tls_self_signed" "the certificate is its own authority",
+    TlsName "tls_name" "the certificate is for another name",
+    TlsPlain "tls_plain" "the port does not speak TLS",
+    Tls "tls" "no trusted TLS connection",
+    ProxyConnect "proxy_connect" "the proxy does not connect",
+    ProxyLogin "proxy_login" "the proxy demands a login",
+    ProxyRefuses "proxy_refuses" "the proxy refuses a tunnel",
+    Reset "reset" "the connection broke off before a reply",
+    Protocol "protocol" "the reply is not HTTP",
+    Body "body" "the reply broke off",
+    TooLarge "too_large" "the reply is larger than `api.max_response_bytes`",
+    Decode "decode" "the reply's body is not what the interface says",
+    Credentials "credentials" "no token; nothing was sent",
+    UnauthorizedPaused "unauthorized_paused" "the token was refused not long ago; nothing was sent",
+    ForbiddenPaused "forbidden_paused" "the token was refused for this path not long ago; nothing was sent",
+    Paused "paused" "the service asked to wait; nothing was sent",
+    Invalid "invalid" "the request cannot be sent",
 }
 
 impl Class {
-    /// A network failure of this class, in words.
-    pub(super) fn what_broke(self) -> &'static str {
-        match self {
-            Self::Dns => "the host's name cannot be resolved",
-            Self::Tls => "no trusted TLS connection",
-            Self::Connect => "cannot connect",
-            Self::Protocol => "the reply is not HTTP",
-            Self::Body => "the reply broke off",
-            _ => "the connection broke off before a reply",
-        }
+    /// Whether no connection to the service came about.
+    pub fn is_no_connection(self) -> bool {
+        let value = self.as_str();
+        self == Self::Dns || ["connect", "tls", "proxy"].iter().any(|first| value.starts_with(first))
     }
 }
 
 /// The statuses that are values of their own, the usual one first.
-const STATUSES: [&str; 20] = [
-    "200", "201", "202", "204", "400", "401", "402", "403", "404", "405", "408", "409", "410", "422", "429",
-    "500", "501", "502", "503", "504",
+const STATUSES: [&str; 21] = [
+    "200", "201", "202", "204", "400", "401", "402", "403", "404", "405", "407", "408", "409", "410", "422",
+    "429", "500", "501", "502", "503", "504",
 ];
 
 fn status_as_str(status: u16) -> &'static str {
@@ -93,13 +92,33 @@ fn status_as_str(status: u16) -> &'static str {
     })
 }
 
-/// The class of a library's error, before the head of the reply arrived (`head`) or after it.
-pub(super) fn classify(error: &reqwest::Error, head: bool) -> Class {
+/// The class of a library's error, before the head of the reply arrived (`head`) or after it; `proxied` if the request
+/// goes through a proxy.
+pub(super) fn classify(error: &reqwest::Error, head: bool, proxied: bool) -> Class {
     let causes = || std::iter::successors(Some(error as &(dyn Error + 'static)), |error| inner(*error));
-    if error.is_dns() {
-        Class::Dns
-    } else if causes().any(|cause| cause.is::<rustls::Error>()) {
+    let io = |kinds: &[io::ErrorKind]| {
+        causes().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| kinds.contains(&io.kind())))
+    };
+    // The library exports no type of its tunnels' errors.
+    let tunnel = causes().map(ToString::to_string).find(|text| text.starts_with("tunnel error: "));
+    if let Some(tunnel) = tunnel {
+        match tunnel.rsplit(": ").next() {
+            Some("proxy authorization required") => Class::ProxyLogin,
+            Some("unsuccessful") => Class::ProxyRefuses,
+            _ => Class::ProxyConnect,
+        }
+    } else if let Some(tls) = causes().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
+        of_tls(tls)
+    } else if error.is_connect() && io(&[io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset]) {
         Class::Tls
+    } else if error.is_connect() && proxied {
+        Class::ProxyConnect
+    } else if error.is_dns() {
+        Class::Dns
+    } else if error.is_connect() && error.is_timeout() {
+        Class::Silent
+    } else if error.is_connect() && io(&[io::ErrorKind::ConnectionRefused]) {
+        Class::Refused
     } else if error.is_connect() {
         Class::Connect
     } else if !head {
@@ -108,6 +127,19 @@ pub(super) fn classify(error: &reqwest::Error, head: bool) -> Class {
         Class::Protocol
     } else {
         Class::Reset
+    }
+}
+
+fn of_tls(error: &rustls::Error) -> Class {
+    use rustls::{CertificateError as Bad, Error as Tls};
+    match error {
+        Tls::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => Class::TlsExpired,
+        Tls::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => Class::TlsNotYetValid,
+        Tls::InvalidCertificate(Bad::UnknownIssuer) => Class::TlsUnknownCa,
+        Tls::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => Class::TlsName,
+        Tls::InvalidMessage(_) => Class::TlsPlain,
+        Tls::General(text) if text == pds_http::OWN_AUTHORITY => Class::TlsSelfSigned,
+        _ => Class::Tls,
     }
 }
 
@@ -127,7 +159,7 @@ mod tests {
     fn the_label_values_are_a_closed_set_whatever_the_service_answers() {
         let values: std::collections::HashSet<_> =
             (0..=u16::MAX).map(|status| Class::Status(status).as_str()).collect();
-        assert_eq!(values.len(), 26);
+        assert_eq!(values.len(), 27);
         assert_eq!(Class::Status(404).as_str(), "404");
         assert_eq!(Class::Status(418).as_str(), "4xx");
         assert_eq!(Class::Status(999).as_str(), "other");

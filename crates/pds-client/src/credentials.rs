@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::Account;
 use super::observer::Observer;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
@@ -57,6 +58,14 @@ pub enum CredentialsError {
     /// The token, of this file if it stands in one, cannot be sent.
     #[error("the token{} holds characters that no HTTP header can carry", from(.0.as_deref()))]
     Unsendable(Option<PathBuf>),
+    /// More than the token stands there.
+    #[error("the token{} {surplus}; write the token alone, in one line", from(.file.as_deref()))]
+    Surplus {
+        /// Where it stands, if in a file.
+        file: Option<PathBuf>,
+        /// What stands there besides, in words.
+        surplus: &'static str,
+    },
     /// None is configured.
     #[error("no token is configured: set api.token_file, or token_file of the project")]
     Missing,
@@ -76,7 +85,7 @@ pub(super) struct Token {
     /// Version of the token, which counts its changes.
     pub(super) generation: u64,
     /// Its file is open to every user of the machine.
-    readable_by_others: bool,
+    pub(super) readable_by_others: bool,
 }
 
 /// The token of one service account.
@@ -93,8 +102,8 @@ struct State {
     token: Result<Arc<Token>, CredentialsError>,
     /// When the file was last read.
     read: Instant,
-    /// Whether the last read failed, so that it is logged once.
-    failing: bool,
+    /// Why the last read failed.
+    problem: Option<Arc<str>>,
     /// Whether it was logged that every user can read the file.
     exposed: bool,
 }
@@ -106,7 +115,7 @@ impl Credentials {
         let state = State {
             token: Err(CredentialsError::Missing),
             read: Instant::now(),
-            failing: false,
+            problem: None,
             exposed: false,
         };
         let credentials = Self { source, reporter, redactor, state: Mutex::new(state) };
@@ -128,6 +137,11 @@ impl Credentials {
         state.token.clone()
     }
 
+    /// Why the source holds no token that can be sent.
+    pub(super) fn problem(&self) -> Option<Arc<str>> {
+        self.state.lock().problem.clone()
+    }
+
     /// Reads the token again at once: the service has just refused the one that was sent.
     pub(super) fn reread(&self) {
         self.read_into(&mut self.state.lock());
@@ -137,7 +151,7 @@ impl Credentials {
     pub(super) fn report(&self) {
         let state = self.state.lock();
         if self.file().is_some() {
-            self.reporter.fact(|observer, name| observer.token_read(name, !state.failing));
+            self.reporter.fact(|observer, name| observer.token_read(name, state.problem.is_none()));
         }
         if let Ok(token) = &state.token {
             self.report_token(token);
@@ -164,7 +178,7 @@ impl Credentials {
         match read {
             Ok(changed) => {
                 let name = &*self.reporter.name();
-                if std::mem::take(&mut state.failing) {
+                if state.problem.take().is_some() {
                     tracing::info!(token = name, "the token can be read again");
                 } else if known && changed.is_some() {
                     tracing::info!(token = name, "the token has changed");
@@ -178,15 +192,15 @@ impl Credentials {
                 }
             }
             Err(error) => {
-                if !std::mem::replace(&mut state.failing, true) {
+                let told: Arc<str> = with_sources(&error).into();
+                if state.problem.replace(Arc::clone(&told)).is_none() {
                     let consequence = match known {
                         true => "the last good token is kept",
                         false => "requests that need it fail",
                     };
-                    let error = with_sources(&error);
                     let file = self.file();
                     self.reporter.log(|observer, name| {
-                        observer.token_unreadable(name, file, &error, consequence);
+                        observer.token_unreadable(name, file, &told, consequence);
                     });
                 }
                 if !known {
@@ -194,6 +208,18 @@ impl Credentials {
                 }
             }
         }
+    }
+}
+
+impl Account {
+    /// Why its source holds no token that can be sent; `None` if it does.
+    pub fn problem(&self) -> Option<Arc<str>> {
+        self.inner.credentials.problem()
+    }
+
+    /// Whether every user of this machine can read its token.
+    pub fn is_readable_by_others(&self) -> bool {
+        self.inner.credentials.current().is_ok_and(|token| token.readable_by_others)
     }
 }
 
@@ -264,6 +290,9 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     if before.is_some_and(|before| before.secret == secret) {
         return Ok(None);
     }
+    if let Some(surplus) = surplus(secret.expose()) {
+        return Err(CredentialsError::Surplus { file: source.file().map(Path::to_owned), surplus });
+    }
     let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose()))
         .map_err(|_| CredentialsError::Unsendable(source.file().map(Path::to_owned)))?;
     header.set_sensitive(true);
@@ -271,12 +300,32 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     Ok(Some(Token { secret, header, generation, readable_by_others }))
 }
 
+/// What stands around a token that was copied with too much.
+fn surplus(token: &str) -> Option<&'static str> {
+    let is_named = token.split_once('=').is_some_and(|(name, rest)| {
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        // Base64 ends in up to two of these.
+        name.bytes().all(is_name) && !rest.trim_matches('=').is_empty()
+    });
+    match token.trim() {
+        token if token.starts_with(['{', '[']) => Some("is JSON"),
+        token if token.lines().count() > 1 => Some("has more than one line"),
+        token if token.starts_with(['"', '\'']) => Some("stands in quotes"),
+        token if token.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("bearer ")) => {
+            Some("begins with `Bearer`")
+        }
+        _ if is_named => Some("is an assignment (NAME=token)"),
+        token if token.contains(char::is_whitespace) => Some("holds spaces"),
+        _ => None,
+    }
+}
+
 /// Reads the file on the current thread: it is small, local, and read at most once a second.
 fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
     let failed = |source| CredentialsError::File(path.to_owned(), Arc::new(source));
     let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
     let text = String::from_utf8(file.bytes).map_err(|_| failed(io::Error::other("not UTF-8")))?;
-    match text.trim() {
+    match text.trim_start_matches('\u{feff}').trim() {
         "" => Err(CredentialsError::Empty(path.to_owned())),
         token => Ok((Secret::new(token), file.readable_by_others)),
     }

@@ -52,14 +52,19 @@ pub enum Reason {
         /// Where to, without query.
         location: String,
     },
+    /// The port speaks TLS, and says so to a plain request.
+    #[error("answered 400: {0}")]
+    TlsPort(String),
     /// No complete reply within `api.timeout`.
     #[error("got no complete reply within {}", format_duration(*.0))]
     Timeout(Duration),
     /// The network, or whatever stands between, failed.
-    #[error("failed: {}", class.what_broke())]
+    #[error("failed: {}{}", class.words(), proxy.as_ref().map(|proxy| format!(" (proxy {proxy})")).unwrap_or_default())]
     Transport {
         /// What kind of failure it was.
         class: Class,
+        /// Host and port of the proxy on the way.
+        proxy: Option<String>,
         /// The error of the library.
         source: reqwest::Error,
     },
@@ -107,6 +112,7 @@ impl FetchError {
     pub fn class(&self) -> Class {
         match &self.reason {
             Reason::Status { status, .. } | Reason::Redirect { status, .. } => Class::Status(*status),
+            Reason::TlsPort(_) => Class::Protocol,
             Reason::Timeout(_) => Class::Timeout,
             Reason::Transport { class, .. } => *class,
             Reason::TooLarge(_) => Class::TooLarge,

@@ -42,7 +42,7 @@ pub use config::Config;
 pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
-pub use transport::{Fetched, request_url, retry_after};
+pub use transport::{Fetched, broken, request_url, retry_after};
 
 use admission::Admission;
 use attempt::{Budget, Exchange};

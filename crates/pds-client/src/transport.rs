@@ -83,6 +83,8 @@ pub(super) struct Transport {
     url: Url,
     /// `api.base_url` without its last slash.
     base: String,
+    /// Host and port of the proxy on the way, if there is one.
+    proxy: Option<String>,
     timeout: Duration,
     max_bytes: u64,
     pub(super) redactor: Redactor,
@@ -120,6 +122,7 @@ impl Transport {
             http: builder.build()?,
             url: api.base_url.clone(),
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
+            proxy: api.reached().proxy(),
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
             redactor,
@@ -146,7 +149,7 @@ impl Transport {
         let timeout = |_| Reason::Timeout(self.timeout);
         let sent_at = self.clock.now();
         let head = timeout_at(deadline, self.prepared(request, token).send()).await;
-        let response = head.map_err(timeout)?.map_err(|error| broken(error, true))?;
+        let response = head.map_err(timeout)?.map_err(|error| broken(error, true, self.proxy.as_deref()))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -166,7 +169,7 @@ impl Transport {
         }
         let mut body = Body::new(self.max_bytes);
         let read = timeout_at(deadline, body.read(response, room)).await.map_err(timeout)?;
-        if !read.map_err(|error| broken(error, false))? {
+        if !read.map_err(|error| broken(error, false, self.proxy.as_deref()))? {
             return Err(Reason::TooLarge(self.max_bytes));
         }
         let (bytes, room) = (self.redactor.reply(body.bytes), Arc::new(body.room));
@@ -227,18 +230,30 @@ impl Transport {
                 let location = shortened(&self.redactor.text(shown(&self.base, location)));
                 Reason::Redirect { status, location }
             }
+            // As nginx, Apache and Go say it.
+            (400, _)
+                if self.url.scheme() == "http"
+                    && ["HTTPS port", "SSL-enabled", "HTTPS server"]
+                        .iter()
+                        .any(|it| message.contains(it)) =>
+            {
+                Reason::TlsPort(message)
+            }
             _ => Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) },
         }
     }
 }
 
-/// Why no reply came: `error` of the library, before or after the `head` of the reply.
-fn broken(error: reqwest::Error, head: bool) -> Reason {
+/// Why no reply came: `error` of the library, before or after the `head` of the reply, on a way through this `proxy`.
+pub fn broken(error: reqwest::Error, head: bool, proxy: Option<&str>) -> Reason {
     // The request's name has as much of the URL as may be shown.
     let source = error.without_url();
     match source.is_builder() {
         true => Reason::Invalid(source),
-        false => Reason::Transport { class: classify(&source, head), source },
+        false => {
+            let class = classify(&source, head, proxy.is_some());
+            Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The code is what `/api/v1/status` and the overview's `?reason=` carry; it is public and does not change.
 
+use pds_http::host_and_port;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,12 @@ pub enum About {
 /// What a cause lies in, and so what else it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The service, or the way to it.
+    /// The service.
     Service,
+    /// The way to the service.
+    Network,
+    /// The proxy on the way to the service.
+    Proxy,
     /// A service account.
     Token,
     /// A single reply, app or project: the service answers.
@@ -60,6 +65,13 @@ pub enum Scope {
     Exporter,
     /// Nothing of its own: it goes away with the cause that it follows from.
     Consequence,
+}
+
+impl Scope {
+    /// Whether no service account gets an answer.
+    pub fn is_of_service(self) -> bool {
+        matches!(self, Self::Service | Self::Network | Self::Proxy)
+    }
 }
 
 /// A cause of a verdict other than `ok`.
@@ -104,9 +116,51 @@ causes! {
     WRONG_ADDRESS "wrong_address" Numbers Problem Service ["address"]
         "the service is not at api.base_url, where there is no list of projects"
         "Set api.base_url to what stands before /v2 in the addresses of the service, without a version or a page."
-    SERVICE_DOWN "service_down" Numbers Problem Service ["connect" "dns" "tls" "reset" "protocol" "body"]
+    PROXY_DOWN "proxy_down" Numbers Problem Proxy ["proxy_connect"]
+        "the proxy makes no connection"
+        "Check host, port and scheme in api.proxy_url, and the proxy itself; without a proxy, leave the key empty."
+    PROXY_LOGIN "proxy_login" Numbers Problem Proxy ["proxy_login" "407"]
+        "the proxy demands a login"
+        "Write user and password into api.proxy_url: http://user:password@proxy:3128."
+    PROXY_REFUSES "proxy_refuses" Numbers Problem Proxy ["proxy_refuses"]
+        "the proxy refuses a tunnel to the service"
+        "Allow the proxy to connect to the host of api.base_url, or leave api.proxy_url empty; check that it is a proxy."
+    NAME_UNKNOWN "name_unknown" Numbers Problem Network ["dns"]
+        "the service's name has no address"
+        "Check the name in api.base_url, and this machine's DNS (/etc/resolv.conf)."
+    CONNECTION_REFUSED "connection_refused" Numbers Problem Network ["connect_refused"]
+        "nothing listens at the service's address"
+        "Check host and port in api.base_url, and that the service runs."
+    CONNECTION_SILENT "connection_silent" Numbers Problem Network ["connect_timeout"]
+        "the service's address accepts no connection in time"
+        "Check routes and firewalls between this machine and api.base_url; if a proxy is needed, set api.proxy_url."
+    CERTIFICATE_EXPIRED "certificate_expired" Numbers Problem Network ["tls_expired"]
+        "the service's certificate has expired"
+        "Renew the service's certificate; if it is valid, correct this machine's clock."
+    CERTIFICATE_EARLY "certificate_early" Numbers Problem Network ["tls_not_yet_valid"]
+        "the service's certificate is not valid yet"
+        "Correct this machine's clock; if it is right, replace the service's certificate."
+    CERTIFICATE_UNTRUSTED "certificate_untrusted" Numbers Problem Network ["tls_unknown_ca"]
+        "the service's certificate is signed by an authority that is not trusted"
+        "Set api.ca_file to a file with that authority's certificate."
+    CERTIFICATE_SELF_SIGNED "certificate_self_signed" Numbers Problem Network ["tls_self_signed"]
+        "the service's certificate is self-signed"
+        "Set api.ca_file to a file with that very certificate."
+    CERTIFICATE_NAME "certificate_name" Numbers Problem Network ["tls_name"]
+        "the service's certificate is for another name"
+        "Use a name in api.base_url that the certificate is for."
+    NO_TLS "no_tls" Numbers Problem Network ["tls_plain"]
+        "the service's port does not speak TLS, but api.base_url says https"
+        "Set api.base_url to the TLS port; or to http://, if the network may read the token."
+    NO_HTTP "no_http" Numbers Problem Network ["protocol"]
+        "the service's port does not speak plain HTTP"
+        "Use https:// in api.base_url if the port speaks TLS; else correct the port."
+    TLS_FAILED "tls_failed" Numbers Problem Network ["tls"]
+        "the TLS connection to the service breaks off"
+        "Check the service's TLS, and firewalls that cut connections; if a proxy is needed, set api.proxy_url."
+    SERVICE_DOWN "service_down" Numbers Problem Network ["connect" "reset" "body"]
         "the service cannot be reached"
-        "Check api.base_url, DNS, the network, api.proxy_url and api.ca_file; pdstool doctor finds the step that fails."
+        "Check api.base_url and the network on the way to it; connections break off or have no route."
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
         "Look at the service; if it is merely slow, raise api.timeout."
@@ -124,7 +178,7 @@ causes! {
         "Create a new token in the service's dashboard and replace {file}; {then}."
     TOKEN_UNREADABLE "token_unreadable" Numbers Problem Token ["credentials"]
         "{token} cannot be read"
-        "Make {file} readable by the exporter and write the token to it; {then}."
+        "Make {file} readable by the exporter and write the token to it, and nothing else; {then}."
     TOKEN_EXPIRED "token_expired" Numbers Problem Token []
         "{token} expired"
         "Create a new token in the service's dashboard and replace {file}; {then}."
@@ -243,6 +297,16 @@ impl Cause {
             }
         };
         self.says.replace("{token}", &token)
+    }
+
+    /// The address that it is about, in brackets: the proxy's, or that of the service of `api`.
+    pub fn place(&self, api: &pds_client::Config) -> String {
+        let address = match self.scope {
+            Scope::Proxy => api.reached().proxy(),
+            Scope::Network => host_and_port(&api.base_url),
+            _ => None,
+        };
+        address.map(|address| format!(" ({address})")).unwrap_or_default()
     }
 
     /// What to do about it, where the token is `file`; `None` for several, or for one in the configuration.

@@ -90,6 +90,8 @@ pub struct Token {
     pub file: Option<String>,
     /// Whether its file was readable at the last check; null for a token written in the configuration.
     pub readable: Option<bool>,
+    /// Why no token that can be sent was found at the last check; null if one was.
+    pub problem: Option<Arc<str>>,
     /// Why all replies are about other ranges than were asked for; null if they are not.
     pub range_ignored: Option<Arc<str>>,
     /// What happened in the last six hours to what is asked with it, but not to the whole service, oldest first.

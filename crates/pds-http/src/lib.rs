@@ -17,6 +17,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::{Host, Url};
 
+pub use verifier::OWN_AUTHORITY;
+
 use verifier::Verifier;
 
 /// The size of a file of trust anchors; all of Mozilla's take a quarter of a megabyte.
@@ -53,6 +55,16 @@ impl Config<'_> {
         let Some(url) = self.proxy_url else { return Ok(builder) };
         Ok(builder.proxy(Proxy::all(url.clone()).map_err(BuildError::Proxy)?))
     }
+
+    /// Host and port of the proxy, if there is one.
+    pub fn proxy(&self) -> Option<String> {
+        host_and_port(self.proxy_url?)
+    }
+}
+
+/// Host and port of a URL, as people write them.
+pub fn host_and_port(url: &Url) -> Option<String> {
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
 }
 
 /// TLS with the built-in trust anchors of Mozilla, as a container may have none, and those of the file that the key

@@ -97,6 +97,10 @@ fn in_words(error: Error) -> Error {
     Error::General(described(other))
 }
 
+/// A server's certificate that is marked as that of an authority.
+pub const OWN_AUTHORITY: &str = "the server's certificate is marked as that of a certificate authority (CA:TRUE); to \
+                                 trust it, put this very certificate into the file of trust anchors";
+
 fn described(other: &impl Debug) -> String {
     let name = format!("{other:?}");
     if name.contains("UnsupportedCertVersion") {
@@ -104,9 +108,7 @@ fn described(other: &impl Debug) -> String {
          with openssl req -x509 -addext subjectAltName=DNS:HOST"
             .to_owned()
     } else if name.contains("CaUsedAsEndEntity") {
-        "the server's certificate is marked as that of a certificate authority (CA:TRUE); to trust it, put this very \
-         certificate into the file of trust anchors"
-            .to_owned()
+        OWN_AUTHORITY.to_owned()
     } else {
         let name = name.replace("Other", "").replace("Error", "");
         format!("the server's certificate cannot be used: {}", name.trim_matches(['(', ')']))

@@ -18,7 +18,8 @@ pub static CALL: Call = Call::new::<Reply>(
     "/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/branches",
     "list branches",
     Command::safe(&["repo", "branches"], "acme ranker"),
-);
+)
+.needing(&["branches"]);
 
 impl ReplyBody for BranchesReply {}
 

@@ -1,10 +1,11 @@
 //! How a call of the interface is described.
 
 use pds_core::template::Template;
+use serde_json::Value;
 
 use super::param::Param;
 use super::polled::Polled;
-use super::reply::{Format, ReplyBody};
+use super::reply::{DecodeError, Format, ReplyBody, json};
 
 /// HTTP methods that the interface uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +49,9 @@ pub struct Call {
     pub body: &'static [Param],
     /// The format of a successful reply.
     pub format: Format,
+    /// The fields without which a successful reply says nothing.
+    pub needs: &'static [&'static str],
+    decodes: fn(&[u8]) -> Result<(), DecodeError>,
     /// The schema of its reply in JSON. Code that the daemon has no use for.
     #[cfg(feature = "openapi")]
     pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
@@ -74,6 +78,8 @@ impl Call {
             query: &[],
             body: &[],
             format: R::FORMAT,
+            needs: &[],
+            decodes: |body| R::decode(body).map(drop),
             #[cfg(feature = "openapi")]
             schema: |generator| generator.subschema_for::<R>(),
             polled: None,
@@ -91,6 +97,26 @@ impl Call {
     #[must_use]
     pub const fn with_body(self, body: &'static [Param]) -> Self {
         Self { body, ..self }
+    }
+
+    /// With these fields in each successful reply.
+    #[must_use]
+    pub const fn needing(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
+    }
+
+    /// Judges a successful reply: whether it says what the call was made for.
+    ///
+    /// # Errors
+    /// What is wrong with it, or what it lacks.
+    pub fn judge(&self, body: &[u8]) -> Result<(), DecodeError> {
+        (self.decodes)(body)?;
+        let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
+        let lacks = |field: &&&str| match reply.get(**field) {
+            None | Some(Value::Null) => true,
+            Some(secret) => self.command.secret == Some(**field) && secret.as_str().is_none_or(str::is_empty),
+        };
+        self.needs.iter().find(lacks).map_or(Ok(()), |field| Err(DecodeError::Lacks(field)))
     }
 
     /// Polled by the daemon.

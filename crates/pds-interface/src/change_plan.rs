@@ -23,7 +23,8 @@ pub static CALL: Call = Call::new::<Reply>(
         "changes the plan of project {project_id} to {planCode}, which may cost money",
     ),
 )
-.with_body(&[PLAN]);
+.with_body(&[PLAN])
+.needing(&["redirectUrl"]);
 
 /// The plans of section 8, the cheapest first.
 pub const PLANS: [&str; 3] = ["hobby", "standard", "enterprise"];

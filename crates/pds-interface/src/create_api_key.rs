@@ -53,7 +53,8 @@ pub static CALL: Call = Call::new::<Reply>(
         )
     },
 )
-.with_query(&[NAME, DESCRIPTION, EXPIRES_AT]);
+.with_query(&[NAME, DESCRIPTION, EXPIRES_AT])
+.needing(&["apiKey"]);
 
 impl ReplyBody for ApiKey {}
 

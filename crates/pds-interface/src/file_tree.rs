@@ -33,7 +33,8 @@ pub static CALL: Call = Call::new::<Reply>(
     "repository file tree",
     Command::safe(&["repo", "tree"], "acme ranker --ref main --path src"),
 )
-.with_query(&[REF, PATH]);
+.with_query(&[REF, PATH])
+.needing(&["tree"]);
 
 impl ReplyBody for FileTreeReply {}
 

@@ -250,7 +250,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
         let body = r#"{"id":"p-1-ranker","status":"","cpu":"","memory":null,"gpuCount":"NaN","disableAuth":null,"createdAt":null}"#;
         let (lines, unexpected) = lines(body);
         let names: Vec<_> = lines.iter().map(|line| line.split(['{', ' ']).next().unwrap()).collect();
-        assert_eq!(names, ["pds_app_info", "pds_app_build_info", "pds_app_error"]);
+        assert_eq!(names, ["pds_app_info", "pds_app_error"]);
         assert_eq!(unexpected, Vec::<&str>::new());
     }
 

@@ -27,7 +27,8 @@ pub static CALL: Call = Call::new::<Reply>(
     "list custom domains",
     Command::safe(&["domains", "list"], ""),
 )
-.polled_as(Polled::of::<Facts>("domains", Scope::Project, Cadence::Settings, EXAMPLE));
+.polled_as(Polled::of::<Facts>("domains", Scope::Project, Cadence::Settings, EXAMPLE))
+.needing(&["domains"]);
 
 const EXAMPLE: &str = r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#;
 

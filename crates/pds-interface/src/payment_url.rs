@@ -1,9 +1,32 @@
 //! Section 4.13: the checkout URL for a payment method.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::call::{Call, Command, Method};
+use super::reply::{DecodeError, Format, ReplyBody};
+
+/// The reply.
+pub type Reply = Checkout;
 
 /// The URL, plain text.
-pub type Reply = String;
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Checkout(pub String);
+
+impl ReplyBody for Checkout {
+    const FORMAT: Format = Format::Text;
+
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let url = String::decode(body)?;
+        let is_url = ["https://", "http://"].iter().any(|scheme| url.starts_with(scheme));
+        if is_url { Ok(Self(url)) } else { Err(DecodeError::Address) }
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        self.0.encode()
+    }
+}
 
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(

@@ -198,6 +198,12 @@ pub enum DecodeError {
     /// JSON without a single expected field.
     #[error("the reply holds nothing of what the interface describes")]
     Nothing,
+    /// JSON without the field that the call is made for.
+    #[error("the reply has no {0}")]
+    Lacks(&'static str),
+    /// Text where an address is due.
+    #[error("the reply is not an http address")]
+    Address,
     /// A plain text reply that is not UTF-8.
     #[error("the reply is not UTF-8 text")]
     Text(#[from] std::str::Utf8Error),

@@ -17,7 +17,8 @@ pub static CALL: Call = Call::new::<Reply>(
     "/v2/projects/{project_id}/domains/{domain_id}/validate",
     "trigger DNS validation",
     Command::safe(&["domains", "validate"], "d-1"),
-);
+)
+.needing(&["success"]);
 
 impl ReplyBody for Validation {}
 

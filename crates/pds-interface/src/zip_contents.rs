@@ -18,7 +18,8 @@ pub static CALL: Call = Call::new::<Reply>(
     "/v2/projects/{project_id}/apps/{app_id}/builds/{build_id}/zip-contents",
     "files of a build's ZIP archive",
     Command::safe(&["build", "zip-contents"], "p-abc12345-ranker b-1"),
-);
+)
+.needing(&["zipFiles"]);
 
 impl ReplyBody for ZipContentsReply {}
 

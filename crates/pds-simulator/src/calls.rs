@@ -50,7 +50,7 @@ impl Service for Asked {
     }
 
     fn payment_url(&self) -> Answered<payment_url::Reply> {
-        Ok(checkout(self))
+        Ok(pds_interface::payment_url::Checkout(checkout(self)))
     }
 
     fn get_app(&self) -> Answered<get_app::Reply> {

@@ -67,6 +67,12 @@ fn seconds(text: &str) -> Result<u32, String> {
     Ok(u32::try_from(duration.as_secs()).unwrap_or(u32::MAX))
 }
 
+/// A share of a whole.
+fn share(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "must be a number from 0 to 1".to_owned())
+}
+
 impl Default for Settings {
     /// The demonstration: three projects with eight apps, one of each blueprint.
     fn default() -> Self {
@@ -100,17 +106,17 @@ impl Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 pub struct Quirks {
     /// Share of requests and runs (0 to 1) that the metrics calls report late.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = DEVIATIONS)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share, help_heading = DEVIATIONS)]
     pub late_share: f64,
-    /// Longest delay of late data in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = DEVIATIONS)]
+    /// Longest delay of late data, in seconds.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = seconds, help_heading = DEVIATIONS)]
     pub late_within: u32,
     /// Include the last instant of a range.
     // Everything happens at the beginning of a second, so a range that ends at a whole second counts that second, too.
     #[arg(long, help_heading = DEVIATIONS)]
     pub inclusive_ends: bool,
-    /// Round ranges outwards to multiples of this many seconds; 0 for no rounding.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = DEVIATIONS)]
+    /// Round ranges outwards to multiples of this; 0s for no rounding.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds, help_heading = DEVIATIONS)]
     pub round_to: u32,
     /// Read and state the bounds of ranges in whole seconds, rounded down.
     #[arg(long, help_heading = DEVIATIONS)]
@@ -118,8 +124,8 @@ pub struct Quirks {
     /// Round the shares of distributions to whole percent.
     #[arg(long, help_heading = DEVIATIONS)]
     pub whole_percent: bool,
-    /// Report a request only once it is finished: those that take longer than a second are this many seconds late.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = DEVIATIONS)]
+    /// Report a request only once it is finished: those that take longer than a second are late by this.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds, help_heading = DEVIATIONS)]
     pub slow_late: u32,
     /// Ignore the requested range, as with wrong query names; reply for the last hour.
     #[arg(long = "ignore-range", help_heading = DEVIATIONS)]

@@ -1,5 +1,7 @@
 //! Findings of checks, each with its remedy, and how they are printed.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use crate::console::{Console, STRONG, style_of};
@@ -186,6 +188,29 @@ impl Report {
         Ok(console.out.flush()?)
     }
 
+    /// Prints the verdict, then what is wrong, problems before warnings, then the checks in which something is well: its
+    /// only finding, or their number. The format `wide` has all findings.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn print_verdict_first(&self, console: &mut Console, format: OutputFormat) -> Result<()> {
+        if !format.is_for_people() {
+            return self.print(console, format);
+        }
+        console.print(&console.styled(STRONG, &capitalized(&self.summary())))?;
+        let (mut wrong, well): (Vec<_>, Vec<_>) =
+            self.findings.iter().cloned().partition(|finding| finding.state >= State::Warning);
+        wrong.sort_by_key(|finding| Reverse(finding.state));
+        let well = match format {
+            OutputFormat::Wide => well,
+            _ => grouped(well.into_iter().map(|finding| (finding.check, finding)))
+                .into_iter()
+                .map(folded)
+                .collect(),
+        };
+        Self { findings: [wrong, well].concat(), printed: 0 }.print_findings(console)
+    }
+
     /// The findings for programs.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
@@ -246,6 +271,14 @@ impl Report {
             return Ok(());
         }
         Err(ToolError::failed(self.summary()))
+    }
+}
+
+/// What is well in one check: its only finding, or their number.
+fn folded((check, found): (&'static str, Vec<Finding>)) -> Finding {
+    match &*found {
+        [only] => only.clone(),
+        several => Finding { check, ..Finding::ok(format!("all {} are well (-o wide)", several.len())) },
     }
 }
 

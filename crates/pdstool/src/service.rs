@@ -182,8 +182,11 @@ pub fn clock(skews: &[f64]) -> Finding {
     }
     let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
     let difference = units::seconds(skew.abs().round());
-    let text = format!("the service's clock is {difference} {behind} this machine's");
-    if differ(*skew) { Finding::warning(text, CLOCKS_DIFFER.remedy) } else { Finding::ok(text) }
+    let text = format!("the service's is {difference} {behind} this machine's");
+    match differ(*skew) {
+        true => Finding::warning(format!("{}: {text}", CLOCKS_DIFFER.says), CLOCKS_DIFFER.remedy),
+        false => Finding::ok(text),
+    }
 }
 
 /// The apps of `config`, each after its project.

@@ -123,8 +123,8 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
         faults.push(Kind::ClockSkew { seconds: args.clock_skew }.into());
     }
     world.faults().set(faults);
-    let unbound = ToolError::system("cannot listen");
-    let listener = TcpListener::bind(args.listen).await.map_err(&unbound)?;
+    let unbound = |error| ToolError::failed(format!("--listen {}: cannot listen: {error}", args.listen));
+    let listener = TcpListener::bind(args.listen).await.map_err(unbound)?;
     let address = listener.local_addr().map_err(unbound)?;
     let base_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let mut projects = Vec::new();

@@ -105,7 +105,11 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
         ("forbidden_paused", "forbidden", "The token may not read it since 03:01 UTC: p-2-app-4"),
         ("502", "service_error", "The service answers with errors (502) since 03:01 UTC: p-2-app-4"),
         ("timeout", "service_slow", "Requests to the service time out since 03:01 UTC: p-2-app-4"),
-        ("connect", "service_down", "The service cannot be reached since 03:01 UTC: p-2-app-4"),
+        (
+            "connect",
+            "service_down",
+            "The service cannot be reached (api.example.com:443) since 03:01 UTC: p-2-app-4",
+        ),
         ("3xx", "not_the_service", "The service answers with a redirect (3xx) since 03:01 UTC: p-2-app-4"),
         ("decode", "reply_unreadable", "Replies are not what the interface says since 03:01 UTC: p-2-app-4"),
         ("402", "payment_required", "The service demands payment (402) since 03:01 UTC: p-2-app-4"),

@@ -126,9 +126,9 @@ async fn a_connection_that_could_not_be_made_is_tried_again() {
     let error = asking.ask("p", "a").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("GET http://{address}/v2/projects/p/apps/a failed: cannot connect")
+        format!("GET http://{address}/v2/projects/p/apps/a failed: the connection is refused")
     );
-    assert_eq!(asking.ended("connect"), 3.0);
+    assert_eq!(asking.ended("connect_refused"), 3.0);
 }
 
 #[tokio::test(start_paused = true)]

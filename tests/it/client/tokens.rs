@@ -99,7 +99,8 @@ async fn without_a_token_nothing_is_sent_until_the_file_appears() {
     assert_eq!((asking.ended("credentials"), server.count()), (1.0, 0));
     fs::write(&path, "to\nken").unwrap();
     a_second_later().await;
-    let told = format!("the token in {} holds characters that no HTTP header can carry", path.display());
+    let told =
+        format!("the token in {} has more than one line; write the token alone, in one line", path.display());
     assert!(chain(&asking.ask("p", "a").await.unwrap_err()).ends_with(&told));
     fs::write(&path, "one\r\n").unwrap();
     a_second_later().await;

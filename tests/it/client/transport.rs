@@ -50,10 +50,12 @@ async fn a_private_authority_is_trusted_only_if_ca_file_names_it() {
     let asking = Asking::new(&api, &[]);
     let error = asking.ask("p", "a").await.unwrap_err();
     let address = server.address;
-    let told = format!("GET https://{address}/v2/projects/p/apps/a failed: no trusted TLS connection: ");
+    let told = format!(
+        "GET https://{address}/v2/projects/p/apps/a failed: the certificate's authority is not trusted: "
+    );
     assert!(chain(&error).starts_with(&told), "{}", chain(&error));
     assert!(chain(&error).ends_with("invalid peer certificate: UnknownIssuer"), "{}", chain(&error));
-    assert_eq!((asking.ended("tls"), server.count()), (1.0, 0));
+    assert_eq!((asking.ended("tls_unknown_ca"), server.count()), (1.0, 0));
     api.ca_file = Some(ca);
     Asking::new(&api, &[]).ask("p", "a").await.unwrap();
 }
@@ -66,7 +68,7 @@ async fn a_certificate_for_another_name_is_not_trusted() {
     let mut api = api(&format!("https://{}", server.address));
     api.ca_file = Some(ca);
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
-    assert_eq!((error.class().as_str(), server.count()), ("tls", 0));
+    assert_eq!((error.class().as_str(), server.count()), ("tls_name", 0));
 }
 
 #[tokio::test]
@@ -133,7 +135,7 @@ async fn a_connection_that_is_never_ready_is_given_up_before_the_request_is() {
     let asking = Asking::new(&api(&format!("https://{}", silent.local_addr().unwrap())), &[]);
     let began = tokio::time::Instant::now();
     let error = asking.ask("p", "a").await.unwrap_err();
-    assert_eq!(error.class().as_str(), "connect", "{}", chain(&error));
+    assert_eq!(error.class().as_str(), "connect_timeout", "{}", chain(&error));
     let took = began.elapsed();
     assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&took), "{took:?}");
 }
@@ -176,7 +178,7 @@ async fn a_proxy_on_the_way_to_https_never_sees_the_token() {
     let mut api = api("https://service.example.com");
     api.proxy_url = Some(format!("http://{}", proxy.address).parse().unwrap());
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
-    assert_eq!(error.class().as_str(), "connect");
+    assert_eq!(error.class().as_str(), "proxy_refuses");
     let seen = proxy.seen();
     assert_eq!((seen[0].method.as_str(), seen[0].target.as_str()), ("CONNECT", "service.example.com:443"));
     assert!(!format!("{seen:?}").contains(TOKEN));
@@ -194,7 +196,7 @@ async fn the_services_clock_is_compared_with_ours() {
 }
 
 /// A certificate of the kind that `openssl req -x509` makes, its own authority, as a PEM file in `dir`, and TLS with it.
-fn self_signed(dir: &Path, adjust: impl FnOnce(&mut CertificateParams)) -> (PathBuf, TlsAcceptor) {
+pub(crate) fn self_signed(dir: &Path, adjust: impl FnOnce(&mut CertificateParams)) -> (PathBuf, TlsAcceptor) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

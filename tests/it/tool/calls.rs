@@ -288,14 +288,44 @@ fn ranges_are_sent_as_given_and_standard_is_a_resolution() {
 }
 
 #[test]
-fn thresholds_that_are_null_are_not_taken_for_disabled_alerts() {
-    for (reply, said) in [
-        (r#"{"thresholds":null}"#, "The reply does not say whether alerts are enabled.\n"),
-        ("{}", "The reply does not say whether alerts are enabled.\n"),
-        (r#"{"thresholds":[]}"#, "Alerts are disabled.\n"),
+fn a_reply_that_says_nothing_fails_in_every_output_format() {
+    const PAGE: &str = "<html><title>Sign in</title>";
+    const REPLIES: [&str; 4] = ["{}", "", PAGE, "{\"thresholds\":[80"];
+    for arguments in CALLS {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        // What answers with nothing or any text.
+        let is_free = ["app delete", "domains unassign", "domains delete"]
+            .iter()
+            .any(|free| arguments.starts_with(free));
+        for reply in REPLIES.iter().filter(|_| !is_free) {
+            let service = Service::start(move |_| ok(reply));
+            for format in ["table", "json", "csv"] {
+                let output = call(&service.url(), &words).args(["--output", format]).output().unwrap();
+                let code = output.status.code();
+                assert_eq!(code, Some(1), "{arguments} {format} {reply}: {}", ended(&output));
+                assert!(stderr(&output).contains("reply") || reply == &PAGE, "{}", ended(&output));
+                let is_of_key = arguments.starts_with("api-key");
+                let is_shown = format == "table" && !is_of_key && !stdout(&output).is_empty();
+                assert!(!is_shown, "{arguments} {reply}: {}", ended(&output));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flag_of_the_simulator_that_makes_no_sense_is_named_with_its_value() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (flag, value) in [
+        ("--late-share", "2"),
+        ("--late-within", "600"),
+        ("--round-to", "300"),
+        ("--slow-late", "5"),
+        ("--seed", "x"),
+        ("--listen", &address),
     ] {
-        let service = Service::start(move |_| ok(reply));
-        let output = call(&service.url(), &["volume-alerts", "--output", "table"]).output().unwrap();
-        assert_eq!(stdout(&output), said);
+        let output = pdstool(&["simulate", flag, value]).output().unwrap();
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(flag) && said.contains(value), "{said}");
     }
 }

@@ -174,7 +174,7 @@ fn a_clock_that_is_wrong_a_missing_date_and_compression_are_found() {
     let service = Simulated::with(habits(Quirks { compresses: true, ..Quirks::default() }));
     service.world.faults().set(vec![Kind::ClockSkew { seconds: -90 }.into()]);
     let skewed = found(&service, "", &[]);
-    skewed.says("clock", "warning", "the service's clock is 1 min 30 s behind this machine's");
+    skewed.says("clock", "warning", "the service's is 1 min 30 s behind this machine's");
     skewed.says("http", "ok", "replies are compressed (gzip) on request");
     let undated = checked(habits(Quirks { undated: true, ..Quirks::default() }), "", &[]);
     undated.says("clock", "note", "replies have no Date header");

@@ -2,6 +2,7 @@
 //! and remedy.
 
 mod exporter;
+mod network;
 
 use std::path::Path;
 use std::process::Command;
@@ -68,9 +69,6 @@ impl SetUp {
     }
 }
 
-/// Nothing listens there.
-const CLOSED: &str = "http://127.0.0.1:1";
-
 /// The configuration with another address of the service.
 fn addressed(text: &str, to: impl Fn(&str) -> String) -> String {
     let line = text.lines().find(|line| line.starts_with("base_url = ")).unwrap();
@@ -84,44 +82,6 @@ fn status(status: u16) -> Kind {
 /// The token in the configuration.
 fn token(text: &str) -> String {
     text.split("token = \"").nth(1).unwrap().split('"').next().unwrap().to_owned()
-}
-
-/// The service, or the way to it.
-fn of_the_service() -> Vec<SetUp> {
-    vec![
-        SetUp {
-            edit: |text| addressed(&text, |_| CLOSED.to_owned()),
-            step: Some("Nothing listens there."),
-            ..SetUp::of("another port", &cause::SERVICE_DOWN)
-        },
-        SetUp {
-            edit: |text| addressed(&text, |url| format!("{url}/v2")),
-            ..SetUp::of("a version in the address", &cause::WRONG_ADDRESS)
-        },
-        SetUp {
-            edit: |text| addressed(&text, |_| "https://nowhere.invalid".to_owned()),
-            step: Some("Check the name in api.base_url"),
-            ..SetUp::of("another name", &cause::SERVICE_DOWN)
-        },
-        SetUp {
-            edit: |text| addressed(&text, |url| url.replace("http://", "https://")),
-            step: Some("Set api.base_url to the TLS port"),
-            ..SetUp::of("https to a port without TLS", &cause::SERVICE_DOWN)
-        },
-        SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
-        SetUp {
-            api: "timeout = \"1s\"\n",
-            ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
-        },
-        SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
-        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 }),
-        SetUp::failing(
-            "a login page",
-            &cause::NOT_THE_SERVICE,
-            Kind::Redirect { location: "/login".to_owned() },
-        ),
-        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 }),
-    ]
 }
 
 /// A token.
@@ -138,11 +98,16 @@ fn of_a_token() -> Vec<SetUp> {
             ..SetUp::of("no token file", &cause::TOKEN_UNREADABLE)
         },
         SetUp {
+            edit: |text| text.replace("token = \"", "token = \"TOKEN="),
+            ..SetUp::of("an assignment for a token", &cause::TOKEN_UNREADABLE)
+        },
+        SetUp {
             expiry: Some(Timestamp::now() + SignedDuration::from_hours(72)),
             ..SetUp::of("a token that expires in three days", &cause::TOKEN_EXPIRES_SOON)
         },
         SetUp {
             expiry: Some(Timestamp::now() - SignedDuration::from_hours(72)),
+            step: Some("Create a new token"),
             ..SetUp::of("a token that has expired", &cause::TOKEN_REFUSED)
         },
     ]
@@ -291,11 +256,15 @@ async fn examine(set_up: &SetUp) {
     let wrong: Vec<&Value> = wrong
         .filter(|finding| ["problem", "warning"].contains(&finding["state"].as_str().unwrap()))
         .collect();
-    let first = wrong.first().and_then(|finding| finding["remedy"].as_str()).unwrap_or_default();
+    let said = |field: &str| wrong.first().and_then(|finding| finding[field].as_str()).unwrap_or_default();
+    let first = said("remedy");
     assert!(
         first.starts_with(set_up.step.unwrap_or(&remedy)),
         "{name}: the doctor says first {first}: {wrong:#?}"
     );
+    if set_up.step.is_none() {
+        assert_names(cause, &format!("{name}: the doctor's first finding"), said("text"));
+    }
     let of_daemon = wrong.iter().find(|finding| finding["check"] == "daemon").unwrap();
     assert_eq!(of_daemon["remedy"], *remedy, "{name}: the doctor asks the daemon");
     assert_names(cause, &format!("{name}: the doctor"), of_daemon["text"].as_str().unwrap());
@@ -305,7 +274,7 @@ async fn examine(set_up: &SetUp) {
 async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
     // As many at a time as two processors can serve.
     let (places, local, mut all) = (Rc::new(Semaphore::new(6)), LocalSet::new(), JoinSet::new());
-    let set_ups = [of_the_service(), of_a_token(), of_replies(), exporter::of_the_exporter()];
+    let set_ups = [network::of_the_service(), of_a_token(), of_replies(), exporter::of_the_exporter()];
     for set_up in set_ups.into_iter().flatten() {
         let places = places.clone();
         let examined = async move {

@@ -48,14 +48,14 @@ rows! { App:
         "pds_app_build_info", ["latest_build_id", "latest_created_build_id", "latest_ready_build_id"],
         "The app's most recent, most recently created and most recently ready build"
     ) => |app, reader| {
-        reader.put_with(
-            &[
-                ("latest_build_id", &app.latest_build_id),
-                ("latest_created_build_id", &app.latest_created_build_id),
-                ("latest_ready_build_id", &app.latest_ready_build_id),
-            ],
-            1.0,
-        );
+        let ids: [(&str, &str); 3] = [
+            ("latest_build_id", &app.latest_build_id),
+            ("latest_created_build_id", &app.latest_created_build_id),
+            ("latest_ready_build_id", &app.latest_ready_build_id),
+        ];
+        if ids.iter().any(|(_, id)| !id.is_empty()) {
+            reader.put_with(&ids, 1.0);
+        }
     };
     ERROR: gauge("pds_app_error", [], "1 if the app's settings contain an error message, 0 otherwise")
         => |app, reader| reader.put(f64::from(u8::from(!app.error_message.is_empty())));

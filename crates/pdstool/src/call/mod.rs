@@ -116,11 +116,14 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     let usual = if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json };
     let format = args.output.unwrap_or(usual);
     let (reply, refused) = accounts::ask(&service, &request, project.map(String::as_str)).await?;
+    let verdict = call.judge(&reply);
     if let Some(field) = call.command.secret {
         created::deliver(console, &reply, file, format, call, field)?;
+        verdict?;
         return created::is_as_asked(call, &arguments, &reply);
     }
-    let view = show::view(call, &reply, format == OutputFormat::Wide);
+    // A reply that is not what it should be is printed for programs, as it came.
+    let view = verdict.and_then(|()| show::view(call, &reply, format == OutputFormat::Wide));
     match format {
         OutputFormat::Json => print_json(console, &reply)?,
         OutputFormat::Csv => print_csv(console, &reply)?,
@@ -131,11 +134,9 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     if let Some(refused) = refused {
         return Err(refused);
     }
-    match view {
-        Ok(View { failure: Some(message), .. }) => Err(ToolError::failed(message)),
-        // The reply was printed as received.
-        Err(_) if !format.is_for_people() => Ok(()),
-        other => Ok(other.map(|_| ())?),
+    match view?.failure {
+        Some(message) => Err(ToolError::failed(message)),
+        None => Ok(()),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::error::ToolError;
+use futures_util::{StreamExt as _, stream};
+use pds_client::Fetched;
+
+use crate::error::{Result, ToolError};
 use crate::service::{self, Service};
 use pds_core::units;
 use pds_diagnosis::cause::{self, Cause};
@@ -11,6 +14,9 @@ use pds_interface::{Resource, Scope};
 use crate::report::{Finding, Report, first_few, grouped};
 
 const CHECK: &str = "calls";
+
+/// Requests at a time.
+const AT_ONCE: usize = 8;
 
 /// The most apps whose settings are asked for.
 const MAX_APPS: usize = 200;
@@ -39,9 +45,13 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let mut answers = Answers::default();
     for resource in service.config.poll.resources.clone() {
         let subjects = subjects(service, resource);
+        let asked = subjects
+            .iter()
+            .map(|(project, app)| async move { (project, app, service.probe(resource, project, app).await) });
+        let mut replies = stream::iter(asked).buffered(AT_ONCE);
         let mut took = Vec::new();
-        for (project, app) in &subjects {
-            took.extend(answers.ask(service, resource, project, app).await);
+        while let Some((project, app, reply)) = replies.next().await {
+            took.extend(answers.add(service, resource, project, app, reply));
         }
         if let (Some(least), Some(most)) = (took.iter().min(), took.iter().max()) {
             let [least, most] = [least, most].map(|took| units::seconds(took.as_secs_f64()));
@@ -94,14 +104,15 @@ fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
 
 impl Answers {
     /// How long the answer took; `None` where there is none that can be used.
-    async fn ask(
+    fn add(
         &mut self,
         service: &Service,
         resource: Resource,
         project: &str,
         app: &str,
+        reply: Result<Fetched>,
     ) -> Option<Duration> {
-        match service.probe(resource, project, app).await {
+        match reply {
             Ok(fetched) => {
                 self.skews.extend(service::skew(&fetched));
                 Some(fetched.took)

@@ -1,7 +1,11 @@
 //! The state file, and a running daemon's own verdict.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::path::Path;
+
+use rustix::fs::{Access, access, statvfs};
+use tokio::net::TcpListener;
 
 use crate::exporter::Exporter;
 use pds_core::error_chain::with_sources;
@@ -9,6 +13,7 @@ use pds_core::memory::{Holder, MemoryBudget};
 use pds_diagnosis::cause;
 use pds_ledger::restore::{Prometheus, Source};
 use pds_ledger::state::{self, Examined};
+use pds_web::webconfig;
 
 use crate::report::Finding;
 
@@ -18,21 +23,56 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
         return Finding::note("none (state.path is empty): counters start at zero on every start");
     };
     let name = path.display();
+    if let Some(problem) = folder_problem(path) {
+        return problem;
+    }
     match state::examine(path).await {
         Ok(Examined::InUse) => Finding::ok(format!("{name} is in use by a running daemon")),
         Ok(Examined::Ledgers(count)) => Finding::ok(format!("{name} is sound and holds {count} ledgers")),
-        Ok(Examined::Missing) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            Some(folder) if !folder.is_dir() => {
-                let text = format!("the folder {} does not exist", folder.display());
-                Finding::problem(text, "Create it, writable for the daemon's user.")
-            }
-            _ => Finding::note(format!("{name} does not exist yet; the daemon creates it")),
-        },
+        Ok(Examined::Missing) => Finding::note(format!("{name} does not exist yet; the daemon creates it")),
         Err(error) => {
             let remedy =
                 "Make it readable for the daemon's user, restore it, or move it away to count from zero.";
             Finding::problem(with_sources(&error), remedy)
         }
+    }
+}
+
+/// What keeps the daemon from making files in the folder of the state file, as the user of this process sees it.
+fn folder_problem(path: &Path) -> Option<Finding> {
+    const LEAST: u64 = 16 << 20;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = folder.display();
+    if !folder.is_dir() {
+        let text = format!("the folder {name} does not exist");
+        return Some(Finding::problem(text, "Create it, writable for the daemon's user."));
+    }
+    if let Err(error) = access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+        let remedy = "Make it writable for the daemon's user: new files and the lock belong there.";
+        return Some(Finding::problem(format!("the folder {name} cannot be written: {error}"), remedy));
+    }
+    let disk = statvfs(folder).ok()?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let text = format!("no space is left for {name}: {} KiB", free >> 10);
+    (disk.f_blocks > 0 && free < LEAST).then(|| Finding::problem(text, "Free space on that disk."))
+}
+
+/// Whether the address that the daemon listens on by default is free, where no daemon answers there.
+pub async fn listening(address: SocketAddr) -> Finding {
+    match TcpListener::bind(address).await {
+        Ok(_) => Finding::ok(format!("{address} is free")),
+        Err(error) => {
+            let remedy = "End the program that has it, or set another one with --web.listen-address.";
+            Finding::problem(format!("the daemon cannot listen on {address}: {error}"), remedy)
+        }
+    }
+}
+
+/// Whether the daemon can use its web configuration.
+pub fn web_config(path: &Path) -> Finding {
+    match webconfig::check(path) {
+        Ok(_) => Finding::ok(format!("{} is valid", path.display())),
+        Err(error) => Finding::problem(with_sources(&error), cause::WEB_CONFIG_REFUSED.remedy),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pdstool doctor`: everything between the configuration and the service, checked in the order in which it is needed.
 //!
 //! - [`settings`]: the configuration, the tokens, and what the limits allow.
-//! - [`network`]: the way to the service, step by step; [`wire`]: what a port speaks.
+//! - [`network`]: the way to the service.
 //! - [`calls`]: each call's answer, and the service's clock.
 //! - [`daemon`]: the state file, and a running daemon.
 
@@ -9,20 +9,24 @@ pub mod calls;
 pub mod daemon;
 pub mod network;
 pub mod settings;
-pub mod wire;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use url::Url;
 
 use super::console::Console;
 use super::error::Result;
 use super::exporter::{Exporter, address, local_exporter};
 use super::output::OutputArg;
-use super::report::{Finding, Report};
+use super::report::{Finding, Report, State};
 use super::service::{Environment, Service, ServiceArgs};
 use pds_core::error_chain::with_sources;
+
+/// Where the daemon listens unless its flags say otherwise.
+const LISTENING: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 10090);
 
 /// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
@@ -46,6 +50,10 @@ pub struct DoctorArgs {
     #[arg(long = "state.path", value_name = "FILE")]
     state_path: Option<PathBuf>,
 
+    /// Web configuration file of the daemon.
+    #[arg(long = "web.config.file", value_name = "FILE")]
+    web_config: Option<PathBuf>,
+
     #[command(flatten)]
     output: OutputArg,
 
@@ -59,18 +67,24 @@ pub struct DoctorArgs {
 /// If a check finds a problem.
 pub async fn run(console: &mut Console, environment: &Environment, args: &DoctorArgs) -> Result<()> {
     let mut report = Report::default();
+    // Hidden unless standard error is a terminal.
+    let progress = ProgressBar::new_spinner();
+    let step = |text: &'static str| {
+        progress.set_message(text);
+        progress.tick();
+    };
     let (found, config) = settings::load(environment, &args.service);
     report.add("configuration", found);
     if let Some(config) = config {
-        report.print_new(console, args.output.format)?;
+        step("connecting to the service");
         let (found, reached) = network::check(&config.api).await;
         report.add("network", found);
-        report.print_new(console, args.output.format)?;
         let state = args.state_path.clone().or_else(|| config.state.path.clone());
         let restore = config.state.prometheus.clone();
         match Service::new(config) {
             Ok(service) => {
                 report.add("tokens", settings::tokens(&service));
+                step("making each call");
                 let answers = if reached { calls::check(&mut report, &service).await } else { Vec::new() };
                 report.add("limits", settings::limits(&service.config, &answers));
             }
@@ -79,17 +93,23 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
                 report.add("configuration", [finding]);
             }
         }
-        report.print_new(console, args.output.format)?;
+        step("looking at the state file and the daemon");
         report.add("state file", [daemon::state_file(state.as_deref()).await]);
         if let Some(prometheus) = restore {
             report.add("restore source", [daemon::restore_source(&prometheus).await]);
         }
     }
-    report.print_new(console, args.output.format)?;
+    report.add("web configuration", args.web_config.iter().map(|path| daemon::web_config(path)));
     if let Some(exporter) = args.exporter.clone().or_else(|| local_exporter().ok()) {
         let exporter = Exporter::new(&exporter, None, None)?;
-        report.add("daemon", daemon::running(&exporter, args.exporter.is_some()).await);
+        let found = daemon::running(&exporter, args.exporter.is_some()).await;
+        let runs = found.iter().any(|finding| finding.state != State::Note);
+        report.add("daemon", found);
+        if !runs {
+            report.add("listening address", [daemon::listening(LISTENING).await]);
+        }
     }
-    report.print(console, args.output.format)?;
+    progress.finish_and_clear();
+    report.print_verdict_first(console, args.output.format)?;
     report.result()
 }

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::error::ToolError;
 use crate::service::{Environment, Service, ServiceArgs};
-use pds_client::{Account, MAX_TOKEN_BYTES, plain_http_warning};
+use pds_client::{Account, plain_http_warning};
 use pds_config::{Config, LoadError};
 use pds_core::error_chain::with_sources;
-use pds_core::{plain_file, units};
-use pds_diagnosis::cause;
+use pds_core::units;
+use pds_diagnosis::cause::{self, Cause};
 
 use crate::report::{Finding, first_few, grouped};
 
@@ -69,65 +69,45 @@ fn refused(error: ToolError) -> Vec<Finding> {
 
 /// The tokens: whether they can be read, by whom, and when they expire.
 pub fn tokens(service: &Service) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for account in service.accounts() {
-        let expires = token(service, &account, &mut found).map(|what| expiry(&account, &what));
-        found.push(expires.unwrap_or_else(|problem| problem));
-    }
-    found
+    service.accounts().iter().flat_map(token).collect()
 }
 
-/// The token of `account` and where it is, in words. That others can read it goes to `found`.
-///
-/// # Errors
-/// If there is no token that can be sent.
-fn token(service: &Service, account: &Account, found: &mut Vec<Finding>) -> Result<String, Finding> {
-    let name = account.name();
-    let Some(path) = account.file() else {
-        if service.config.api.token.is_none() && *account == service.client.account("") {
-            return Err(Finding::problem("no token is configured", "Set api.token_file."));
-        }
-        return Ok(format!("token {name}, in the configuration or the environment"));
-    };
-    let file = path.display();
-    let unusable =
-        |what: &str, remedy: &str| Finding::problem(format!("token {name}: {file} {what}"), remedy);
-    let read = plain_file::read(path, MAX_TOKEN_BYTES).map_err(|error| {
-        let remedy = cause::TOKEN_UNREADABLE.remedy_at(Some(&file.to_string()));
-        unusable(&format!("cannot be read: {error}"), &remedy)
-    })?;
-    match &*read.bytes {
-        [0xef, 0xbb, 0xbf, ..] | [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            let remedy = "Save the file as UTF-8 without a byte-order mark.";
-            return Err(unusable("begins with a byte-order mark", remedy));
-        }
-        bytes if bytes.trim_ascii().is_empty() => {
-            return Err(unusable("is empty", "Write the token to it, and nothing else."));
-        }
-        _ => {}
-    }
-    if read.readable_by_others {
-        let text = format!("token {name}: every user can read {file}");
+fn token(account: &Account) -> Vec<Finding> {
+    let file = account.file().map(|path| path.display().to_string());
+    let remedy = |cause: &Cause| cause.remedy_at(file.as_deref());
+    let says = |cause: &Cause| cause.says_of(&[account.name()]);
+    let mut found = Vec::new();
+    if account.is_readable_by_others() {
+        let file = file.as_deref().unwrap_or_default();
+        let text = format!("token {}: every user can read {file}", account.name());
         found.push(Finding::warning(text, format!("chmod 600 {file}")));
     }
-    Ok(format!("token {name}, in {file}"))
-}
-
-/// When the token of `account` expires, which is called `what`.
-fn expiry(account: &Account, what: &str) -> Finding {
-    let Some(expiry) = account.expiry() else { return Finding::ok(format!("{what}: has no expiry")) };
-    let file = account.file().map(|path| path.display().to_string());
-    let when = units::time(expiry);
-    let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
-    let expires = format!("{what}: expires {when}, in {}", units::seconds(left));
-    if left <= 0.0 {
-        let remedy = cause::TOKEN_EXPIRED.remedy_at(file.as_deref());
-        Finding::problem(format!("{what}: expired {when}"), remedy)
-    } else if left < SOON {
-        Finding::warning(expires, cause::TOKEN_EXPIRES_SOON.remedy_at(file.as_deref()))
-    } else {
-        Finding::ok(expires)
-    }
+    let place = file
+        .as_ref()
+        .map_or("in the configuration or the environment".to_owned(), |file| format!("in {file}"));
+    found.push(match (account.problem(), account.expiry()) {
+        (Some(problem), _) => {
+            let unreadable = &cause::TOKEN_UNREADABLE;
+            Finding::problem(format!("{}: {problem}", says(unreadable)), remedy(unreadable))
+        }
+        (None, None) => Finding::ok(format!("token {}, {place}: has no expiry", account.name())),
+        (None, Some(expiry)) => {
+            let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
+            let (when, within) = (units::time(expiry), units::seconds(left));
+            let [expired, soon] = [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON];
+            match left {
+                ..=0.0 => {
+                    Finding::problem(format!("{} at {when}; it is {place}", says(expired)), remedy(expired))
+                }
+                ..SOON => Finding::warning(
+                    format!("{} at {when}, in {within}; it is {place}", says(soon)),
+                    remedy(soon),
+                ),
+                _ => Finding::ok(format!("token {}, {place}: expires {when}, in {within}", account.name())),
+            }
+        }
+    });
+    found
 }
 
 /// What the limits allow against what the configuration needs; `answers` are the times that replies took.

@@ -2,7 +2,7 @@
 
 use super::super::{Service, TOKEN};
 use super::{PROJECT, Patient, answering};
-use crate::client::server::status;
+use crate::client::server::{Seen, status};
 use pds_diagnosis::cause;
 
 #[test]
@@ -13,7 +13,8 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
         patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
     let (_, text, remedy) = found.only();
     assert!(text.contains("answered 401") && remedy.contains("Create a new token"), "{text}: {remedy}");
-    assert_eq!(service.requests().iter().filter(|request| request.starts_with("GET")).count(), 1);
+    let with_token = |seen: &&Seen| seen.header("authorization").is_some();
+    assert_eq!(service.server.seen().iter().filter(with_token).count(), 1);
 }
 
 #[test]

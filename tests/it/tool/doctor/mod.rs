@@ -109,8 +109,7 @@ fn a_simulated_service_is_found_to_be_well() {
     assert_eq!((found.code, found.wrong()), (Some(0), vec![]), "{:#}", found.json);
     for (check, part) in [
         ("configuration", "is valid: 1 project, 3 apps"),
-        ("network", "accepts connections"),
-        ("network", "speaks HTTP"),
+        ("network", "answers over HTTP/1.1"),
         ("tokens", "token default, in the configuration"),
         ("calls", "get one app: all 3 answer, in "),
         ("calls", "response time percentiles: answers in "),
@@ -218,8 +217,8 @@ fn tokens_are_read_and_judged_before_the_service_refuses_them() {
     assert_eq!(patient.examined(&text).code, Some(0));
     let now = jiff::Timestamp::now().as_second();
     for (expires, said, cause) in [
-        (now - 60, ": expired ", &cause::TOKEN_EXPIRED),
-        (now + 86_400, ": expires ", &cause::TOKEN_EXPIRES_SOON),
+        (now - 60, "the default token expired at ", &cause::TOKEN_EXPIRED),
+        (now + 86_400, "the default token will expire at ", &cause::TOKEN_EXPIRES_SOON),
     ] {
         std::fs::write(&file, crate::tool::checks::token(&expires.to_string())).unwrap();
         let found = patient.examined(&text);
@@ -301,14 +300,29 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
 
     let syntax = patient.examined("base_url = \n");
     assert_eq!(syntax.only().2, "Correct the TOML at this line and column.");
-    for (bytes, says, does) in [
-        (&b"\xef\xbb\xbftoken"[..], "begins with a byte-order mark", "Save the file as UTF-8"),
-        (b"\n", "is empty", "Write the token to it"),
+    for (text, says) in [
+        ("\n", "is empty"),
+        ("Bearer abc.def.ghi", "begins with `Bearer`"),
+        ("\"abc.def.ghi\"", "stands in quotes"),
+        ("{\"apiKey\":\"abc.def.ghi\"}", "is JSON"),
+        ("abc.def.ghi\njkl.mno.pqr", "has more than one line"),
+        ("TOKEN=abc.def.ghi", "is an assignment (NAME=token)"),
+        ("abc def", "holds spaces"),
     ] {
-        std::fs::write(patient.path("token"), bytes).unwrap();
+        std::fs::write(patient.path("token"), text).unwrap();
         let found = patient.examined(&usual("token_file = \"token\""));
         let (check, text, remedy) = found.wrong()[0];
         assert_eq!(check, "tokens");
-        assert!(text.ends_with(says) && remedy.starts_with(does), "{text}: {remedy}");
+        assert!(text.starts_with("the default token cannot be read: ") && text.contains(says), "{text}");
+        assert!(remedy.contains("write the token to it, and nothing else"), "{remedy}");
+        let checked = pdstool(&["check", "token", "--config.file"])
+            .arg(patient.path("pds-exporter.toml"))
+            .output()
+            .unwrap();
+        assert!(!checked.status.success() && ended(&checked).contains(says), "{}", ended(&checked));
     }
+    let is_sent = |seen: &Seen| seen.header("authorization").is_some_and(|it| it.contains("abc"));
+    assert!(!service.server.seen().iter().any(is_sent), "nothing of it is sent");
+    std::fs::write(patient.path("token"), "\u{feff}abc==").unwrap();
+    patient.examined(&usual("token_file = \"token\"")).says("tokens", "has no expiry");
 }

@@ -77,11 +77,7 @@ impl Visitor for Show {
     }
 
     /// The domains: what people know them by, and in a wide table all other fields.
-    fn list_domains(&self, reply: list_domains::Reply) -> View {
-        if reply.domains.is_none() {
-            let text = "The reply does not say which custom domains there are.";
-            return self.block(Block::Text(text.to_owned()), &["domains"]);
-        }
+    fn list_domains(&self, _: list_domains::Reply) -> View {
         let domains = self.fields.inside("domains");
         let domains: Vec<Vec<Field>> = domains.each().map(Fields::flat).collect();
         let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
@@ -105,10 +101,9 @@ impl Visitor for Show {
     /// The percentages at which the owner is mailed.
     fn volume_alerts(&self, reply: volume_alerts::Reply) -> View {
         let percentage = |threshold: &Number| threshold.value().map_or("?".to_owned(), |v| format!("{v} %"));
-        let sentence = match reply.thresholds.as_deref() {
-            None => "The reply does not say whether alerts are enabled.".to_owned(),
-            Some([]) => "Alerts are disabled.".to_owned(),
-            Some(thresholds) => {
+        let sentence = match reply.thresholds.as_deref().unwrap_or_default() {
+            [] => "Alerts are disabled.".to_owned(),
+            thresholds => {
                 let percentages = thresholds.iter().map(percentage).collect::<Vec<_>>().join(", ");
                 format!("The project's owner is mailed when storage is used to {percentages}.")
             }
@@ -142,7 +137,7 @@ impl Visitor for Show {
 
     /// The checkout URL and nothing else, so that it can be handed on.
     fn payment_url(&self, url: payment_url::Reply) -> View {
-        text(&url)
+        text(&url.0)
     }
 
     fn zip_contents(&self, reply: zip_contents::Reply) -> View {

@@ -1,0 +1,137 @@
+//! Set-ups in which the service, or the way to it, is at fault.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use rcgen::date_time_ymd;
+use rustls::ServerConnection;
+use tokio_rustls::TlsAcceptor;
+
+use super::*;
+use crate::client::transport::{authority, self_signed};
+
+/// Nothing listens there.
+const CLOSED: &str = "http://127.0.0.1:1";
+
+/// A port that answers each request with `reply`; without one, it accepts connections and says nothing.
+fn port(reply: Option<&'static str>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let Some(reply) = reply else {
+                kept.push(stream);
+                continue;
+            };
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(reply.as_bytes());
+        }
+    });
+    address
+}
+
+/// The configuration with a service that shakes hands over TLS, and `ca_file` if its file is `trusted`.
+fn over_tls(text: &str, trusted: bool, make: impl FnOnce(&Path) -> (PathBuf, TlsAcceptor)) -> String {
+    let folder = tempfile::tempdir().unwrap().keep();
+    let (file, tls) = make(&folder);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = ServerConnection::new(tls.config().clone()).unwrap().complete_io(&mut stream);
+        }
+    });
+    let ca_file = if trusted { format!("ca_file = {file:?}\n") } else { String::new() };
+    addressed(text, |_| format!("https://{address}")).replacen("base_url", &format!("{ca_file}base_url"), 1)
+}
+
+/// The configuration with an https service behind this proxy.
+fn proxied(text: &str, proxy: &str) -> String {
+    let text = addressed(text, |_| "https://api.localhost".to_owned());
+    text.replacen("base_url", &format!("proxy_url = \"{proxy}\"\nbase_url"), 1)
+}
+
+pub(super) fn of_the_service() -> Vec<SetUp> {
+    let edited = |name, cause, edit| SetUp { edit, ..SetUp::of(name, cause) };
+    vec![
+        edited("another port", &cause::CONNECTION_REFUSED, |text| addressed(&text, |_| CLOSED.to_owned())),
+        edited("another name", &cause::NAME_UNKNOWN, |text| {
+            addressed(&text, |_| "https://nowhere.invalid".to_owned())
+        }),
+        edited("https to a port without TLS", &cause::NO_TLS, |text| {
+            addressed(&text, |url| url.replace("http://", "https://"))
+        }),
+        edited("http to a TLS port", &cause::NO_HTTP, |text| {
+            let text = over_tls(&text, false, |folder| authority(folder, "127.0.0.1"));
+            addressed(&text, |url| url.replace("https://", "http://"))
+        }),
+        edited("http to a TLS port that says so", &cause::NO_HTTP, |text| {
+            const SAID: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 60\r\n\r\n\
+                <h1>The plain HTTP request was sent to HTTPS port</h1>.....\n";
+            addressed(&text, |_| format!("http://{}", port(Some(SAID))))
+        }),
+        SetUp {
+            api: "connect_timeout = \"1s\"\n",
+            ..edited("a port that says nothing", &cause::CONNECTION_SILENT, |text| {
+                addressed(&text, |_| format!("https://{}", port(None)))
+            })
+        },
+        edited("an expired certificate", &cause::CERTIFICATE_EXPIRED, |text| {
+            over_tls(&text, true, |folder| self_signed(folder, |it| it.not_after = date_time_ymd(2020, 1, 1)))
+        }),
+        edited("a certificate of the future", &cause::CERTIFICATE_EARLY, |text| {
+            over_tls(&text, true, |folder| {
+                self_signed(folder, |it| it.not_before = date_time_ymd(4000, 1, 1))
+            })
+        }),
+        edited("an unknown authority", &cause::CERTIFICATE_UNTRUSTED, |text| {
+            over_tls(&text, false, |folder| authority(folder, "127.0.0.1"))
+        }),
+        edited("a self-signed certificate", &cause::CERTIFICATE_SELF_SIGNED, |text| {
+            over_tls(&text, false, |folder| self_signed(folder, |_| {}))
+        }),
+        edited("a certificate for another name", &cause::CERTIFICATE_NAME, |text| {
+            over_tls(&text, true, |folder| authority(folder, "elsewhere.example.com"))
+        }),
+        edited("a handshake that breaks off", &cause::TLS_FAILED, |text| {
+            addressed(&text, |_| format!("https://{}", port(Some(""))))
+        }),
+        edited("a dead proxy", &cause::PROXY_DOWN, |text| proxied(&text, CLOSED)),
+        edited("a dead proxy to http", &cause::PROXY_DOWN, |text| {
+            addressed(&proxied(&text, CLOSED), |url| url.replace("https://", "http://"))
+        }),
+        edited("a proxy that is none", &cause::PROXY_REFUSES, |text| {
+            proxied(&text, &format!("http://{}", port(Some("SSH-2.0-OpenSSH_9.2\r\n\r\n"))))
+        }),
+        edited("a proxy that demands a login", &cause::PROXY_LOGIN, |text| {
+            const LOGIN: &str = "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n";
+            proxied(&text, &format!("http://{}", port(Some(LOGIN))))
+        }),
+        edited("a proxy that demands a login to http", &cause::PROXY_LOGIN, |text| {
+            const LOGIN: &str = "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
+            let text = proxied(&text, &format!("http://{}", port(Some(LOGIN))));
+            addressed(&text, |url| url.replace("https://", "http://"))
+        }),
+        edited("a proxy that forbids", &cause::PROXY_REFUSES, |text| {
+            proxied(&text, &format!("http://{}", port(Some("HTTP/1.1 403 Forbidden\r\n\r\n"))))
+        }),
+        edited("a version in the address", &cause::WRONG_ADDRESS, |text| {
+            addressed(&text, |url| format!("{url}/v2"))
+        }),
+        SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
+        SetUp {
+            api: "timeout = \"1s\"\n",
+            ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
+        },
+        SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
+        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 }),
+        SetUp::failing(
+            "a login page",
+            &cause::NOT_THE_SERVICE,
+            Kind::Redirect { location: "/login".to_owned() },
+        ),
+        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 }),
+    ]
+}
