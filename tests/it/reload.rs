@@ -327,11 +327,10 @@ async fn the_page_of_the_configuration_has_keys_and_no_flags() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn series_of_a_resource_vanish_when_polling_stops_and_return() {
     let running = Running::start().await;
+    let families = ["pds_app_info{", "pds_app_requests_total{", "pds_app_runs_total{"];
     until("all counters are shown", async || {
         let page = running.exporter.get("/metrics").await;
-        ["pds_app_info{", "pds_app_requests_total{", "pds_app_runs_total{"]
-            .iter()
-            .all(|name| page.contains(name))
+        families.iter().all(|name| page.contains(name))
     })
     .await;
     let only = running.text.replace("[poll]\n", "[poll]\nresources = [\"response_time\"]\n");

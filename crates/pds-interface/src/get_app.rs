@@ -286,7 +286,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
         );
         let expected = ["pds_app_status{status=\"5\"} 1", "pds_app_error 1", "pds_app_max_replicas 3"];
         assert!(expected.iter().all(|line| lines.iter().any(|other| other == line)), "{lines:?}");
-        assert_eq!(lines.len(), 5, "{lines:?}");
+        assert_eq!(lines.len(), 4, "{lines:?}");
     }
 
     #[test]
