@@ -7,7 +7,7 @@ const status = async (address = root) => (await fetch(`${address}api/v1/status`)
 export async function down() {
   const page = await open(root);
   const says = await text(page, ".banner");
-  check(/The service cannot be reached since \d\d:\d\d UTC: 8 apps and 3 projects \(\d+ s ago\)/.test(says), `the banner says: ${says}`);
+  check(/Nothing listens at the service.s address \(127\.0\.0\.1:\d+\) since \d\d:\d\d UTC: 8 apps and 3 projects \(\d+ s ago\)/.test(says), `the banner says: ${says}`);
   await accessible(page, "down");
 }
 
