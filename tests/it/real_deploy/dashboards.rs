@@ -12,6 +12,8 @@ const EMPTY_HERE: &[&str] = &[
     "pds_exporter_state_last_restore_successful",
     // No counter is behind.
     "pds_app_accounting_behind_seconds",
+    // No app is gone.
+    "pds_app_gone_timestamp_seconds",
     // Nothing has to fire.
     "ALERTS",
     // A day, and windows of hours, have not passed.
