@@ -217,7 +217,8 @@ impl Simulation {
 #[tokio::test(start_paused = true)]
 async fn simulated_shards_keep_to_the_rate_of_the_service_and_ask_for_every_minute_of_every_app_once() {
     const MINUTES: i64 = 3;
-    let simulation = Simulation::start("[poll]\nwindows = [\"1m\"]").await;
+    let tables = "[poll]\nwindows = [\"1m\"]\n[accounting]\naudit = false";
+    let simulation = Simulation::start(tables).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(simulation.is_ready(), "the first round is over");
     let before = simulation.world.requests().entries.len();
