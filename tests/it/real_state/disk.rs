@@ -7,14 +7,19 @@ use std::time::{Duration, Instant};
 use super::Rig;
 use crate::process::{self, Exporter, until, value};
 
+/// A shell that runs `script` in a mount namespace of its own, which ends with the process.
+fn in_mount_namespace(script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script]);
+    command
+}
+
 /// The daemon with a file system of its own of that size and with those options for its state.
 fn on_a_small_disk(rig: &Rig, config: &str, size: &str) -> (Exporter, PathBuf) {
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mut command = Command::new("unshare");
-    // In a mount namespace of its own, which ends with the process.
-    command.args(["--map-root-user", "--mount", "sh", "-c"]);
-    command.arg(format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\""));
+    let mut command =
+        in_mount_namespace(&format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\""));
     command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args([
         "--config.file",
         config,
@@ -149,8 +154,7 @@ async fn a_full_disk_at_the_start_is_a_clear_error_and_leaves_nothing_unfinished
     let config = rig.configure(1);
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c"]).arg(
+    let mut command = in_mount_namespace(
         "mount -t tmpfs -o size=8k tmpfs \"$0\"; for n in 1 2 3; do timeout 20 \"$@\" 2>&1; echo \"ended with $?\"; done; ls -A \"$0\"",
     );
     command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config]);
@@ -169,14 +173,7 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let state = disk.join("state.log");
-    let mut command = Command::new("unshare");
-    command.args([
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        "mount -t tmpfs -o ro tmpfs \"$0\" && exec \"$@\"",
-    ]);
+    let mut command = in_mount_namespace("mount -t tmpfs -o ro tmpfs \"$0\" && exec \"$@\"");
     command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args([
         "--config.file",
         &config,
@@ -214,14 +211,7 @@ async fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_end() {
 async fn without_proc_everything_is_served_but_what_only_the_system_knows() {
     let rig = Rig::start().await;
     let config = rig.configure(1);
-    let mut command = Command::new("unshare");
-    command.args([
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        "mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\"",
-    ]);
+    let mut command = in_mount_namespace("mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\"");
     command.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config, "--state.path"]);
     command.arg(rig.state()).args(["--web.listen-address", "127.0.0.1:0"]);
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
@@ -267,14 +257,7 @@ async fn a_file_that_is_mounted_by_itself_is_refused_with_a_remedy() {
     for path in [&mounted, &state] {
         std::fs::write(path, "").unwrap();
     }
-    let mut command = Command::new("unshare");
-    command.args([
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"",
-    ]);
+    let mut command = in_mount_namespace("mount --bind \"$0\" \"$1\" && shift && exec \"$@\"");
     command.arg(&mounted).arg(&state).arg(env!("CARGO_BIN_EXE_pds-exporter"));
     command
         .args(["--config.file", &config, "--web.listen-address", "127.0.0.1:0", "--state.path"])

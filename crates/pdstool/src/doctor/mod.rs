@@ -10,7 +10,6 @@ pub mod daemon;
 pub mod network;
 pub mod settings;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -23,10 +22,8 @@ use super::exporter::{Exporter, address, local_exporter};
 use super::output::OutputArg;
 use super::report::{Finding, Report, State};
 use super::service::{Environment, Service, ServiceArgs};
+use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 use pds_core::error_chain::with_sources;
-
-/// Where the daemon listens unless its flags say otherwise.
-const LISTENING: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 10090);
 
 /// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
@@ -105,8 +102,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         let found = daemon::running(&exporter, args.exporter.is_some()).await;
         let runs = found.iter().any(|finding| finding.state != State::Note);
         report.add("daemon", found);
-        if !runs {
-            report.add("listening address", [daemon::listening(LISTENING).await]);
+        if !runs && let Ok(address) = pds_web::local_address(DEFAULT_LISTEN_ADDRESS) {
+            report.add("listening address", [daemon::listening(address).await]);
         }
     }
     progress.finish_and_clear();
