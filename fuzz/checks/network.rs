@@ -10,7 +10,7 @@ use pds_web::limits::{BURST, FRAMES, Framing, Meter, RECORDS};
 /// they arrive, and a burst at most goes through.
 pub(crate) fn frames(data: &[u8]) {
     let Some((piece, bytes)) = data.split_first() else { return };
-    // At a time that stands still, nothing is earned.
+    // The bucket earns nothing while time stands still.
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     let _standing = runtime.enter();

@@ -181,7 +181,7 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
         started => Some(started?),
     };
     logging::report_panics(telemetry.clone());
-    // Without some, the runtime ends in a panic.
+    // The runtime ends in a panic without some.
     pds_web::raise_descriptor_limit()?;
     // This thread serves requests. Polls have one of their own, as has whatever takes long: rendering, bcrypt, the
     // state file.

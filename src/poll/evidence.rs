@@ -70,7 +70,7 @@ impl fmt::Display for Assumption {
     }
 }
 
-/// What is known of each service account and call. Kept over reloads that change nothing of it.
+/// The evidence of each service account and call. Kept over reloads that change nothing of it.
 #[derive(Debug)]
 pub struct Audit {
     /// The settings that it holds for, as [`Ledger::verified`] has them.
@@ -78,7 +78,7 @@ pub struct Audit {
     known: Mutex<HashMap<(Arc<str>, Resource), Evidence>>,
 }
 
-/// What is known of one call of a service account.
+/// The evidence of one call of a service account.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// Whether a check has passed.
@@ -116,7 +116,7 @@ impl Audit {
         ledger
     }
 
-    /// What is known of this call of an account.
+    /// The evidence of this call of an account.
     pub(super) fn evidence(&self, account: &str, call: Resource) -> MappedMutexGuard<'_, Evidence> {
         let key = (Arc::from(account), call);
         MutexGuard::map(self.known.lock(), |known| known.entry(key).or_default())

@@ -136,7 +136,7 @@ impl History {
         let day = jiff::Timestamp::from_second(start).unwrap().to_string();
         let mut command = Command::new(crate::process::pdstool());
         command.env_clear().args(["reconcile", "-o", "csv", "--config.file"]).arg(&file);
-        // With a sample an hour, an hour is missing at the edges of the day.
+        // The edges of the day lack an hour with a sample an hour.
         let output = command.args(["--day", &day[..10], "--tolerance", "8"]).output().unwrap();
         let rows = String::from_utf8_lossy(&output.stdout);
         let requests = self.truth(start, start + 24 * HOUR).requests;

@@ -61,9 +61,9 @@ pub enum CredentialsError {
     /// More than the token stands there.
     #[error("the token{} {surplus}; write the token alone, in one line", from(.file.as_deref()))]
     Surplus {
-        /// Where it stands, if in a file.
+        /// The file that holds it, if any.
         file: Option<PathBuf>,
-        /// What stands there besides, in words.
+        /// The surplus, in words.
         surplus: &'static str,
     },
     /// None is configured.
@@ -300,7 +300,7 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     Ok(Some(Token { secret, header, generation, readable_by_others }))
 }
 
-/// What stands around a token that was copied with too much.
+/// The surplus around a token that was copied with too much.
 fn surplus(token: &str) -> Option<&'static str> {
     let is_named = token.split_once('=').is_some_and(|(name, rest)| {
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';

@@ -230,7 +230,7 @@ impl Transport {
                 let location = shortened(&self.redactor.text(shown(&self.base, location)));
                 Reason::Redirect { status, location }
             }
-            // As nginx, Apache and Go say it.
+            // The words of nginx, Apache and Go.
             (400, _)
                 if self.url.scheme() == "http"
                     && ["HTTPS port", "SSL-enabled", "HTTPS server"]

@@ -15,7 +15,7 @@ use crate::{Explained, Level};
 /// Path of the configuration without `--config.file`.
 pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
 
-/// Where the exporter listens without `--web.listen-address`.
+/// The listen address without `--web.listen-address`.
 pub const DEFAULT_LISTEN_ADDRESS: &str = ":10090";
 
 /// Flags of `pds-exporter`.

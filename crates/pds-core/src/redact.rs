@@ -108,7 +108,7 @@ impl Matcher {
     fn redact(&self, body: Vec<u8>) -> Vec<u8> {
         match unescaped(&body) {
             Cow::Borrowed(_) => self.redact_units(body, None),
-            // What looks like an escape may be a part of the secret.
+            // A part of the secret may look like an escape.
             Cow::Owned(text) => self.redact_units(self.redact_units(body, Some(&text)), None),
         }
     }
@@ -222,7 +222,7 @@ fn unescape(text: &[u8], meaning: &mut Vec<u8>) -> usize {
     length
 }
 
-/// What `text` means once its escapes are read.
+/// The meaning of `text` once its escapes are read.
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.iter().any(|byte| b"%\\&".contains(byte)) {
         return Cow::Borrowed(text);
@@ -296,7 +296,7 @@ mod tests {
     /// character, and base64 and hexadecimal digits for all of them.
     const FORMS: [fn(char) -> String; 9] = [
         |char| char.to_string(),
-        // As forms and paths of URLs write it.
+        // The spelling of forms and of paths of URLs.
         |char| url::form_urlencoded::byte_serialize(char.to_string().as_bytes()).collect(),
         |char| match char {
             '!'..='.' | ':'..='@' | '\\' => format!("%{:02x}", u32::from(char)),
@@ -310,7 +310,7 @@ mod tests {
             _ => char.to_string(),
         },
         |char| format!("\\u{:04X}", u32::from(char)),
-        // As Go, Python and others write HTML.
+        // The spelling of HTML by Go, Python and others.
         |char| match char {
             '"' => "&#34;".to_owned(),
             '\'' => "&#39;".to_owned(),

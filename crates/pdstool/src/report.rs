@@ -274,7 +274,7 @@ impl Report {
     }
 }
 
-/// What is well in one check: its only finding, or their number.
+/// The good findings of one check: the only one, or their number.
 fn folded((check, found): (&'static str, Vec<Finding>)) -> Finding {
     match &*found {
         [only] => only.clone(),

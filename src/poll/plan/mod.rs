@@ -127,7 +127,7 @@ pub struct TargetSubject {
 }
 
 impl Plan {
-    /// What audits know of the call and account of `target`.
+    /// The evidence of the call and account of `target`.
     pub(super) fn evidence(&self, target: &Target) -> MappedMutexGuard<'_, Evidence> {
         self.audit.evidence(target.account.name(), target.key.resource)
     }

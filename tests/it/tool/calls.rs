@@ -293,7 +293,7 @@ fn a_reply_that_says_nothing_fails_in_every_output_format() {
     const REPLIES: [&str; 4] = ["{}", "", PAGE, "{\"thresholds\":[80"];
     for arguments in CALLS {
         let words: Vec<&str> = arguments.split(' ').collect();
-        // What answers with nothing or any text.
+        // These calls answer with nothing or any text.
         let is_free = ["app delete", "domains unassign", "domains delete"]
             .iter()
             .any(|free| arguments.starts_with(free));

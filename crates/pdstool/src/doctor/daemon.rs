@@ -38,7 +38,7 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
     }
 }
 
-/// What keeps the daemon from making files in the folder of the state file, as the user of this process sees it.
+/// The problem that keeps this process's user from making files in the folder of the state file, if any.
 fn folder_problem(path: &Path) -> Option<Finding> {
     const LEAST: u64 = 16 << 20;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

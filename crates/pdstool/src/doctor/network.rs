@@ -36,7 +36,7 @@ pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
     (vec![found], false)
 }
 
-/// What keeps a request from its reply, as the daemon says it.
+/// The cause that keeps a request from its reply, in the daemon's words.
 pub fn failed(error: &FetchError, api: &Api) -> Finding {
     let cause = Cause::of_class(error.class().as_str());
     let text = format!("{}{}: {}", cause.says_of(&[]), cause.place(api), with_sources(error));
