@@ -37,7 +37,7 @@ impl Plan {
         let moved = former.is_some();
         if let (None, Some(former)) = (&start, former) {
             let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
-            start = is_new.then(|| Start::Waiting(Box::new(former.clone())));
+            start = is_new.then(|| Start::from(former.clone()));
         }
         let settled = self.watermark.at_present();
         let hold = context.ledgers.held_back(&target.key);
@@ -48,38 +48,29 @@ impl Plan {
                 let rechecked = !self.watermark.ages().is_empty();
                 let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
                 if let Some(Hold::Begun(cursor)) = hold {
-                    start = start.filter(|start| matches!(start, Start::Begun(..)));
-                    if !start.as_ref().is_some_and(|start| self.has_stood(context, target, start)) {
-                        let first = Ledger::open(cursor).with_thresholds_of(ledger);
-                        cell.put_counters(series(&first), Some(shown_for), behind);
-                        let begun = Start::Begun(context.store.version(), Instant::now());
-                        return target.progress.put_start(start.or(Some(begun)));
-                    }
-                    context.ledgers.release(&target.key);
+                    start.get_or_insert_with(|| Start::from(Ledger::open(cursor)));
                 }
-                match start.take() {
-                    Some(Start::Waiting(first)) => {
-                        cell.put_counters(series(&first.with_thresholds_of(ledger)), Some(shown_for), behind);
-                        start = Some(Start::Shown(context.store.version(), 0));
+                let stands =
+                    start.as_ref().is_some_and(|start| !self.has_stood(context, target, start, moved));
+                if let Some(start) = start.as_mut().filter(|_| stands) {
+                    // It is on the page until the next poll at least, or no one could read it.
+                    let shown_for = shown_for.max(self.stale_after(target));
+                    let first = start.first.with_thresholds_of(ledger);
+                    cell.put_counters(series(&first), Some(shown_for), behind);
+                    start.stand(context.store.version(), moved);
+                } else {
+                    if let Some(Hold::Begun(_)) = hold {
+                        context.ledgers.release(&target.key);
                     }
-                    Some(Start::Shown(version, waits))
-                        if is_shown
-                            && !(moved && (waits + 1 >= MAX_WAITS || context.store.was_read(version))) =>
-                    {
+                    if start.take().is_some() || moved || !is_shown {
+                        cell.put_counters(series(ledger), Some(shown_for), behind);
+                    } else {
                         cell.keep_counters(shown_for, behind);
-                        start = Some(Start::Shown(version, waits + u8::from(moved)));
-                    }
-                    waited => {
-                        if moved || waited.is_some() || !is_shown {
-                            cell.put_counters(series(ledger), Some(shown_for), behind);
-                        } else {
-                            cell.keep_counters(shown_for, behind);
-                        }
                     }
                 }
             }
             Counters::Hidden(_) => {
-                start = start.filter(|start| matches!(start, Start::Waiting(_)));
+                start.iter_mut().for_each(|start| start.shown = None);
                 if settled.started.is_some() && !ledger.set_aside {
                     cell.put_counters(pds_ledger::behind(resource, behind.as_secs()), None, behind);
                 } else {
@@ -126,13 +117,17 @@ impl Plan {
         ledger.total == 0 && self.evidence(target).is_checking()
     }
 
-    /// Whether a counter has stood at a cursor of Prometheus for long enough.
-    fn has_stood(&self, context: &Context, target: &Target, start: &Start) -> bool {
-        let Start::Begun(version, since) = start else { return false };
-        let stood = since.elapsed();
+    /// Whether a counter has stood at its starting value for long enough; its ledger may have `moved` since the last poll.
+    fn has_stood(&self, context: &Context, target: &Target, start: &Start, moved: bool) -> bool {
+        let Some(shown) = &start.shown else { return false };
+        let was_read = context.store.was_read(shown.version);
+        if !matches!(context.ledgers.held_back(&target.key), Some(Hold::Begun(_))) {
+            return moved && (was_read || shown.polls + 1 >= MAX_WAITS);
+        }
+        let stood = shown.since.elapsed();
         // The poll that is the nearest.
         let most = BEGUN.end.saturating_sub(self.interval(target) / 2);
-        stood >= most || (stood >= BEGUN.start && context.store.was_read(*version))
+        stood >= most || (stood >= BEGUN.start && was_read)
     }
 
     /// Whether the counters of `target` are exposed while its `ledger`, what holds them back, and what has `settled` are

@@ -33,13 +33,37 @@ const MAX_SILENCE: Duration = Duration::from_secs(600);
 /// A counter whose total or thresholds are new. Prometheus has to see them before they grow, so the page shows them at
 /// their starting value until it was read once, for two polls at the most.
 #[derive(Debug)]
-pub enum Start {
-    /// Not shown yet; the ledger as it was before it grew.
-    Waiting(Box<Ledger>),
-    /// On the page since the store had this version, for so many polls.
-    Shown(u64, u8),
-    /// Its counters begin at a cursor of Prometheus, where they have stood on the page since then.
-    Begun(u64, Instant),
+pub struct Start {
+    /// The ledger as it was before it grew.
+    pub(super) first: Box<Ledger>,
+    /// `None` while it is not on the page.
+    pub(super) shown: Option<Standing>,
+}
+
+/// A counter on the page at its starting value.
+#[derive(Debug)]
+pub struct Standing {
+    /// The store had this version before.
+    pub(super) version: u64,
+    pub(super) since: Instant,
+    /// The polls since then that moved its ledger.
+    pub(super) polls: u8,
+}
+
+impl From<Ledger> for Start {
+    fn from(first: Ledger) -> Self {
+        Self { first: Box::new(first), shown: None }
+    }
+}
+
+impl Start {
+    /// It is on the page, since the store had `version` if it was not before; its ledger may have `moved`.
+    pub(super) fn stand(&mut self, version: u64, moved: bool) {
+        match &mut self.shown {
+            Some(standing) => standing.polls += u8::from(moved),
+            None => self.shown = Some(Standing { version, since: Instant::now(), polls: 0 }),
+        }
+    }
 }
 
 /// State that one poll passes to the next one of the same target. Three per app, so what most targets lack is boxed.
@@ -265,6 +289,6 @@ mod tests {
     fn what_is_kept_of_every_target_is_small() {
         assert!(size_of::<Progress>() <= 48, "{}", size_of::<Progress>());
         assert!(size_of::<More>() <= 112, "{}", size_of::<More>());
-        assert!(size_of::<Start>() <= 32, "{}", size_of::<Start>());
+        assert!(size_of::<Start>() <= 48, "{}", size_of::<Start>());
     }
 }

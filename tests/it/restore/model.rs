@@ -130,3 +130,11 @@ proptest! {
         play(&events);
     }
 }
+
+#[test]
+fn a_counter_that_begins_behind_is_read_at_0_before_it_grows() {
+    use Event::{Poll, Scrape, Suspend};
+    let before = [Poll(19), Poll(52), Scrape, Scrape, Poll(11), Poll(19), Poll(44)];
+    let behind = [Suspend(1852), Poll(64), Poll(54), Suspend(7266), Suspend(8534)];
+    play(&[&before[..], &behind].concat());
+}
