@@ -91,7 +91,7 @@ impl Exchange<'_> {
         loop {
             let (token, mut permit) = self.acquire().await.map_err(|reason| {
                 let error = failed(reason);
-                let code = error.class().as_str();
+                let code = error.class().code();
                 self.count(|observer, resource| observer.request_not_sent(resource, code));
                 error
             })?;
@@ -105,7 +105,7 @@ impl Exchange<'_> {
                 }
                 Err(reason) => failed(reason),
             };
-            let (code, took) = (error.class().as_str(), sent.elapsed());
+            let (code, took) = (error.class().code(), sent.elapsed());
             self.count(|observer, resource| observer.request_done(resource, code, took));
             // Before the permit is given back: what the failure means applies to those that wait for it.
             if !self.apply_failure(&token, sent, &error) || exchanged {

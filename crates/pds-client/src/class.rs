@@ -6,7 +6,7 @@ use std::io;
 /// Declares the classes without an HTTP status: each with its label value, and what happened in words.
 macro_rules! classes {
     ($($class:ident $value:literal $words:literal,)+) => {
-        /// The kinds of outcome of a request: the values of the label `code`.
+        /// The kinds of outcome of a request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Class {
             /// The service answered with this HTTP status.
@@ -18,8 +18,8 @@ macro_rules! classes {
             /// Those without an HTTP status.
             pub const WITHOUT_STATUS: &[Self] = &[$(Self::$class),+];
 
-            /// The class as a label value. Unusual statuses share one value per hundred, so that no service can make
-            /// the set grow.
+            /// The name of the class. Unusual statuses share one name per hundred, so that no service can make the set
+            /// grow.
             pub fn as_str(self) -> &'static str {
                 match self {
                     Self::Status(status) => status_as_str(status),
@@ -66,11 +66,19 @@ classes! {
     Invalid "invalid" "the request cannot be sent",
 }
 
+/// What a connection needs: classes whose names begin alike share a value of the label `code`.
+const CONNECTING: [&str; 3] = ["connect", "tls", "proxy"];
+
 impl Class {
+    /// The value of the label `code`: `connect`, `tls` and `proxy` for every class of that kind.
+    pub fn code(self) -> &'static str {
+        let name = self.as_str();
+        CONNECTING.into_iter().find(|kind| name.starts_with(kind)).unwrap_or(name)
+    }
+
     /// Whether no connection to the service came about.
     pub fn is_no_connection(self) -> bool {
-        let value = self.as_str();
-        self == Self::Dns || ["connect", "tls", "proxy"].iter().any(|first| value.starts_with(first))
+        self == Self::Dns || CONNECTING.contains(&self.code())
     }
 }
 
@@ -163,5 +171,6 @@ mod tests {
         assert_eq!(Class::Status(404).as_str(), "404");
         assert_eq!(Class::Status(418).as_str(), "4xx");
         assert_eq!(Class::Status(999).as_str(), "other");
+        assert_eq!([Class::Refused, Class::TlsExpired].map(Class::code), ["connect", "tls"]);
     }
 }

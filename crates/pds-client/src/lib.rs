@@ -230,7 +230,7 @@ impl Client {
             transport.failed(request, Reason::Decode(shortened(&problem)))
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
-        shared.observer.request_done(resource, class.as_str(), fetched.took);
+        shared.observer.request_done(resource, class.code(), fetched.took);
         let read = read?;
         turn.account.record_outcome(&request.refused_as, sent, true);
         Ok((read, fetched))

@@ -128,7 +128,7 @@ async fn a_connection_that_could_not_be_made_is_tried_again() {
         error.to_string(),
         format!("GET http://{address}/v2/projects/p/apps/a failed: the connection is refused")
     );
-    assert_eq!(asking.ended("connect_refused"), 3.0);
+    assert_eq!(asking.ended("connect"), 3.0);
 }
 
 #[tokio::test(start_paused = true)]
