@@ -1,7 +1,7 @@
 //! One request of a poll: sends it and publishes the reply's samples.
 
 use crate::store::Variant;
-use pds_interface::polled::{Reading, Terms};
+use pds_interface::polled::Reading;
 use pds_interface::{Arguments, Cadence, Subject, Tally, TimeRange, Window};
 
 use super::error::PollError;
@@ -31,7 +31,7 @@ impl<'a> Poll<'a> {
         }
         let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
         let endpoint = target.endpoint;
-        let terms = Terms { range, domain_status: plan.config.api.domain_status_field.clone() };
+        let terms = plan.config.terms(plan.app_of(target), range);
         let decode = move |body: &[u8]| endpoint.decode(body, &terms);
         let (read, fetched) = plan.client.read(turn, resource, &request, decode).await?;
         let step = plan.watermark.observe(fetched.date);

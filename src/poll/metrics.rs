@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
-use pds_interface::{Counted, TimeRange};
+use pds_interface::TimeRange;
 use pds_ledger::{HOUR, Refusal};
 
 use super::audit;
@@ -29,7 +29,6 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
         not_found: 0,
         shortest_failed: None,
         refused: None,
-        counted: None,
     };
     all.ranges().await;
     all.look_for_hole().await;
@@ -39,9 +38,9 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     {
         audit::audit(poll, range).await;
     }
-    all.compare_window();
     all.replies.show(poll);
     all.replies.compare_containers(poll);
+    all.replies.compare_thresholds(poll);
     let gone = all.asked > 0 && all.asked == all.not_found;
     (all.result, gone)
 }
@@ -61,8 +60,6 @@ struct MetricsPoll<'a, 'u> {
     shortest_failed: Option<u64>,
     /// The range at the cursor, if the service refused it, and how.
     refused: Option<(TimeRange, String)>,
-    /// The range that was counted last, and how many there were.
-    counted: Option<(TimeRange, u64)>,
 }
 
 impl<'a> MetricsPoll<'a, '_> {
@@ -180,22 +177,6 @@ impl<'a> MetricsPoll<'a, '_> {
         reach
     }
 
-    /// A window that holds less than the counted ranges within it is unexpected.
-    fn compare_window(&self) {
-        let (Some(counted), Some((window, tally))) = (self.counted, self.replies.first_window()) else {
-            return;
-        };
-        let Poll { context, target, .. } = self.poll;
-        if tally.total.is_some_and(|total| target.progress.note_window(window, total, counted)) {
-            let key = &target.key;
-            let field = match target.endpoint.counted {
-                Some(Counted::Requests) => "total_requests",
-                _ => "total_runs",
-            };
-            context.telemetry.unexpected(key.resource, &[field], &key.to_string());
-        }
-    }
-
     /// Gives up time that the service always refuses, while it answers for later time.
     async fn look_for_hole(&mut self) {
         if let Some((range, reason)) = self.refused.take()
@@ -235,14 +216,12 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         self.replies.add(self.poll, asked, &answer.reading);
         let tally = answer.reading.tally.take().unwrap_or_default();
-        if asked.purpose == Purpose::Counted {
-            self.counted = tally.total.map(|total| (asked.range, total));
-            if tally.total > Some(0)
-                && audit::is_needed(plan, &tally)
-                && self.update.is_believed() != Ok(true)
-            {
-                audit::verify(self.poll, tally.range.is_some()).await;
-            }
+        if asked.purpose == Purpose::Counted
+            && tally.total > Some(0)
+            && audit::is_needed(plan, &tally)
+            && self.update.is_believed() != Ok(true)
+        {
+            audit::verify(self.poll, tally.range.is_some()).await;
         }
         if tally.range.is_none() && plan.evidence(target).ignores_ranges() {
             self.replies = Replies::default();

@@ -9,13 +9,9 @@ use tokio::time::{Duration, Instant};
 
 use pds_diagnosis::incident::GivenUp;
 use pds_diagnosis::verdict::CountedAgain;
-use pds_interface::TimeRange;
 use pds_ledger::{Ledger, recheck::Recheck};
 
 use super::datapoints::Datapoints;
-
-/// Consecutive polls in which a window holds less than its parts. Late data may come between the requests of one.
-const MAX_SHORT: u8 = 3;
 
 /// Refusals of a range before a hole is looked for.
 const MIN_REFUSALS: u32 = 3;
@@ -100,10 +96,6 @@ struct More {
     rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
     audited: u32,
-    /// For how many consecutive polls a window has held less than its parts.
-    short: u8,
-    /// The range counted last, and how many there were.
-    counted: Option<(TimeRange, u64)>,
     refusals: Option<Box<Refusals>>,
     /// The time that was given up last because the service does not answer for it.
     hole: Option<Box<GivenUp>>,
@@ -246,22 +238,6 @@ impl Progress {
     pub(super) fn begin_period(&self, period: u32) -> bool {
         let before = std::mem::replace(&mut self.more().audited, period);
         before != 0 && before < period
-    }
-
-    /// A range was counted, and before it a window that held `in_window`. Returns whether the window has held less than
-    /// the counted ranges within it for several polls.
-    pub(super) fn note_window(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
-        let mut more = self.more();
-        let (range, total) = counted;
-        let before = more.counted.replace(counted);
-        let within = |range: TimeRange| window.start <= range.start && range.end <= window.end;
-        if !within(range) {
-            return false;
-        }
-        let before = before.filter(|before| before.0.end == range.start && within(before.0));
-        let parts = total.saturating_add(before.map_or(0, |before| before.1));
-        more.short = if parts > in_window { more.short.saturating_add(1) } else { 0 };
-        more.short >= MAX_SHORT
     }
 
     /// Removes and returns the counter that waits for a page to be read.

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
 use pds_interface::polled::{Reading, Tally};
-use pds_interface::{Point, TimeRange, run_execution_time};
-use tokio::time::Instant;
+use pds_interface::{Counted, Point, TimeRange, run_execution_time};
+use tokio::time::{Duration, Instant};
 
 use super::plan::{Plan, Poll, Target, containers};
 use super::ranges::{Purpose, RangeAsk};
@@ -52,10 +52,10 @@ impl<'a> Replies<'a> {
         self.0.push(WindowReply { asked: asked.clone(), window, tally, point });
     }
 
-    /// The range of the first configured window without container filter, and what the reply counts.
-    pub(super) fn first_window(&self) -> Option<(TimeRange, &Tally)> {
+    /// What the reply about the first configured window without container filter counts, if it had traffic.
+    fn first_window(&self) -> Option<&Tally> {
         let reply = self.of_first_window().find(|reply| reply.asked.container.is_none())?;
-        Some((reply.asked.range, reply.tally.as_ref()?))
+        reply.tally.as_ref().filter(|tally| tally.total > Some(0))
     }
 
     fn of_first_window(&self) -> impl Iterator<Item = &WindowReply<'a>> {
@@ -108,10 +108,29 @@ impl<'a> Replies<'a> {
         }
     }
 
+    /// Warns once if a configured threshold is none of the service's.
+    pub(super) fn compare_thresholds(&self, Poll { plan, target, .. }: Poll<'_>) {
+        let Some(tally) = self.first_window() else { return };
+        let is_sent = |threshold: &Duration| {
+            tally.shares.iter().any(|(sent, _)| sent.total_cmp(&threshold.as_secs_f64()).is_eq())
+        };
+        let mut thresholds = plan.config.poll.thresholds.iter();
+        if target.endpoint.counted == Some(Counted::Requests)
+            && let Some(missing) = thresholds.find(|threshold| !is_sent(threshold))
+            && !plan.thresholds_told.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                app = &*target.key.owner.app,
+                threshold = %humantime::format_duration(*missing),
+                "the service does not send this threshold of poll.thresholds, so it has no series"
+            );
+        }
+    }
+
     /// Warns once if the container filter seems to be ignored: for several polls with traffic, the replies for a container
     /// equalled those for the whole app.
     pub(super) fn compare_containers(&self, Poll { plan, target, .. }: Poll<'_>) {
-        let Some((_, all)) = self.first_window().filter(|(_, all)| all.total > Some(0)) else { return };
+        let Some(all) = self.first_window() else { return };
         for reply in self.of_first_window() {
             let (Some(container), Some(part)) = (&reply.asked.container, &reply.tally) else { continue };
             let equal = (part.total, &part.shares) == (all.total, &all.shares);

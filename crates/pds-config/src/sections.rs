@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::Level;
-use super::projects::{Project, projects};
+use super::projects::{App, Project, projects};
 use super::reader::{
     count, empty_is_none, file, flag, limit, list, milliseconds, non_empty_list, positive, resource, seconds,
     size, step, text, word,
@@ -17,7 +17,8 @@ use super::shard::Shard;
 use super::state::State;
 use super::url::{UrlTemplate, app_url, http_url};
 use pds_client::{Config as Api, TokenSource};
-use pds_interface::{QueryNames, RangeEnd, Resolution, Resource};
+use pds_interface::polled::Terms;
+use pds_interface::{QueryNames, RangeEnd, Resolution, Resource, TimeRange};
 
 section! {
     /// The whole configuration.
@@ -130,9 +131,31 @@ section! {
         /// Data resolution of the metrics calls.
         resolution: Resolution = default(word(Resolution::WORDS), "\"standard\"",
             "How many data points the service returns: standard, medium or high."),
+        /// Whether the share of each window's requests within each threshold has a series.
+        within_ratio: bool = default(flag(), "true",
+            "Whether pds_app_response_time_within_ratio is exposed. Nothing shipped needs it but a note in SLO alerts."),
+        /// The thresholds of the distribution that are exposed; empty means all. Those of objectives are always kept.
+        thresholds: Vec<Duration> = default(list(milliseconds()), "[]",
+            "Thresholds of pds_app_request_duration_seconds and pds_app_response_time_within_ratio, for example [\"250ms\", \"1s\"]; those of objectives are always kept. Empty means all that the service sends."),
         /// After this time without a successful poll a target's series vanish (never before 3 intervals).
         stale_after: Duration = default(seconds(), "\"5m\"",
             "A target's series vanish after this time without a successful poll, but not before 3 of its intervals."),
+    }
+}
+
+impl Config {
+    /// What replies about `range` of `app` are read with.
+    pub fn terms(&self, app: Option<&App>, range: Option<TimeRange>) -> Terms {
+        let mut thresholds = self.poll.thresholds.clone();
+        if !thresholds.is_empty() {
+            thresholds.extend(app.and_then(|app| app.objective).map(|objective| objective.threshold));
+        }
+        Terms {
+            range,
+            domain_status: self.api.domain_status_field.clone(),
+            thresholds: thresholds.iter().map(Duration::as_secs_f64).collect(),
+            without_ratio: !self.poll.within_ratio,
+        }
     }
 }
 

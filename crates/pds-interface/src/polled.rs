@@ -100,6 +100,10 @@ pub struct Terms {
     pub range: Option<TimeRange>,
     /// The field of a custom domain that holds its validation status; `None` means the usual ones.
     pub domain_status: Option<String>,
+    /// The thresholds of a distribution that are read, in seconds; empty means all.
+    pub thresholds: Vec<f64>,
+    /// Whether shares within the thresholds have no series.
+    pub without_ratio: bool,
 }
 
 /// Reads the samples of each of the subjects from a reply that is decoded.
@@ -175,7 +179,7 @@ impl Polled {
     /// As [`Polled::decode`].
     pub fn read(&self, body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
         let range = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
-        Ok(self.decode(body, &Terms { range, domain_status: None })?(subjects))
+        Ok(self.decode(body, &Terms { range, ..Terms::default() })?(subjects))
     }
 }
 

@@ -111,6 +111,8 @@ pub struct Facts {
     percentiles: Vec<(CompactString, f64)>,
     /// Whether the range had no request: percentiles and shares mean nothing then.
     idle: bool,
+    /// Whether shares have no series.
+    without_ratio: bool,
     tally: Tally,
 }
 
@@ -119,16 +121,20 @@ impl MetricSource for Facts {
 
     const COUNTED: Option<Counted> = Some(Counted::Requests);
 
-    fn read(body: &[u8], _: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
+    fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
         let reply = Reply::decode(body)?.data;
         let idle = reply.total_requests == Number::Value(0.0);
         let (mut percentiles, mut shares) = (reply.seconds(unexpected), reply.shares(unexpected));
         if !idle {
             leave_out_falling(&mut percentiles, &mut shares, unexpected);
         }
+        if !terms.thresholds.is_empty() {
+            shares.retain(|(threshold, _)| terms.thresholds.contains(threshold));
+        }
         let total = metrics::count(unexpected, "total_requests", reply.total_requests);
         let range = metrics::range(unexpected, &reply.start_date, &reply.end_date);
-        Ok(Self { percentiles, tally: Tally::of(total, shares, range), idle })
+        let tally = Tally::of(total, shares, range);
+        Ok(Self { percentiles, idle, without_ratio: terms.without_ratio, tally })
     }
 
     fn add_to(self, reading: &mut Reading) {
@@ -217,7 +223,7 @@ rows! { Facts:
         ["window", "container_id", "threshold"],
         "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request"
     ) => |facts, reader| {
-        for (threshold, share) in facts.tally.shares.iter().filter(|_| !facts.idle) {
+        for (threshold, share) in facts.tally.shares.iter().filter(|_| !facts.idle && !facts.without_ratio) {
             reader.put_window(&[("threshold", LabelNumber::default().text(*threshold))], *share);
         }
     };

@@ -176,7 +176,7 @@ async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
             .in_range_to(range, config.accounting.range_end)
             .at_resolution(config.poll.resolution);
         let request = resource.call().request(&arguments, &config.api.query_names)?;
-        let terms = Terms { range: Some(range), domain_status: None };
+        let terms = Terms { range: Some(range), ..Terms::default() };
         let decode = move |body: &[u8]| resource.polled().decode(body, &terms);
         let (read, _) = service.client.read(&Turn::new(&account), resource, &request, decode).await?;
         let tally = read(&[]).tally.unwrap_or_default();

@@ -18,8 +18,8 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
         "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket{$app}[5m])))",
     ),
     (
-        "Share of requests within 500 ms in each window",
-        "pds_app_response_time_within_ratio{$app,threshold=\"0.5\"}",
+        "Share of requests within 500 ms, counted over 5 minutes",
+        "rate(pds_app_request_duration_seconds_bucket{$app,le=\"0.5\"}[5m]) / ignoring(le) (rate(pds_app_requests_total{$app}[5m]) > 0)",
     ),
     (
         "Requests per second of the time that was counted",

@@ -71,6 +71,8 @@ pub struct Plan {
     pub filter_told: AtomicBool,
     /// Whether a warning was logged that the windows are shorter than two datapoints.
     pub windows_told: AtomicBool,
+    /// Whether a warning was logged that the service does not send a configured threshold.
+    pub thresholds_told: AtomicBool,
     /// Whether the service seemed to be down, by account and resource, and when that was found out.
     pub(super) silences: Mutex<Silences>,
     /// Whether another plan has replaced it.
@@ -176,6 +178,7 @@ impl Plan {
             overload: config.requests_per_minute().exceeds(&config.api),
             filter_told: AtomicBool::new(filter_told),
             windows_told: AtomicBool::default(),
+            thresholds_told: AtomicBool::default(),
             silences: Mutex::default(),
             replaced: AtomicBool::new(false),
         };

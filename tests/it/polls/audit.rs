@@ -208,23 +208,3 @@ async fn an_app_without_traffic_proves_nothing() {
     assert_eq!((audit.equal, audit.different, audit.unanswered), (0, 0, 0));
     assert_eq!(rig.ledger().total, 0);
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_window_that_holds_less_than_its_parts_is_unexpected() {
-    let rig = Rig::start(settings(unnamed()), "[accounting]\naudit = false\n").await;
-    let unexpected = |rig: &Rig| {
-        let fields = rig.context().telemetry.snapshot().unexpected;
-        fields.into_iter().any(|value| value.field == "total_requests")
-    };
-    for _ in 0..20 {
-        rig.pass(60, RESOURCE).await;
-    }
-    assert!(!unexpected(&rig));
-    // Whatever is asked for, so many: a window equals a range a fifth as long.
-    let kind = Kind::Value { field: "total_requests".to_owned(), json: "40".to_owned() };
-    rig.world.faults().set([Fault::from(kind).on(RESOURCE)]);
-    for _ in 0..4 {
-        rig.pass(60, RESOURCE).await;
-    }
-    assert!(unexpected(&rig));
-}

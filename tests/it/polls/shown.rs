@@ -35,6 +35,36 @@ async fn a_window_that_a_reload_removes_leaves_the_page_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_configured_thresholds_and_those_of_objectives_are_exposed_and_the_ratio_if_it_is_wanted() {
+    let (log, _guard) = Log::start(Level::WARN);
+    let objective = ", objective = { threshold = \"1s\", share = 0.99 }";
+    let tables = |ratio: bool| {
+        format!(
+            "[poll]\nthresholds = [\"250ms\", \"10s\", \"7s\"]\nwithin_ratio = {ratio}\nsettle = \"20s\"\n"
+        )
+    };
+    let mut rig = Rig::of(one_app(), &tables(true), objective, None).await;
+    for _ in 0..5 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    let values = |page: &str, family: &str, label: &str| {
+        let of_family = page.lines().filter(|line| line.starts_with(family));
+        let value = of_family.filter_map(|line| line.split_once(&format!("{label}=\"")));
+        value.map(|(_, rest)| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let ratio = "pds_app_response_time_within_ratio{";
+    assert_eq!(values(&rig.page(), ratio, "threshold"), ["0.25", "1.0", "10.0"]);
+    let buckets = values(&rig.page(), "pds_app_request_duration_seconds_bucket{", "le");
+    assert_eq!(buckets, ["0.25", "1.0", "10.0", "+Inf"]);
+    assert_eq!(log.lines_with("threshold=7s").len(), 1, "{}", log.text());
+
+    rig.reload(&tables(false));
+    rig.pass(60, response_time::RESOURCE).await;
+    assert_eq!(values(&rig.page(), ratio, "threshold"), [""; 0]);
+    assert!(rig.page().contains("pds_app_response_time_seconds{"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
     let rig = Rig::start(one_app(), "").await;
     let (project, apps) = rig.world.projects().remove(0);

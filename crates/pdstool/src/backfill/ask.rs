@@ -10,7 +10,6 @@ use crate::error::{Result, ToolError};
 use crate::service::Service;
 use pds_client::Turn;
 use pds_exposition::samples::Layouts;
-use pds_interface::polled::Terms;
 use pds_interface::{Arguments, Point, Subject, TimeRange, Window};
 
 use super::journal::{self, Record};
@@ -67,7 +66,8 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
             .in_range_to(range, config.accounting.range_end)
             .at_resolution(config.poll.resolution);
         let request = resource.call().request(&arguments, &config.api.query_names)?;
-        let terms = Terms { range: Some(range), domain_status: None };
+        let mut apps = config.projects.iter().filter(|known| *known.id == *project).flat_map(|of| &of.apps);
+        let terms = config.terms(apps.find(|known| *known.id == *app), Some(range));
         let decode = move |body: &[u8]| polled.decode(body, &terms);
         let (read, _) = service.client.read(&Turn::new(&account), resource, &request, decode).await?;
 
