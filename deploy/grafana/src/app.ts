@@ -1,15 +1,15 @@
 // One app: how it answers, how it runs, how it scales, what it costs.
 import { DashboardLinkBuilder, DashboardLinkType } from "@grafana/grafana-foundation-sdk/dashboard";
-import { Marker, RELEASE, RELEASES, dashboard, newBuild, perSecond, statusPage, variable } from "./frame.js";
+import { BY, Marker, RELEASE, RELEASES, dashboard, newBuild, perSecond, statusPage, variable } from "./frame.js";
 import { below, from, graph, heatmap, stat } from "./panels.js";
 
 const A = `${RELEASE}, project="$project", app="$app"`;
 const QUANTILES = [0.5, 0.9, 0.95, 0.99];
-const bucketRate = `sum by (le) (rate(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`;
+const bucketRate = `sum by (${BY}, le) (rate(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`;
 const fact = (metric: string) => `max(${metric}{${A}})`;
 const cost = (replicas: string) => `max(${replicas}{${A}} * pds_app_replica_cost_dollars_per_second{${A}}) * 3600`;
 /** In the time that was counted. */
-const counted = `sum(rate(pds_app_requests_accounted_seconds_total{${A}}[$__rate_interval]))`;
+const counted = `sum by (${BY}) (rate(pds_app_requests_accounted_seconds_total{${A}}[$__rate_interval]))`;
 const allowed = `(1 - max(pds_app_objective_ratio{${A}}))`;
 
 export const app = dashboard(
@@ -33,8 +33,8 @@ export const app = dashboard(
             width: 3,
             name: true,
           },
-          { expr: `max by (status) (pds_app_status{${A}} == 1)`, legend: "{{status}}" },
-          { expr: `max by (reason) (pds_app_gone_timestamp_seconds{${A}})`, legend: "gone: {{reason}}" },
+          { expr: `max by (${BY}, status) (pds_app_status{${A}} == 1)`, legend: "{{status}}" },
+          { expr: `max by (${BY}, reason) (pds_app_gone_timestamp_seconds{${A}})`, legend: "gone: {{reason}}" },
         ),
         stat(
           {
@@ -44,7 +44,7 @@ export const app = dashboard(
             width: 3,
             name: true,
           },
-          { expr: `max by (status) (pds_app_last_build_status{${A}} == 1)`, legend: "{{status}}" },
+          { expr: `max by (${BY}, status) (pds_app_last_build_status{${A}} == 1)`, legend: "{{status}}" },
         ),
         stat(
           {
@@ -54,7 +54,7 @@ export const app = dashboard(
             width: 3,
             name: true,
           },
-          { expr: `max by (hardware, region) (pds_app_info{${A}})`, legend: "{{hardware}} {{region}}" },
+          { expr: `max by (${BY}, hardware, region) (pds_app_info{${A}})`, legend: "{{hardware}} {{region}}" },
         ),
         stat(
           { title: "Requests", description: "Per second, from the exact counter.", unit: "reqps", width: 3 },
@@ -128,7 +128,7 @@ export const app = dashboard(
             width: 12,
           },
           {
-            expr: `max by (percentile, window) (pds_app_response_time_seconds{${A}, container_id=""})`,
+            expr: `max by (${BY}, percentile, window) (pds_app_response_time_seconds{${A}, container_id=""})`,
             legend: "{{percentile}} over {{window}}",
           },
         ),
@@ -140,7 +140,7 @@ export const app = dashboard(
             width: 24,
           },
           {
-            expr: `${bucketRate} / on () group_left () (${counted} > 0)`,
+            expr: `${bucketRate} / on (${BY}) group_left () (${counted} > 0)`,
             legend: "{{le}}",
           },
         ),
@@ -167,7 +167,7 @@ export const app = dashboard(
             width: 8,
           },
           {
-            expr: `max by (percentile) (pds_app_run_execution_time_seconds{${A}, container_id=""})`,
+            expr: `max by (${BY}, percentile) (pds_app_run_execution_time_seconds{${A}, container_id=""})`,
             legend: "{{percentile}}",
           },
         ),
@@ -179,11 +179,11 @@ export const app = dashboard(
             width: 8,
           },
           {
-            expr: `time() - max by (resource) (pds_app_accounted_until_timestamp_seconds{${A}})`,
+            expr: `time() - max by (${BY}, resource) (pds_app_accounted_until_timestamp_seconds{${A}})`,
             legend: "{{resource}}",
           },
           {
-            expr: `max by (resource) (pds_app_accounting_behind_seconds{${A}})`,
+            expr: `max by (${BY}, resource) (pds_app_accounting_behind_seconds{${A}})`,
             legend: "{{resource}}, hidden",
           },
         ),
@@ -203,7 +203,7 @@ export const app = dashboard(
             expr: `max(pds_app:slo_errors:ratio_rate${window}{${A}})`,
             legend: `over ${window}`,
           })),
-          { expr: `1 - max by (threshold) (pds_app_objective_ratio{${A}})`, legend: "allowed above {{threshold}} s" },
+          { expr: `1 - max by (${BY}, threshold) (pds_app_objective_ratio{${A}})`, legend: "allowed above {{threshold}} s" },
         ),
         graph(
           {

@@ -1,12 +1,14 @@
 // The exporter itself: does it learn what it should, in time, within its limits?
-import { RELEASE, RELEASES, dashboard, variable } from "./frame.js";
-import { below, from, graph, stat, words } from "./panels.js";
+import { BY, BY_APP, OF_ROW, RELEASE, RELEASES, appLinks, dashboard, variable } from "./frame.js";
+import { below, from, graph, stat, table, words } from "./panels.js";
 
 const I = `${RELEASE}, instance=~"$instance"`;
-const rate = (metric: string, by: string) => `sum by (${by}) (rate(${metric}{${I}}[$__rate_interval]))`;
+const rate = (metric: string, by: string) => `sum by (${BY}, ${by}) (rate(${metric}{${I}}[$__rate_interval]))`;
 /** One exporter. */
-const EXPORTER = "cluster, namespace, job, instance";
+const EXPORTER = `${BY}, instance`;
 const NAMED = "{{namespace}} {{instance}}";
+/** 0 where a poll of an app fails. */
+const APPS = `min by (${BY_APP}, instance) (pds_up{${I}, resource=~"app|response_time|run_execution_time"})`;
 /** Of exporters alone: other programs have such series, too. */
 const own = (expr: string) => `${expr} and on (${EXPORTER}) pds_exporter_build_info{${I}}`;
 /** Gauges that are 1 if all is well; absent where the feature is not used. */
@@ -34,7 +36,7 @@ export const exporter = dashboard(
       [
         stat(
           { title: "Version", description: "Of each instance.", unit: "short", width: 4, name: true },
-          { expr: `count by (version) (pds_exporter_build_info{${I}})`, legend: "{{version}}" },
+          { expr: `count by (${BY}, version) (pds_exporter_build_info{${I}})`, legend: "{{version}}" },
         ),
         stat(
           {
@@ -72,8 +74,8 @@ export const exporter = dashboard(
             unit: "short",
             width: 4,
           },
-          { expr: `count(count by (cluster, namespace, job, index) (pds_exporter_shard_info{${I}}))`, legend: "scraped" },
-          { expr: `sum(max by (cluster, namespace, job) (pds_exporter_shards{${I}}))`, legend: "configured" },
+          { expr: `count(count by (${BY}, index) (pds_exporter_shard_info{${I}}))`, legend: "scraped" },
+          { expr: `sum(max by (${BY}) (pds_exporter_shards{${I}}))`, legend: "configured" },
         ),
         stat(
           {
@@ -84,6 +86,61 @@ export const exporter = dashboard(
             thresholds: from(15, "orange"),
           },
           { expr: `max(abs(pds_api_clock_skew_seconds{${I}}))` },
+        ),
+      ],
+    ],
+    [
+      "Fleet",
+      [
+        table(
+          {
+            title: "Exporters and shards",
+            description:
+              "What each learns, the worst first: those that do not answer Prometheus, then by failing targets. Click an instance for its own figures.",
+            width: 24,
+          },
+          [...BY.split(", "), "instance"],
+          [
+            {
+              name: "Answers",
+              expr: `min by (${EXPORTER}) (up{${I}} and on (${EXPORTER}) last_over_time(pds_exporter_build_info{${I}}[1d]))`,
+              thresholds: below(1, "red"),
+            },
+            {
+              name: "Targets failing",
+              expr: `count by (${EXPORTER}) (pds_up{${I}}) - sum by (${EXPORTER}) (pds_up{${I}})`,
+              thresholds: from(1, "orange"),
+            },
+            {
+              name: "Apps failing",
+              expr: `count by (${EXPORTER}) (${APPS} == 0) or 0 * count by (${EXPORTER}) (pds_up{${I}})`,
+              thresholds: from(1, "orange"),
+            },
+            { name: "Targets", expr: `count by (${EXPORTER}) (pds_up{${I}})` },
+            { name: "Apps", expr: `count by (${EXPORTER}) (${APPS})` },
+            { name: "Poll lag", expr: `max by (${EXPORTER}) (pds_exporter_poll_lag_seconds{${I}})`, unit: "s" },
+          ],
+          [
+            {
+              title: "Only this exporter",
+              url: `/d/pds-exporter/pds-exporter?${OF_ROW}&var-instance=\${__value.text}&\${datasource:queryparam}`,
+            },
+          ],
+          [
+            { displayName: "Answers", desc: false },
+            { displayName: "Targets failing", desc: true },
+          ],
+        ),
+        table(
+          {
+            title: "Which exporter has which app",
+            description: "A hundred apps, those with failing polls first. Click an app for its dashboard or its status page.",
+            width: 24,
+          },
+          [...EXPORTER.split(", "), "project", "app"],
+          [{ name: "Polls", expr: `bottomk(100, ${APPS})`, thresholds: below(1, "orange") }],
+          appLinks,
+          [{ displayName: "Polls", desc: false }],
         ),
       ],
     ],
@@ -109,8 +166,8 @@ export const exporter = dashboard(
         graph(
           { title: "Targets failing", description: "By resource.", unit: "short", width: 8 },
           {
-            expr: `count by (resource) (pds_up{${I}}) - sum by (resource) (pds_up{${I}})`,
-            legend: "{{resource}}",
+            expr: `count by (${BY}, resource) (pds_up{${I}}) - sum by (${BY}, resource) (pds_up{${I}})`,
+            legend: "{{namespace}} {{resource}}",
           },
         ),
         graph(
@@ -121,8 +178,8 @@ export const exporter = dashboard(
             width: 8,
           },
           {
-            expr: `time() - min by (resource) (pds_last_success_timestamp_seconds{${I}})`,
-            legend: "{{resource}}",
+            expr: `time() - min by (${BY}, resource) (pds_last_success_timestamp_seconds{${I}})`,
+            legend: "{{namespace}} {{resource}}",
           },
         ),
         graph(
@@ -142,12 +199,12 @@ export const exporter = dashboard(
             width: 12,
           },
           {
-            expr: `max by (resource) (pds_app_accounting_behind_seconds{${I}}) or time() - min by (resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
-            legend: "{{resource}}, seconds",
+            expr: `max by (${BY}, resource) (pds_app_accounting_behind_seconds{${I}}) or time() - min by (${BY}, resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
+            legend: "{{namespace}} {{resource}}, seconds",
           },
           {
-            expr: `count by (resource) (pds_app_accounting_behind_seconds{${I}}) or 0 * count by (resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
-            legend: "{{resource}}, hidden",
+            expr: `count by (${BY}, resource) (pds_app_accounting_behind_seconds{${I}}) or 0 * count by (${BY}, resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
+            legend: "{{namespace}} {{resource}}, hidden",
           },
         ),
         graph(
@@ -176,7 +233,7 @@ export const exporter = dashboard(
             width: 8,
             stack: true,
           },
-          { expr: rate("pds_api_requests_total", "code"), legend: "{{code}}" },
+          { expr: rate("pds_api_requests_total", "code"), legend: "{{namespace}} {{code}}" },
         ),
         graph(
           {
@@ -187,7 +244,7 @@ export const exporter = dashboard(
           },
           ...[0.5, 0.9, 0.99].map((q) => ({
             expr: `histogram_quantile(${q}, ${rate("pds_api_request_duration_seconds_bucket", "le")})`,
-            legend: `p${q * 100}`,
+            legend: `{{namespace}} p${q * 100}`,
           })),
         ),
         graph(
@@ -200,7 +257,7 @@ export const exporter = dashboard(
           },
           {
             expr: `${rate("pds_api_throttled_seconds_total", "resource")} or on () vector(0)`,
-            legend: "{{resource}}",
+            legend: "{{namespace}} {{resource}}",
           },
         ),
       ],
@@ -211,7 +268,7 @@ export const exporter = dashboard(
         graph(
           { title: "CPU", description: "Cores in use.", unit: "short", width: 8 },
           {
-            expr: own(rate("process_cpu_seconds_total", EXPORTER)),
+            expr: own(rate("process_cpu_seconds_total", "instance")),
             legend: NAMED,
           },
         ),

@@ -40,6 +40,10 @@ export function variable(
 /** The labels that identify a release. Links, rules and routes have the same. */
 const IDENTITY = ["cluster", "namespace", "job"];
 
+/** The labels by which aggregations and joins keep releases apart, and apps of releases. */
+export const BY = IDENTITY.join(", ");
+export const BY_APP = `${BY}, project, app`;
+
 /** The chosen releases, as a selector. */
 export const RELEASE = IDENTITY.map((label) => `${label}=~"$${label}"`).join(", ");
 
@@ -60,13 +64,25 @@ export const PROJECTS = [
 /** Where the status pages are, for links: the exporter's external URL. */
 const STATUS = new TextBoxVariableBuilder("status").label("Status pages").defaultValue("http://localhost:10090");
 
+/** The variables that choose the release of a row. */
+export const OF_ROW = IDENTITY.map((label) => `var-${label}=\${__data.fields.${label}}`).join("&");
+
 /** The address of an app's status page. */
 export const statusPage = (project: string, app: string) => `\${status}/apps/${project}/${app}`;
+
+/** The dashboard of the app of a row. */
+export const APP = `/d/pds-app/pds-app?var-project=\${__data.fields.project}&var-app=\${__value.text}&${OF_ROW}&\${datasource:queryparam}`;
+
+/** Where a cell with an app leads. */
+export const appLinks = [
+  { title: "Dashboard", url: APP },
+  { title: "Status page", url: statusPage("${__data.fields.project}", "${__value.text}") },
+];
 
 /** Requests or runs per second of the time that was counted, once however many exporters count them. */
 export const perSecond = (what: "requests" | "runs", selector: string) => {
   const rate = (counter: string) =>
-    `sum by (project, app) (rate(pds_app_${what}${counter}_total{${selector}}[$__rate_interval]))`;
+    `sum by (${BY_APP}) (rate(pds_app_${what}${counter}_total{${selector}}[$__rate_interval]))`;
   return `${rate("")} / (${rate("_accounted_seconds")} > 0)`;
 };
 
@@ -89,8 +105,8 @@ export class Marker extends AnnotationQueryBuilder {
 /** The newest ready build of an app that was another one five minutes ago. `by` names the labels to show. */
 export const newBuild = (selector: string) => {
   const builds = (offset: string) =>
-    `max by (app, latest_ready_build_id) (pds_app_build_info{${selector}}${offset})`;
-  return `${builds("")} unless ${builds(" offset 5m")} and on (app) ${builds(" offset 5m")}`;
+    `max by (${BY}, app, latest_ready_build_id) (pds_app_build_info{${selector}}${offset})`;
+  return `${builds("")} unless ${builds(" offset 5m")} and on (${BY}, app) ${builds(" offset 5m")}`;
 };
 
 export function dashboard(

@@ -1,17 +1,15 @@
 // All projects at a glance: what needs attention, how much, how fast, how dear.
-import { Marker, PROJECTS, RELEASE, dashboard, newBuild, perSecond, statusPage } from "./frame.js";
+import { APP, BY, BY_APP, Marker, PROJECTS, RELEASE, appLinks, dashboard, newBuild, perSecond } from "./frame.js";
 import { below, from, graph, list, stat, table } from "./panels.js";
 
 const P = `${RELEASE}, project=~"$project"`;
-const APP =
-  "/d/pds-app/pds-app?var-project=${__data.fields.project}&var-app=${__value.text}&${cluster:queryparam}&${namespace:queryparam}&${job:queryparam}&${datasource:queryparam}";
 const cost = (replicas: string) =>
-  `max by (project, app) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
+  `max by (${BY_APP}) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
 /** 95th percentile as the service computes it, in the slowest window. */
-const p95 = `max by (project, app) (pds_app_response_time_seconds{${P}, percentile="p95", container_id=""})`;
+const p95 = `max by (${BY_APP}) (pds_app_response_time_seconds{${P}, percentile="p95", container_id=""})`;
 /** Of the apps with most requests. */
 const busiest = (expr: string) =>
-  `${expr} and on (project, app) topk(100, max by (project, app) (pds_app_window_requests{${P}, container_id=""}))`;
+  `${expr} and on (${BY_APP}) topk(100, max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}))`;
 
 export const overview = dashboard(
   "pds-overview",
@@ -24,7 +22,7 @@ export const overview = dashboard(
       [
         stat(
           { title: "Apps", description: "Configured apps.", unit: "short", width: 4 },
-          { expr: `count(count by (project, app) (pds_up{${P}, resource="app"}))` },
+          { expr: `count(count by (${BY_APP}) (pds_up{${P}, resource="app"}))` },
         ),
         stat(
           {
@@ -34,7 +32,7 @@ export const overview = dashboard(
             width: 4,
             thresholds: from(1, "red"),
           },
-          { expr: `sum(max by (project, app) (pds_app_error{${P}}))` },
+          { expr: `sum(max by (${BY_APP}) (pds_app_error{${P}}))` },
         ),
         stat(
           {
@@ -73,8 +71,8 @@ export const overview = dashboard(
             description: "At most 100. Needs the rules of deploy/prometheus.",
             width: 12,
           },
-          `topk(100, max by (severity, alertname, namespace, team, project, app) (ALERTS{alertstate="firing", alertname=~"Pds.*", alertname!="PdsWatchdog", ${RELEASE}, project=~"$project|"}))`,
-          ["severity", "alertname", "namespace", "team", "project", "app"],
+          `topk(100, max by (severity, alertname, ${BY}, instance, team, project, app) (ALERTS{alertstate="firing", alertname=~"Pds.*", alertname!="PdsWatchdog", ${RELEASE}, project=~"$project|"}))`,
+          ["severity", "alertname", "cluster", "namespace", "job", "instance", "team", "project", "app"],
           APP,
         ),
         graph(
@@ -85,7 +83,7 @@ export const overview = dashboard(
             unit: "percentunit",
             width: 12,
           },
-          { expr: `bottomk(10, min by (project, app) (pds_app:slo_budget_left:ratio{${P}}))`, legend: "{{app}}" },
+          { expr: `bottomk(10, min by (${BY_APP}) (pds_app:slo_budget_left:ratio{${P}}))`, legend: "{{namespace}} {{app}}" },
         ),
       ],
     ],
@@ -100,7 +98,7 @@ export const overview = dashboard(
             width: 12,
             stack: true,
           },
-          { expr: `topk(10, sum by (project) (${perSecond("requests", P)}))`, legend: "{{project}}" },
+          { expr: `topk(10, sum by (${BY}, project) (${perSecond("requests", P)}))`, legend: "{{namespace}} {{project}}" },
         ),
         graph(
           {
@@ -110,7 +108,7 @@ export const overview = dashboard(
             unit: "s",
             width: 12,
           },
-          { expr: `topk(10, ${p95})`, legend: "{{app}}" },
+          { expr: `topk(10, ${p95})`, legend: "{{namespace}} {{app}}" },
         ),
       ],
     ],
@@ -124,12 +122,16 @@ export const overview = dashboard(
             width: 24,
             height: 12,
           },
-          "app",
+          [...BY.split(", "), "project", "app"],
           [
-            { name: "Project", expr: busiest(`max by (project, app, region, hardware) (pds_app_info{${P}})`) },
+            {
+              name: "Settings",
+              expr: busiest(`max by (${BY_APP}, region, hardware) (pds_app_info{${P}})`),
+              labels: ["region", "hardware"],
+            },
             {
               name: "Error",
-              expr: busiest(`max by (project, app) (pds_app_error{${P}})`),
+              expr: busiest(`max by (${BY_APP}) (pds_app_error{${P}})`),
               thresholds: from(1, "red"),
             },
             { name: "Requests/s", expr: busiest(perSecond("requests", P)), unit: "reqps" },
@@ -137,17 +139,14 @@ export const overview = dashboard(
             { name: "$/h at most", expr: busiest(cost("pds_app_max_replicas")), unit: "currencyUSD" },
             {
               name: "Polls",
-              expr: busiest(`min by (project, app) (pds_up{${P}, resource=~"app|response_time|run_execution_time"})`),
+              expr: busiest(`min by (${BY_APP}) (pds_up{${P}, resource=~"app|response_time|run_execution_time"})`),
               thresholds: below(1, "orange"),
             },
           ],
-          [
-            { title: "Dashboard", url: APP },
-            { title: "Status page", url: statusPage("${__data.fields.project}", "${__value.text}") },
-          ],
+          appLinks,
         ),
       ],
     ],
   ],
-  [new Marker("New build", newBuild(P), "{{app}} {{latest_ready_build_id}}")],
+  [new Marker("New build", newBuild(P), "{{namespace}} {{app}} {{latest_ready_build_id}}")],
 );

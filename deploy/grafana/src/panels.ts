@@ -16,6 +16,7 @@ import {
   SortOrder,
   StackingConfigBuilder,
   StackingMode,
+  TableSortByFieldStateBuilder,
   TooltipDisplayMode,
   VisibilityMode,
   VizLegendOptionsBuilder,
@@ -198,20 +199,24 @@ export interface Column extends Series {
   name: string;
   unit?: string;
   thresholds?: Threshold[];
+  /** Labels of its series that are shown in place of the value. */
+  labels?: string[];
 }
 
-/** One row per value of `by`, one column per expression, joined. `links` are titles and addresses for a cell of `by`. */
+/**
+ * One row per combination of the labels `by`, one column per expression, sorted. `links` are titles and addresses for a cell
+ * of the last label.
+ */
 export function table(
   common: Omit<Common, "unit">,
-  by: string,
+  by: string[],
   columns: Column[],
   links: { title: string; url: string }[],
+  sorted: { displayName: string; desc: boolean }[] = [],
 ): Draft {
-  const times = columns.flatMap((_, index) => [
-    ["Time", true],
-    [`Time ${index + 1}`, true],
-  ]);
   const names = columns.map((column, index) => [`Value #${letter(index)}`, column.name]);
+  const shown = columns.flatMap((column, index) => column.labels ?? [`Value #${letter(index)}`]);
+  const hidden = columns.flatMap((column, index) => (column.labels ? [`Value #${letter(index)}`] : []));
   const builder = draft(
     new tables.PanelBuilder(),
     8,
@@ -222,12 +227,22 @@ export function table(
     .filterable(true)
     .showHeader(true)
     .transformations([
-      { id: "joinByField", options: { byField: by, mode: "outer" } },
+      // Rows of the same labels become one.
+      { id: "merge", options: {} },
       {
         id: "organize",
-        options: { excludeByName: Object.fromEntries(times), renameByName: Object.fromEntries(names) },
+        options: {
+          excludeByName: Object.fromEntries(["Time", ...hidden].map((name) => [name, true])),
+          indexByName: Object.fromEntries([...by, ...shown].map((name, index) => [name, index])),
+          renameByName: Object.fromEntries(names),
+        },
       },
     ]);
+  if (sorted.length > 0) {
+    builder.sortBy(
+      sorted.map(({ displayName, desc }) => new TableSortByFieldStateBuilder().displayName(displayName).desc(desc)),
+    );
+  }
   for (const column of columns) {
     builder.overrideByName(column.name, [
       ...(column.unit ? [{ id: "unit", value: column.unit }] : []),
@@ -239,7 +254,7 @@ export function table(
         : []),
     ]);
   }
-  return builder.overrideByName(by, [{ id: "links", value: links }]);
+  return builder.overrideByName(by.at(-1) ?? "", [{ id: "links", value: links }]);
 }
 
 /** The series of an expression by these labels, one row each. */
