@@ -27,7 +27,7 @@ scrapeClassicHistograms: {{ .monitor.scrapeClassicHistograms }}
 
 {{/* How a kind of the operator finds the pods. */}}
 {{- define "pds-exporter.monitorSelector" -}}
-# The job is the release, as the alerts expect.
+# The job is the release.
 jobLabel: app.kubernetes.io/instance
 {{- if .monitor.namespace }}
 namespaceSelector:

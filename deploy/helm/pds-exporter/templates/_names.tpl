@@ -51,6 +51,24 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* `text` with `labels` wherever it names those that identify a release by default: in lists, queries and links. */}}
+{{- define "pds-exporter.identify" -}}
+{{- $text := .text -}}
+{{- $labels := .labels -}}
+{{- range $how := list (list ", " "%[1]s") (list ", " "%[1]s=\"%%s\"") (list " " "$labels.%[1]s") (list "&" "var-%[1]s={{ $labels.%[1]s }}") (list "&" "var-%[1]s=${__data.fields.%[1]s}") -}}
+{{- $from := list -}}
+{{- $to := list -}}
+{{- range list "cluster" "namespace" "job" -}}
+{{- $from = append $from (printf (index $how 1) .) -}}
+{{- end -}}
+{{- range $labels -}}
+{{- $to = append $to (printf (index $how 1) .) -}}
+{{- end -}}
+{{- $text = replace (join (index $how 0) $from) (join (index $how 0) $to) $text -}}
+{{- end -}}
+{{- $text -}}
+{{- end -}}
+
 {{- define "pds-exporter.image" -}}
 {{- $image := .Values.image -}}
 {{- with .Values.global.imageRegistry | default $image.registry }}{{ . }}/{{ end -}}

@@ -53,6 +53,24 @@ as they are: 5000000, not 5e+06.
 
 {{/* Fails where values contradict each other; values.schema.json refuses those that are wrong alone. */}}
 {{- define "pds-exporter.refuse" -}}
+{{- $texts := pick .Values "commonLabels" "commonAnnotations" "annotations" "podAnnotations" "podLabels" "nodeSelector" -}}
+{{- range $section, $value := omit .Values "global" -}}
+{{- range $key := list "labels" "annotations" "additionalLabels" -}}
+{{- if and (kindIs "map" $value) (not (hasKey $texts $section)) -}}
+{{- $_ := set $texts (printf "%s.%s" $section $key) (get $value $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- $_ := set $texts (printf "extraEnv: %s" .name) (pick . "value") -}}
+{{- end -}}
+{{- range $path, $texts := $texts -}}
+{{- range $key, $text := ternary $texts dict (kindIs "map" $texts) -}}
+{{- if not (kindIs "string" $text) -}}
+{{- fail (printf "%s.%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" $path $key $text) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $existing := .Values.existingConfig -}}
 {{- $hasExisting := or $existing.volume $existing.configMaps $existing.secrets -}}
 {{- if not (or .Values.config $hasExisting) -}}
@@ -93,6 +111,30 @@ as they are: 5000000, not 5e+06.
 {{- if gt (len $monitors) 1 -}}
 {{- fail (printf "%s: each would scrape the same pods, as the same series; enable one of them" (join ", " $monitors)) -}}
 {{- end -}}
+{{- range $monitors -}}
+{{- $monitor := get $.Values . -}}
+{{- if gt (include "pds-exporter.milliseconds" $monitor.scrapeTimeout | int64) (include "pds-exporter.milliseconds" $monitor.interval | int64) -}}
+{{- fail (printf "%s: scrapeTimeout %s is longer than interval %s; Prometheus refuses that" . $monitor.scrapeTimeout $monitor.interval) -}}
+{{- end -}}
+{{- end -}}
+{{- $service := .Values.service -}}
+{{- if and (eq $service.type "ClusterIP") (or $service.nodePort $service.externalTrafficPolicy) -}}
+{{- fail "service: nodePort and externalTrafficPolicy need type NodePort or LoadBalancer" -}}
+{{- end -}}
+{{- if and (ne $service.type "LoadBalancer") (or $service.loadBalancerIP $service.loadBalancerSourceRanges) -}}
+{{- fail "service: loadBalancerIP and loadBalancerSourceRanges need type LoadBalancer" -}}
+{{- end -}}
+{{- if and (eq $service.ipFamilyPolicy "SingleStack") (gt (len $service.ipFamilies) 1) -}}
+{{- fail "service: two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack" -}}
+{{- end -}}
+{{- $rule := .Values.prometheusRule -}}
+{{- $isSidecar := eq .Values.mode "sidecar" -}}
+{{- if and $rule.enabled $isSidecar $rule.thisReleaseOnly (not $rule.job) -}}
+{{- fail "prometheusRule: set job, that of the sidecar's series, or thisReleaseOnly: false in one release for all" -}}
+{{- end -}}
+{{- if and $rule.job (not $isSidecar) -}}
+{{- fail "prometheusRule: job is for mode sidecar; elsewhere it is the release's name" -}}
+{{- end -}}
 {{- $gke := .Values.podMonitoring -}}
 {{- if and $gke.enabled (or $gke.namespace $gke.relabelings $gke.targetLimit) -}}
 {{- fail "podMonitoring: Google Cloud knows no namespace, relabelings and targetLimit" -}}
@@ -103,6 +145,16 @@ as they are: 5000000, not 5e+06.
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute: set parentRefs" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* A duration of Prometheus, such as 1m30s. */}}
+{{- define "pds-exporter.milliseconds" -}}
+{{- $units := dict "y" 31536000000 "w" 604800000 "d" 86400000 "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+[a-z]+" . -1 -}}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" .) (get $units (regexFind "[a-z]+" .))) -}}
+{{- end -}}
+{{- $sum -}}
 {{- end -}}
 
 {{/* "true" where a changed configuration replaces the pods. */}}

@@ -155,6 +155,8 @@ fn rules_can_be_left_out_and_objectives_set() {
         assert_eq!(expression(record), expected);
     }
     for alert in rules.iter().filter(|rule| rule["alert"].is_string()) {
+        let texts = alert["annotations"].to_string();
+        assert_eq!(texts.matches("region=").count(), texts.matches("cluster=").count(), "{alert}");
         assert!(string(alert, "/annotations/runbook_url").starts_with("https://wiki.example.com/pds/Pds"));
         assert!(
             string(alert, "/annotations/dashboard_url").starts_with("https://grafana.example.com/d/pds-")
@@ -167,6 +169,11 @@ fn rules_can_be_left_out_and_objectives_set() {
     for joined in alerts.map(|rule| string(rule, "/expr")).filter(|text| text.contains("pds:owner:info")) {
         assert!(joined.contains("group_left (team, tier) pds:owner:info{"), "{joined}");
     }
+    let dashboards = example("monitoring").into_iter().find(|object| object["data"]["app.json"].is_string());
+    let dashboards = dashboards.unwrap()["data"].to_string();
+    assert!(
+        !dashboards.contains("by (cluster") && dashboards.contains("on (region, cluster, namespace, job")
+    );
     // One of several Prometheus servers that divide the shards can't tell which are missing.
     let divided =
         template("pds-exporter", &["prometheusRule.enabled=true", "prometheusRule.allShards=false"]);

@@ -89,12 +89,20 @@ fn assert_valid(objects: impl IntoIterator<Item = Value>) {
 #[test]
 fn values_become_what_the_table_says_or_are_refused_by_a_sentence() {
     let mut all = Vec::new();
-    for case in yaml(include_str!("cases.yaml")).remove(0).as_array().unwrap() {
+    let large = "x".repeat(1_048_577);
+    let mut cases = yaml(include_str!("cases.yaml")).remove(0).as_array().unwrap().clone();
+    for values in [
+        json!({ "config": large }),
+        json!({ "config": "include = [\"a.toml\"]", "configFiles": { "a.toml": large } }),
+    ] {
+        cases.push(json!({ "values": values, "refused": "has 1048577 bytes, and a ConfigMap or Secret holds 1048576; cut" }));
+    }
+    for case in &cases {
         let (values, release) = (&case["values"], ["pds-exporter", "monitoring"]);
         if let Some(part) = case["refused"].as_str() {
             for helm in HELMS {
-                let said = rendered(helm, values, release).expect_err(&values.to_string());
-                assert!(said.contains(part), "{helm}: {values}: {said}");
+                let said = rendered(helm, values, release).expect_err(part);
+                assert!(said.contains(part), "{helm}: {part}: {said}");
             }
             continue;
         }
