@@ -315,7 +315,9 @@ impl Cause {
         let (file, then) = match (file, loaded) {
             (None, _) => (
                 "the token file".to_owned(),
-                "restart a unit that has it from LoadCredential; elsewhere nothing else is needed".to_owned(),
+                "restart a unit that has it from LoadCredential; the kubelet updates the file of a Secret within two \
+                 minutes; elsewhere nothing else is needed"
+                    .to_owned(),
             ),
             (_, Some((unit, name))) => (
                 format!("the file of LoadCredential={name} in {unit}"),
@@ -340,7 +342,10 @@ mod tests {
     #[test]
     fn a_remedy_knows_how_the_token_came() {
         for (file, part) in [
-            (None, "replace the token file; restart a unit that has it from LoadCredential"),
+            (
+                None,
+                "replace the token file; restart a unit that has it from LoadCredential; the kubelet updates",
+            ),
             (Some("/etc/pds/token"), "replace /etc/pds/token; nothing else is needed."),
             (Some("/run/secrets/pds/token"), "on Kubernetes in its Secret; the kubelet updates the file"),
             (

@@ -32,7 +32,7 @@ pub(crate) fn commands() -> Vec<(PathBuf, String)> {
             }
         }
     }
-    assert!(found.len() >= 6, "{found:?}");
+    assert!(found.len() >= 14, "{found:?}");
     found
 }
 
@@ -59,10 +59,17 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
     daemon.args(["--web.listen-address", &format!("127.0.0.1:{}", free_port())]);
     let exporter = Exporter::spawn(daemon).unwrap();
     exporter.wait_for("/-/ready").await;
-    let app = world.projects()[1].1[0].to_string();
+    std::fs::write(program("web-config.yml"), "{}").unwrap();
+    let placeholders = [
+        ("PROJECT-APP", world.projects()[1].1[0].to_string()),
+        ("WEB-CONFIG", program("web-config.yml").display().to_string()),
+        ("FILE", program("history.om").display().to_string()),
+    ];
     let mut failures = Vec::new();
     for (path, command) in commands() {
-        let mut words = command.split(' ').map(|word| if word == "PROJECT-APP" { &app } else { word });
+        let filled =
+            placeholders.iter().fold(command.clone(), |text, (name, value)| text.replace(name, value));
+        let mut words = filled.split(' ');
         let mut pasted = Command::new(program(words.next().unwrap()));
         pasted.current_dir("/").env_clear().args(words);
         let output = tokio::task::spawn_blocking(move || pasted.output().unwrap()).await.unwrap();

@@ -163,6 +163,7 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     let mut run = podman.podman(&["run", "--detach", "--name=exporter", "--network=host"]);
     run.args(["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]);
     run.arg(format!("--volume={}:/etc/pds-exporter/pds-exporter.toml:ro", config.display()));
+    run.arg(format!("--volume={}:/etc/web-config.yml:ro", podman.file("web-config.yml", "{}").display()));
     run.args(["pds-exporter:test", "--config.file=/etc/pds-exporter/pds-exporter.toml"]);
     run.args(["--state.path=/var/lib/pds-exporter/state.log", &format!("--web.listen-address={address}")]);
     succeed(run);
@@ -195,7 +196,9 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     assert!(world.projects().iter().all(|(project, _)| said.contains(&**project)), "{said}");
     let app = world.projects()[0].1[0].to_string();
     for (_, command) in commands() {
-        let words = format!("/{command}").replace("PROJECT-APP", &app);
+        let words =
+            format!("/{command}").replace("PROJECT-APP", &app).replace("WEB-CONFIG", "/etc/web-config.yml");
+        let words = words.replace("FILE", "/var/lib/pds-exporter/history.om");
         let pasted = podman.podman(&["exec", "exporter"]).args(words.split(' ')).output();
         let pasted = pasted.unwrap();
         let said = [pasted.stdout, pasted.stderr].concat();

@@ -46,8 +46,9 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert_eq!(init(&["--app", name]).0, Some(2), "nothing is written over");
     // On Kubernetes nothing is written: what kubectl applies has the token, and mounts it where the file says.
     let (code, said) = init(&["--app", name, "-o", "kubernetes"]);
-    let objects =
-        said.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap());
+    let objects = said.lines().filter(|line| line.starts_with('{')).collect::<Vec<_>>();
+    crate::deploy::kubernetes::validate(&objects.join("\n---\n"));
+    let objects = objects.iter().map(|line| serde_json::from_str(line).unwrap());
     let objects: Vec<serde_json::Value> = objects.collect();
     assert_eq!((code, objects.len()), (Some(0), 2), "{said}");
     assert_eq!(objects[0]["stringData"]["token"], *token);
