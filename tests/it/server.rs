@@ -24,10 +24,10 @@ pub(crate) fn free_port() -> u16 {
 
 /// A server with a folder of its own, killed at the end.
 pub(crate) struct Server {
-    _process: Process,
+    process: Process,
     /// `127.0.0.1:port`
     pub(crate) address: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Server {
@@ -75,7 +75,7 @@ impl Server {
         let import = http().post(format!("{url}/api/v1/import/prometheus")).body(lines.collect::<String>());
         assert_eq!(import.send().await.unwrap().status(), 204);
         assert!(get(&format!("{url}/internal/force_flush")).await.is_ok());
-        Self { _process: process, address, _folder: folder }
+        Self { process, address, folder }
     }
 
     /// Prometheus as an agent.
@@ -140,7 +140,14 @@ impl Server {
         let arguments = arguments(folder.path(), &address);
         let ready = format!("http://{address}{path}");
         let process = Process::start(program, &arguments, folder.path(), &ready).await;
-        Self { _process: process, address, _folder: folder }
+        Self { process, address, folder }
+    }
+
+    /// Kills it and starts it again, with its data.
+    pub(crate) async fn restart(&mut self) {
+        self.process.end();
+        let Process { program, arguments, ready, .. } = &self.process;
+        self.process = Process::start(program, arguments, self.folder.path(), ready).await;
     }
 
     /// The JSON at this path and query.
@@ -220,7 +227,12 @@ pub(crate) fn write_all(folder: &Path, files: &[(&str, &str)]) {
 }
 
 /// A program that serves HTTP, killed at the end.
-pub(crate) struct Process(Child);
+pub(crate) struct Process {
+    child: Child,
+    program: String,
+    arguments: Vec<String>,
+    ready: String,
+}
 
 impl Process {
     /// Starts `program` in `folder`, with its output in `{program}.log`, and waits until `ready` answers 200.
@@ -235,20 +247,25 @@ impl Process {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut process = Self(child);
-        until(&format!("{program} is ready"), async || {
-            let ended = process.0.try_wait().unwrap();
-            assert!(ended.is_none(), "{program} ended:\n{}", fs::read_to_string(&path).unwrap_or_default());
-            get(ready).await.is_ok_and(|reply| reply.status() == 200)
+        let (program, arguments, ready) = (program.to_owned(), arguments.to_vec(), ready.to_owned());
+        let mut process = Self { child, program, arguments, ready };
+        until(&format!("{} is ready", process.program), async || {
+            let ended = process.child.try_wait().unwrap();
+            assert!(ended.is_none(), "it ended:\n{}", fs::read_to_string(&path).unwrap_or_default());
+            get(&process.ready).await.is_ok_and(|reply| reply.status() == 200)
         })
         .await;
         process
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.end();
     }
 }

@@ -2,7 +2,6 @@
 //! with the shipped routing. Every minute of the configuration, the rules and the scrapes is a second here, so
 //! what takes ten minutes there takes ten seconds.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use pds_simulator::{Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::deploy::{deploy, files, text};
+use crate::deploy::{deploy, files, string, text, yaml};
 use crate::process::Exporter;
 
 use crate::rig::{self, Configuration};
@@ -21,7 +20,7 @@ use crate::server::{PROMETHEUS_2, Server};
 const FASTER: u64 = 60;
 
 /// The configuration's defaults, 60 times faster.
-const CONFIG: &str = r#"
+pub(super) const CONFIG: &str = r#"
 [poll]
 interval = "1s"
 settings_interval = "5s"
@@ -105,26 +104,27 @@ pub(super) fn configuration<'a>(world: &'a World, base_url: &str, rhythm: &str) 
     Configuration::new(world, base_url).api("").tables(rhythm).expiring(expiry)
 }
 
-/// Rules with every duration divided: those in brackets, after `offset`, `for`, `keep_firing_for` and `interval`, and the
-/// seconds that are compared with. A fifth of a window is enough for a test, where alerts want nine tenths.
-fn faster(rules: &str) -> String {
-    let mut text = String::new();
-    for line in rules.lines().filter(|line| !line.trim_start().starts_with('#')) {
-        let (key, value) = match line.split_once(": ") {
-            Some((key, value)) if key.trim() != "expr" => (key, Some(value)),
-            _ => (line, None),
-        };
-        match (key.trim(), value) {
-            ("for" | "keep_firing_for" | "interval", Some(time)) => {
-                let _ = write!(text, "{key}: {}", shorter(time));
-            }
-            // Texts and links stay.
-            (_, Some(_)) if !key.contains('(') => text += line,
-            _ => text += &divided(&line.replace("0.9 * ", "0.2 * ")),
+/// Rules with every duration divided: those of expressions, `for`, `keep_firing_for` and `interval`, and the seconds that
+/// are compared with. A fifth of a window is enough for a test, where alerts want nine tenths.
+pub(super) fn faster(rules: &str) -> String {
+    let mut file = yaml(rules).remove(0);
+    let shorten = |of: &mut Value, key: &str| {
+        if let Some(time) = of[key].as_str() {
+            of[key] = shorter(time).into();
         }
-        text.push('\n');
+    };
+    for group in file["groups"].as_array_mut().unwrap() {
+        shorten(group, "interval");
+        for rule in group["rules"].as_array_mut().unwrap() {
+            shorten(rule, "for");
+            shorten(rule, "keep_firing_for");
+            rule["expr"] = divided(&string(rule, "/expr").replace("0.9 * ", "0.2 * ")).into();
+            // A key that was not there.
+            rule.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        }
+        group.as_object_mut().unwrap().retain(|_, value| !value.is_null());
     }
-    text
+    file.to_string()
 }
 
 /// An expression with its durations and ages divided: `5m`, and whole numbers of minutes from 300 on.
@@ -169,7 +169,14 @@ fn shorter(duration: &str) -> String {
 
 #[test]
 fn every_duration_of_a_rule_is_divided() {
-    let rule = "    interval: 2m\n        expr: count_over_time(pds:x:rate5m[5m:1m]) > 900\n        for: 1h\n      y[1d] offset 1m) > a:count / 3600) >= 0.9 * 21600";
-    let expected = "    interval: 2s\n        expr: count_over_time(pds:x:rate5m[5s:1s]) > 15\n        for: 60s\n      y[1440s] offset 1s) > a:count / 60) >= 0.2 * 360\n";
-    assert_eq!(faster(rule), expected);
+    let rule = |interval: &str, expr: &str, time: &str| {
+        let rules =
+            serde_json::json!([{ "alert": "A", "expr": expr, "for": time, "annotations": { "a": "in 5m" } }]);
+        serde_json::json!({ "groups": [{ "name": "g", "interval": interval, "rules": rules }] }).to_string()
+    };
+    let given =
+        "count_over_time(pds:x:rate5m[5m:1m]) > 900 and y[1d] offset 1m) > a:count / 3600) >= 0.9 * 21600";
+    let expected =
+        "count_over_time(pds:x:rate5m[5s:1s]) > 15 and y[1440s] offset 1s) > a:count / 60) >= 0.2 * 360";
+    assert_eq!(faster(&rule("2m", given, "1h")), rule("2s", expected, "60s"));
 }

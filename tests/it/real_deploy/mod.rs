@@ -5,4 +5,5 @@ mod alerts;
 mod dashboards;
 mod fast;
 mod image;
+mod releases;
 mod shards;

@@ -2,7 +2,7 @@
 //! that the event calls for, and no others.
 
 pub(crate) mod life;
-mod teams;
+pub(crate) mod teams;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::deploy::kubernetes::kustomize;
-use crate::deploy::rendered::rules_of;
+use crate::deploy::rendered::{routing_of, rules_of};
 use crate::deploy::{text, yaml};
 use crate::golden::assert_golden;
 use crate::process::{http, until};
@@ -47,7 +47,22 @@ async fn not_held_back(alertmanager: &Server) -> Value {
 /// The labels by which notifications are told apart.
 const TOLD: [&str; 7] = ["alertname", "namespace", "instance", "token", "project", "app", "resource"];
 
-/// What Alertmanager with this configuration notifies of, minute by minute: the receiver, and the values of these labels.
+/// The notifications of these alerts: the receiver, and the values of these labels.
+pub(crate) fn names_of(alerts: &Value) -> BTreeSet<String> {
+    let name = |alert: &Value| {
+        assert_eq!(alert["status"]["state"], "active", "{alert}");
+        let labels = TOLD.iter().filter_map(|label| alert["labels"][label].as_str());
+        let labels = labels.collect::<Vec<_>>().join(" ");
+        let receiver = alert["receivers"][0]["name"].as_str().unwrap();
+        // About an app or project, for its owner.
+        let is_owned = alert["labels"].get("project").is_some();
+        assert!(!is_owned || !["chat", "pager"].contains(&receiver), "{alert}");
+        format!("{receiver} {labels}")
+    };
+    alerts.as_array().unwrap().iter().map(name).collect()
+}
+
+/// What Alertmanager with this configuration notifies of, minute by minute.
 async fn notified(firing: Vec<BTreeSet<String>>, routing: &str) -> Vec<BTreeSet<String>> {
     tokio::time::resume();
     let alertmanager = Server::alertmanager(routing).await;
@@ -77,17 +92,7 @@ async fn notified(firing: Vec<BTreeSet<String>>, routing: &str) -> Vec<BTreeSet<
         assert_eq!(reply.status(), 200, "{}", reply.text().await.unwrap());
         (before, posted) = (alerts, ended);
         let held = not_held_back(&alertmanager).await;
-        let names = held.as_array().unwrap().iter().map(|alert| {
-            assert_eq!(alert["status"]["state"], "active", "{alert}");
-            let labels = TOLD.iter().filter_map(|label| alert["labels"][label].as_str());
-            let labels = labels.collect::<Vec<_>>().join(" ");
-            let receiver = alert["receivers"][0]["name"].as_str().unwrap();
-            // About an app or project, for its owner.
-            let is_owned = alert["labels"].get("project").is_some();
-            assert!(!is_owned || !["chat", "pager"].contains(&receiver), "{alert}");
-            format!("{receiver} {labels}")
-        });
-        told.push(names.collect());
+        told.push(names_of(&held));
     }
     told
 }

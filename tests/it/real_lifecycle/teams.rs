@@ -74,32 +74,30 @@ async fn each_team_is_told_of_its_own_faults_once_and_once_that_they_are_over() 
     let overlay = yaml(&kustomize("overlays/operator"));
     let overlay =
         overlay.iter().find(|object| object["kind"] == "PrometheusRule").unwrap()["spec"].to_string();
-    // The job of all these releases.
-    let overlay = overlay.replace("job=\\\"pds-exporter\\\"", "job=\\\"pds\\\"");
     let rules = [rules_of("pds", "failing"), rules_of("pds", "healthy"), overlay];
     let rules = rules.iter().enumerate().map(|(number, text)| {
         let path = folder.path().join(format!("{number}.yml"));
         std::fs::write(&path, text).unwrap();
         path
     });
-    let mut routing = text("prometheus/alertmanager.yml");
-    for team in TEAMS {
-        let route = format!("  routes:\n    - matchers: [namespace=\"{team}\"]\n      receiver: {team}\n");
-        let receiver = format!("receivers:\n  - name: {team}\n");
-        routing = routing.replace("  routes:\n", &route).replace("receivers:\n", &receiver);
-    }
+    let routing = routing_of(&TEAMS);
     let firing = life.firing_by(&rules.collect::<Vec<_>>());
     let told = notified(firing, &routing).await;
+    assert_golden(Path::new("tests/it/real_lifecycle/notifications.txt"), &once(&told));
+}
+
+/// All that is told over time, a line each. Panics unless each is told once, and resolved at most once.
+pub(crate) fn once(told: &[BTreeSet<String>]) -> String {
     let mut events: BTreeMap<&String, (usize, usize)> = BTreeMap::new();
     for pair in told.windows(2) {
         pair[1].difference(&pair[0]).for_each(|told| events.entry(told).or_default().0 += 1);
         pair[0].difference(&pair[1]).for_each(|told| events.entry(told).or_default().1 += 1);
     }
-    let mut golden = String::new();
+    let mut lines = String::new();
     for (told, (begun, ended)) in events {
         let over = if ended == 0 { ", and lasts" } else { "" };
-        golden += &format!("{told}{over}\n");
+        lines += &format!("{told}{over}\n");
         assert!(begun == 1 && ended < 2, "{told} is told {begun} times and resolved {ended} times");
     }
-    assert_golden(Path::new("tests/it/real_lifecycle/notifications.txt"), &golden);
+    lines
 }
