@@ -64,6 +64,31 @@ fn every_query_of_the_page_of_queries_has_a_case() {
 }
 
 #[test]
+fn other_labels_of_releases_and_owners_are_what_the_commands_in_the_rules_make_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(command("cp", ["-r".as_ref(), deploy("prometheus/.").as_os_str(), folder.path().as_os_str()]));
+    let recording = text("prometheus/rules/recording.yml");
+    let comments = recording.lines().filter_map(|line| line.trim_start().strip_prefix("#   "));
+    let script = comments.fold(String::new(), |script, line| script + line + "\n");
+    assert_eq!(script.matches("sed -i").count(), 2, "{script}");
+    let mut shell = command("sh", ["-euc", &script]);
+    shell.current_dir(&folder);
+    succeed(shell);
+    let changed = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let names =
+        ["alertmanager.yml", "rules/alerts.yml", "rules/recording.yml", "rules/shards.yml", "rules/slo.yml"];
+    for name in names {
+        let text = changed(name);
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let left: Vec<&str> = lines.filter(|line| line.contains("cluster")).collect();
+        assert!(left.is_empty(), "{name}: {left:#?}");
+        assert!(text.contains("region, job"), "{name}");
+        assert!(name == "alertmanager.yml" || text.contains("team, tier"), "{name}");
+    }
+    succeed(command("sh", ["-c", &format!("promtool check rules {}/rules/*.yml", folder.path().display())]));
+}
+
+#[test]
 fn every_alert_has_a_case_in_which_it_fires_and_then_does_not() {
     let mut fires = BTreeSet::new();
     for file in files("prometheus/rules-tests", "yml") {
@@ -110,9 +135,11 @@ fn every_aggregation_and_join_keeps_the_release() {
     for rule in rules().iter().filter(|rule| rule["alert"] != "PdsWatchdog") {
         let name = rule["alert"].as_str().or(rule["record"].as_str()).unwrap();
         let expression = string(rule, "/expr");
+        if expression.contains("job=") {
+            lacking.push(format!("{name} knows one job only"));
+        }
         for (word, labels) in label_lists(expression) {
-            // What nobody scrapes has no namespace, and none to lose.
-            if !labels.starts_with(RELEASE) && (name, labels) != ("PdsExporterAbsent", "job") {
+            if !labels.starts_with(RELEASE) {
                 lacking.push(format!("{name}: {word}{labels})"));
             }
         }
@@ -148,6 +175,12 @@ fn every_aggregation_and_join_keeps_the_release() {
                 !selector.contains("cluster=~\"$cluster\", namespace=~\"$namespace\", job=~\"$job\"")
             }) {
                 lacking.push(format!("{}: {panel}: {selector}", path.display()));
+            }
+            // Without labels it is a total of what is chosen.
+            for (word, labels) in label_lists(expression).filter(|(_, labels)| !labels.is_empty()) {
+                if !labels.contains(RELEASE) {
+                    lacking.push(format!("{}: {panel}: {word}{labels})", path.display()));
+                }
             }
         }
         for label in RELEASE.split(", ") {
@@ -223,8 +256,8 @@ fn a_runbook_has_the_remedies_of_the_causes_that_it_names() {
     let mut named = BTreeSet::new();
     for path in files("prometheus/runbooks", "md") {
         let page = std::fs::read_to_string(&path).unwrap();
-        let Some((_, rest)) = page.split_once("<!-- ") else { continue };
-        let (codes, _) = rest.split_once(": begin -->").unwrap();
+        let mut begun = page.split("<!-- ").filter_map(|rest| Some(rest.split_once(": begin -->")?.0));
+        let Some(codes) = begun.find(|codes| !codes.starts_with("run ")) else { continue };
         let mut remedies = String::new();
         for code in codes.split(' ') {
             let cause = ALL.iter().find(|cause| cause.code == code);

@@ -24,7 +24,7 @@ pub(crate) fn kustomize(folder: &str) -> String {
 }
 
 /// Whether the API of each version accepts the manifests, and the operator's and the gateway's those of theirs.
-pub(super) fn validate(manifests: &str) {
+pub(crate) fn validate(manifests: &str) {
     // No model of it is published; the table of the chart's values holds it whole.
     let objects = yaml(manifests).into_iter().filter(|object| object["kind"] != "PodMonitoring");
     let (custom, mut objects): (Vec<Value>, Vec<Value>) = objects.partition(operator::has_model);
@@ -187,11 +187,7 @@ fn the_operator_overlay_is_valid_and_finds_the_pods() {
     for (monitor, endpoints, labels) in monitors {
         operator::validate(std::slice::from_ref(&monitor));
         assert_eq!(&monitor["spec"]["selector"]["matchLabels"], labels);
-        assert_eq!(
-            labels[string(&monitor, "/spec/jobLabel")],
-            "pds-exporter",
-            "the job that the alerts know"
-        );
+        assert_eq!(labels[string(&monitor, "/spec/jobLabel")], "pds-exporter", "the release");
         assert_eq!(monitor["spec"][endpoints][0]["port"], service["spec"]["ports"][0]["name"]);
     }
 }
@@ -295,7 +291,10 @@ fn a_place_that_a_process_fills_has_one_instance_whatever_its_pod_is_called() {
         };
         assert_eq!(instances, expected, "{way}");
         assert!(
-            labels.iter().all(|labels| way == "kubernetes.yml" || labels.get("pod").is_none()),
+            labels.iter().all(|labels| match way {
+                "kubernetes.yml" => labels["job"] == "pds",
+                _ => labels.get("pod").is_none(),
+            }),
             "{way}: {labels:?}"
         );
     }

@@ -10,6 +10,15 @@ fn prefixed(overlay: &str, prefix: &str) -> Vec<Value> {
     yaml(&output(command("kubectl", ["kustomize".as_ref(), folder.path().as_os_str()])))
 }
 
+fn workload(objects: &[Value]) -> &Value {
+    objects.iter().find(|object| object.pointer("/spec/template").is_some()).unwrap()
+}
+
+/// The labels of its pods.
+fn labels_of(objects: &[Value]) -> &Value {
+    &workload(objects)["spec"]["template"]["metadata"]["labels"]
+}
+
 /// Every set of labels by which an object selects pods or Services.
 fn selectors(objects: &[Value]) -> Vec<(&str, &Value)> {
     let places = ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels", "/spec/selector"];
@@ -37,6 +46,7 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
         ("sharded", ["a-", "b-"].map(|prefix| prefixed("overlays/sharded", prefix))),
         ("operator", ["a-", "b-"].map(|prefix| prefixed("overlays/operator", prefix))),
         ("chart", ["a", "b"].map(|release| chart(release, monitors))),
+        ("chart on Google Cloud", ["a", "b"].map(|release| chart(release, &["podMonitoring.enabled=true"]))),
         ("sharded chart", ["a", "b"].map(|release| chart(release, sharded))),
     ] {
         let names = |objects: &[Value]| -> BTreeSet<String> {
@@ -45,10 +55,8 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
         };
         let [one, other] = &pair;
         assert!(names(one).is_disjoint(&names(other)), "{way}: {:?}", names(one));
-        let workload =
-            ["Deployment", "StatefulSet"].iter().find_map(|kind| one.iter().find(|o| o["kind"] == **kind));
-        let workload = workload.unwrap();
-        let labels = &workload["spec"]["template"]["metadata"]["labels"];
+        let workload = workload(one);
+        let labels = labels_of(one);
         let selects =
             |selector: &Value| selector.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value);
         assert!(selectors(one).len() >= 4, "{way}");
@@ -65,6 +73,17 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
             headless.map(|object| &object["metadata"]["name"]),
             "{way}"
         );
-        assert_eq!(labels["app.kubernetes.io/name"], "pds-exporter", "{way}: the job that the alerts know");
+        // The job of its series, also as kubernetes.yml sets it.
+        let job = |objects: &[Value]| {
+            if let Some(google) = objects.iter().find(|object| object["kind"] == "PodMonitoring") {
+                return google["metadata"]["name"].clone();
+            }
+            let monitor = objects.iter().find_map(|object| object.pointer("/spec/jobLabel")?.as_str());
+            labels_of(objects)[monitor.unwrap_or("app.kubernetes.io/instance")].clone()
+        };
+        assert_ne!(job(one), job(other), "{way}");
+        if way.contains("chart") {
+            assert_eq!([job(one), job(other)], ["a", "b"], "{way}: the rules know the release");
+        }
     }
 }
