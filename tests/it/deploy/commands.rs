@@ -38,6 +38,11 @@ pub(crate) fn commands() -> Vec<(PathBuf, String)> {
 
 #[test]
 fn runbooks_show_each_command_for_every_way_to_run_the_exporter() {
+    for path in files("prometheus/runbooks", "md") {
+        let page = fs::read_to_string(&path).unwrap();
+        let has_command = ["`pdstool ", "`pds-exporter --"].iter().any(|program| page.contains(program));
+        assert!(!has_command || page.contains("<!-- run pd"), "{}: commands inline only", path.display());
+    }
     for (path, command) in commands() {
         let lines = WAYS.map(|(way, prefix)| format!("{prefix}{command} # {way}\n"));
         let block = format!("```sh\n{}```\n", lines.concat());
