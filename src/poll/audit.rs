@@ -6,7 +6,7 @@
 
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
-use pds_ledger::HOUR;
+use pds_ledger::{HOUR, Sample};
 use pds_telemetry::{AuditResult, Difference};
 
 use super::evidence::Assumption;
@@ -30,6 +30,9 @@ enum Finding {
 
 /// So long before an hour is audited it has ended, so that data rarely arrives meanwhile; in seconds.
 const AGE: i64 = 600;
+
+/// The least part of a sampled hour that is counted in time.
+const MIN_COMPLETENESS: f64 = 0.99;
 
 /// The requests of an audit, one more for a difference, twenty times: so many others are made between two audits.
 const APART: i64 = 4 * 20;
@@ -100,6 +103,31 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
         if finding != Finding::Unanswered || length <= 2 * step {
             return check.note(finding);
         }
+    }
+}
+
+/// Asks about a sampled hour of the target again, to know how much of it was counted. A request that fails is not repeated.
+pub(super) async fn sample(poll: Poll<'_>, sample: Sample, age: &'static str) {
+    let answer = poll.tally(sample.range()).await;
+    let Ok((Tally { total: Some(known), range, .. }, _)) = answer else { return };
+    let Some(ratio) = sample.completeness(known).filter(|_| range.is_none_or(|of| of == sample.range()))
+    else {
+        return;
+    };
+    let Poll { context, target, .. } = poll;
+    let account = target.account.name();
+    let lacks = (ratio < MIN_COMPLETENESS).then(|| Difference {
+        account: account.into(),
+        what: format!("{:.1} % of an hour came too late to be counted", 100.0 * (1.0 - ratio)).into(),
+        remedy: format!("add \"{age}\" to accounting.recheck_after").into(),
+        target: target.key.to_string(),
+    });
+    let (hour, text) =
+        (rfc3339(sample.start), lacks.as_ref().map(|lacks| format!("{}; {}", lacks.what, lacks.remedy)));
+    if context.telemetry.sampled(account, age, ratio, lacks)
+        && let Some(text) = text
+    {
+        tracing::warn!(token = account, target_id = %target.key, hour, age, "an audit found a difference: {text}");
     }
 }
 
@@ -220,7 +248,7 @@ impl Check<'_> {
                 telemetry.audit_differs(Difference {
                     account: account.into(),
                     what: broken.to_string().into(),
-                    remedy: broken.remedy(),
+                    remedy: broken.remedy().into(),
                     target: key.to_string(),
                 });
                 if is_new {

@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant};
 
 use pds_config::Config;
 use pds_interface::{Ignored, Resource, TimeRange};
-use pds_ledger::Ledger;
+use pds_ledger::{HOUR, Ledger};
 use pds_telemetry::Telemetry;
 
 /// What counting assumes, and a service may not keep to.
@@ -87,12 +87,17 @@ pub(super) struct Evidence {
     pub(super) broken: Option<Assumption>,
     /// How far back the oldest range lies that was found to be answered, in seconds.
     pub(super) reach: Option<i64>,
+    /// The end of the last sampled hour.
+    sampled_until: i64,
     /// When an app may check again whether replies can be believed.
     again_at: Option<Instant>,
 }
 
 /// Between two attempts to find out whether an account's replies can be believed.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+
+/// Between two sampled hours of an account, in seconds: each costs three requests.
+const SAMPLED_EVERY: i64 = 24 * HOUR;
 
 impl Audit {
     /// The audit of `config`: that of the configuration `before` if it asks the same service in the same way.
@@ -163,6 +168,15 @@ impl Evidence {
         let may = self.again_at.is_none_or(|at| at <= now);
         if may {
             self.again_at = Some(now + VERIFY_AGAIN);
+        }
+        may
+    }
+
+    /// Whether an hour that ends at `end` may be a sample; then none of the following day may.
+    pub(super) fn begin_sample(&mut self, end: i64) -> bool {
+        let may = end >= self.sampled_until + SAMPLED_EVERY;
+        if may {
+            self.sampled_until = end;
         }
         may
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::recheck::{Due, Recheck};
-use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
+use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal, Sample};
 
 use super::audit;
 use super::error::PollError;
@@ -139,7 +139,15 @@ impl<'a> LedgerUpdate<'a> {
                     self.becomes(next, Change::Added);
                 }
                 Purpose::Recheck => {
-                    if let Some((next, recheck)) = ledger.recheck(range, tally, distributed, self.due())? {
+                    if let Some((mut next, recheck)) =
+                        ledger.recheck(range, tally, distributed, self.due())?
+                    {
+                        let sample = next.sample_of(ledger, range, recheck, watermark.ages());
+                        if let Some(sample) =
+                            sample.filter(|_| next.sample.is_none() && plan.begins_sample(target, range.end))
+                        {
+                            next.sample = Some(Box::new(sample));
+                        }
                         self.counted_again(next, recheck);
                     }
                 }
@@ -169,6 +177,14 @@ impl<'a> LedgerUpdate<'a> {
         }
         self.becomes(next, Change::Added);
         self.rechecked = Some(self.rechecked.map_or(recheck, |before| before.and(recheck)));
+    }
+
+    /// The sampled hour to ask about now, and its age; it is taken for asked about.
+    pub(super) fn take_sample(&mut self) -> Option<(Sample, &'static str)> {
+        let due = self.ledger()?.sample_due(phase(self.poll.target))?;
+        let next = self.ledger()?.after_sample();
+        self.becomes(next, Change::Begun);
+        Some(due)
     }
 
     /// Whether `range` was given up.

@@ -33,10 +33,13 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     all.ranges().await;
     all.look_for_hole().await;
     // Only if everything else went well.
-    if all.result.is_ok()
-        && let Some(range) = audit::due(poll)
-    {
-        audit::audit(poll, range).await;
+    if all.result.is_ok() {
+        if let Some((sample, age)) = all.update.take_sample() {
+            audit::sample(poll, sample, age).await;
+        }
+        if let Some(range) = audit::due(poll) {
+            audit::audit(poll, range).await;
+        }
     }
     all.replies.show(poll);
     all.replies.compare_containers(poll);

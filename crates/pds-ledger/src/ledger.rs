@@ -6,7 +6,7 @@ use pds_interface::{Tally, TimeRange};
 
 use super::buckets::Buckets;
 use super::error::Refusal;
-use super::stretch::{Counts, Open, PARTS, Stretch, end_of_hour};
+use super::stretch::{Counts, Open, PARTS, Sample, Stretch, end_of_hour};
 
 /// The most that a counter holds.
 const MAX_TOTAL: u64 = 1 << 47;
@@ -34,6 +34,8 @@ pub struct Ledger {
     pub set_aside: bool,
     /// The settings with which an audit of the service has passed, as a number; 0 if none has.
     pub verified: u16,
+    /// An hour that shows how complete the counters are.
+    pub sample: Option<Box<Sample>>,
     /// The part of a request that `total` has not counted yet, where totals have fractions.
     pub(super) fraction: f64,
     pub(super) buckets: Buckets,

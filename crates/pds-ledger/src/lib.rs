@@ -18,7 +18,7 @@
 //! - [`counters`]: the counter families, for page, file and restore.
 //! - [`watermark`]: which time has settled, by our clock and the service's, and which ranges are counted.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
-//! - [`recheck`]: counting an hour again, and late data.
+//! - [`recheck`]: counting an hour again, and late data; [`sample`]: how much comes later still.
 //! - [`ledger_store`]: all ledgers, how they come to disk, and what is reported of it.
 //! - [`state`]: the state file; [`error`]: why it cannot be used, and why a reply is not added; [`record`]: a ledger as bytes; `log`: the file of any
 //!   keys and values.
@@ -34,6 +34,7 @@ mod log;
 pub mod recheck;
 pub mod record;
 pub mod restore;
+pub mod sample;
 pub mod state;
 mod stretch;
 mod varint;
@@ -46,7 +47,7 @@ pub use error::{NotCommitted, Refusal, StateError};
 pub use key::{Key, Owner};
 pub use ledger::Ledger;
 pub use ledger_store::{COMMIT_INTERVAL, Committer, Hold, LedgerStore, Observer, Unobserved};
-pub use stretch::HOUR;
+pub use stretch::{HOUR, Sample};
 pub use watermark::{Config, Settled, Watermark};
 
 /// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as

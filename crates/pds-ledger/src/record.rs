@@ -1,6 +1,6 @@
 //! A ledger as bytes.
 //!
-//! Numbers as in `varint`: [`Number::ALL`]; a byte of flags; two of the settings that an audit passed with; the fraction of the total (`f64`); the thresholds; what is within
+//! Numbers as in `varint`: [`Number::ALL`]; a byte of flags; two of the settings that an audit passed with; the fraction of the total (`f64`); the sample; the thresholds; what is within
 //! each, as the difference to the one before; the thresholds that replies lack; the open stretches as they are in memory.
 //! A threshold is a number of microseconds, or if it is not a whole one, its bits.
 
@@ -11,7 +11,7 @@ use crate::Key;
 use super::buckets::{Absent, Buckets};
 use super::counters::Number;
 use super::ledger::Ledger;
-use super::stretch::Open;
+use super::stretch::{Open, Sample};
 use super::varint::{put, put_signed, take, take_signed};
 
 /// A ledger and its name, on its way to the file; `None` removes it.
@@ -22,10 +22,16 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     let Buckets { thresholds, within, absent } = &ledger.buckets;
     let mut bytes = Vec::new();
     Number::ALL.iter().for_each(|number| put(&mut bytes, number.of(ledger)));
-    bytes.push(u8::from(ledger.set_aside) | (2 * u8::from(ledger.fraction != 0.0)));
+    let flags = [ledger.set_aside, ledger.fraction != 0.0, ledger.sample.is_some()];
+    bytes.push(flags.iter().rev().fold(0, |flags, flag| (flags << 1) | u8::from(*flag)));
     bytes.extend(ledger.verified.to_le_bytes());
     if ledger.fraction != 0.0 {
         bytes.extend(ledger.fraction.to_le_bytes());
+    }
+    if let Some(Sample { start, counted, asked }) = ledger.sample.as_deref() {
+        put_signed(&mut bytes, *start);
+        put(&mut bytes, *counted);
+        bytes.push(*asked);
     }
     put(&mut bytes, thresholds.len() as u64);
     for threshold in &**thresholds {
@@ -70,6 +76,11 @@ pub fn decode(record: &[u8]) -> Option<Ledger> {
     ledger.verified = u16::from_le_bytes(take_bytes(&mut bytes)?);
     if flags & 2 != 0 {
         ledger.fraction = f64::from_le_bytes(take_bytes(&mut bytes)?);
+    }
+    if flags & 4 != 0 {
+        let (start, counted) = (take_signed(&mut bytes)?, take(&mut bytes)?);
+        let [asked] = take_bytes(&mut bytes)?;
+        ledger.sample = Some(Box::new(Sample { start, counted, asked }));
     }
     let count = take(&mut bytes)?;
     let mut threshold = || match take(&mut bytes)? {
@@ -118,6 +129,7 @@ mod tests {
         (ledger.total, ledger.unaccounted, ledger.late, ledger.overcounted) = (9, 60, 3, 2);
         (ledger.rechecked_until, ledger.set_aside, ledger.accounted) = (1_772_362_800, true, 3600);
         (ledger.disputed, ledger.fraction, ledger.verified) = (4, 0.25, 513);
+        ledger.sample = Some(Box::new(Sample { start: -3600, counted: 1234, asked: 2 }));
         let balance = Balance { from: 1_772_366_400, lacking: vec![-64; 6], added: vec![0; 6] };
         let added = Counts::of(&[1, 2, 7, 9]);
         let stretch = Stretch { start: 1_772_362_800, end: 1_772_366_400, added, ..Stretch::default() };

@@ -42,6 +42,17 @@ pub(super) struct Dispute {
     pub(super) lacks: u64,
 }
 
+/// A sampled hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Its start, Unix seconds.
+    pub start: i64,
+    /// How many were counted of it.
+    pub counted: u64,
+    /// At how many of [`AGES`](super::sample::AGES) it was asked about, or was too young for.
+    pub(super) asked: u8,
+}
+
 impl Stretch<'_> {
     pub(super) fn range(&self) -> TimeRange {
         TimeRange { start: self.start, end: self.end }

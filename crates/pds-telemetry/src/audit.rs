@@ -1,5 +1,6 @@
 //! What audits of the service's replies found.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use prometheus::IntCounter;
@@ -40,7 +41,7 @@ pub struct Difference {
     /// What the service does instead of what counting assumes.
     pub what: Arc<str>,
     /// What to set.
-    pub remedy: &'static str,
+    pub remedy: Cow<'static, str>,
     /// The resource and app that were audited.
     pub target: String,
 }
@@ -53,12 +54,27 @@ impl Telemetry {
 
     /// An audit found a difference.
     pub fn audit_differs(&self, difference: Difference) {
-        self.0.figures.lock().differences.insert(Arc::clone(&difference.account), difference);
+        self.0.figures.lock().differences.insert((Arc::clone(&difference.account), ""), difference);
+    }
+
+    /// A sampled hour of `account` was asked about again at `age`: this part of it was counted, which is too little if it
+    /// `lacks` something. Returns whether that is new.
+    pub fn sampled(&self, account: &str, age: &'static str, ratio: f64, lacks: Option<Difference>) -> bool {
+        self.0.metrics.audit_completeness.set(&[account, age], ratio);
+        let differences = &mut self.0.figures.lock().differences;
+        match lacks {
+            Some(lacks) => differences.insert((Arc::from(account), age), lacks).is_none(),
+            None => {
+                differences.remove(&(Arc::from(account), age));
+                false
+            }
+        }
     }
 
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
         self.0.figures.lock().differences.clear();
+        self.0.metrics.audit_completeness.clear();
     }
 
     pub(super) fn audit(&self) -> AuditSnapshot {

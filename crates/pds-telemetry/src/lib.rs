@@ -75,8 +75,8 @@ struct Figures {
     unexpected: HashMap<(Resource, &'static str), UnexpectedValue>,
     last_panic: Option<Instant>,
     recent: Recent,
-    /// The last difference that an audit found, by service account.
-    differences: BTreeMap<Arc<str>, Difference>,
+    /// The last difference that audits found, by service account and, for samples, their age.
+    differences: BTreeMap<(Arc<str>, &'static str), Difference>,
     /// `None` if no cursors are read from Prometheus.
     restoring: Option<Restoring>,
 }

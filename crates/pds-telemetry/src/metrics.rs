@@ -45,6 +45,8 @@ metrics! {
         "The service's clock minus ours, from the Date header of its last reply");
     audit_ranges: IntCounterVec = Family::counter("pds_audit_ranges_total", &["resource", "result"],
         "Audited ranges: whether the service's counts of two parts equal the whole and the counters; unanswered ones are repeated");
+    audit_completeness: Gauges = Family::gauge("pds_audit_completeness_ratio", &["token", "age"],
+        "Counted part of a sampled hour, by what the service knew of it at that age; absent until an hour after its last recheck was asked about again");
     token_expiry: Gauges = Family::gauge("pds_token_expiry_timestamp_seconds", &["token"],
         "When the service account token expires, Unix time; absent for a token that does not say");
     token_read: Gauges = Family::gauge("pds_token_last_read_successful", &["token"],

@@ -224,7 +224,7 @@ async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
         fixture.context.telemetry.audit_differs(Difference {
             account: format!("p-{account}").into(),
             what: "the service leaves out the end of ranges".into(),
-            remedy: "set accounting.range_end = \"exclusive\"",
+            remedy: "set accounting.range_end = \"exclusive\"".into(),
             target: format!("response_time of p-{account}/a"),
         });
     }

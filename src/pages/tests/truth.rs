@@ -97,7 +97,7 @@ async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
     telemetry.audit_differs(Difference {
         account: "default".into(),
         what: "the service leaves out the end of ranges".into(),
-        remedy: "set accounting.range_end = \"exclusive\"",
+        remedy: "set accounting.range_end = \"exclusive\"".into(),
         target: "response_time of p-1/a".to_owned(),
     });
     let said = banner().await;

@@ -14,7 +14,7 @@ use pds_client::{Account, Client, Turn};
 use pds_config::{App, Config};
 use pds_core::clock::Clock;
 use pds_interface::polled::Polled;
-use pds_interface::{Cadence, Resource, Scope, Subject, Window};
+use pds_interface::{Cadence, Resource, Scope, Subject, Window, response_time};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 use pds_telemetry::Telemetry;
 
@@ -132,6 +132,12 @@ impl Plan {
     /// The evidence of the call and account of `target`.
     pub(super) fn evidence(&self, target: &Target) -> MappedMutexGuard<'_, Evidence> {
         self.audit.evidence(target.account.name(), target.key.resource)
+    }
+
+    /// Whether the hour of `target` that ends at `end` may be a sample: an hour a day of each service account, whatever call.
+    pub(super) fn begins_sample(&self, target: &Target, end: i64) -> bool {
+        self.config.accounting.audit
+            && self.audit.evidence(target.account.name(), response_time::RESOURCE).begin_sample(end)
     }
 
     /// The targets of `config`. Creates their cells in the store and shows the known counters. Targets that stay take

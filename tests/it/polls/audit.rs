@@ -29,10 +29,10 @@ fn found(rig: &Rig) -> AuditSnapshot {
 }
 
 /// The remedy of what was found, once.
-fn remedy(rig: &Rig) -> &'static str {
+fn remedy(rig: &Rig) -> String {
     let audit = found(rig);
     assert!(audit.different > 0 && audit.differences.len() == 1, "{audit:?}");
-    audit.differences[0].remedy
+    audit.differences[0].remedy.to_string()
 }
 
 /// Asserts that the first app's requests are counted from `first` on.

@@ -95,3 +95,36 @@ async fn without_rechecks_no_series_says_until_when_hours_were_counted_again() {
         assert_eq!(page.contains(FAMILY), shown, "recheck_after = {recheck_after}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
+    let tables = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
+    let completeness = |rig: &Rig| {
+        let page = crate::rig::whole_page(rig.context());
+        let of = page.lines().filter_map(|line| line.strip_prefix("pds_audit_completeness_ratio{age=\""));
+        let of = of.map(|line| (line.split_once('"').unwrap().0, line.rsplit_once(' ').unwrap().1));
+        of.map(|(age, ratio)| (age.to_owned(), ratio.parse::<f64>().unwrap())).collect::<Vec<_>>()
+    };
+    let (log, _guard) = Log::start(Level::INFO);
+    let quirks = Quirks { late_share: 0.2, late_within: 20 * 3600, ..Quirks::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state.log");
+    let mut rig = Rig::of(with(quirks), tables, "", Some(state)).await;
+    hours(&rig, 8).await;
+    let of_hours = completeness(&rig);
+    let [(age, early)] = &*of_hours else { panic!("{of_hours:?}") };
+    assert!(age == "3h" && (0.9..0.99).contains(early), "{age} {early}");
+    let told = log.lines_with("an audit found a difference");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("add \"3h\" to accounting.recheck_after"), "{told:?}");
+    // The sample is in the state file.
+    rig.restart().await;
+    hours(&rig, 22).await;
+    let of_day = completeness(&rig).into_iter().find(|(age, _)| age == "24h");
+    assert!(of_day.as_ref().is_some_and(|(_, later)| later < early), "{of_day:?} {early}");
+
+    let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
+    let rig = Rig::start(with(quirks), tables).await;
+    hours(&rig, 8).await;
+    assert_eq!(completeness(&rig), [("3h".to_owned(), 1.0)]);
+}
