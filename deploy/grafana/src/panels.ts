@@ -214,9 +214,11 @@ export function table(
   links: { title: string; url: string }[],
   sorted: { displayName: string; desc: boolean }[] = [],
 ): Draft {
-  const names = columns.map((column, index) => [`Value #${letter(index)}`, column.name]);
-  const shown = columns.flatMap((column, index) => column.labels ?? [`Value #${letter(index)}`]);
-  const hidden = columns.flatMap((column, index) => (column.labels ? [`Value #${letter(index)}`] : []));
+  // As Grafana calls it.
+  const value = (index: number) => (columns.length > 1 ? `Value #${letter(index)}` : "Value");
+  const names = columns.map((column, index) => [value(index), column.name]);
+  const shown = columns.flatMap((column, index) => column.labels ?? [value(index)]);
+  const hidden = columns.flatMap((column, index) => (column.labels ? [value(index)] : []));
   const builder = draft(
     new tables.PanelBuilder(),
     8,

@@ -102,6 +102,21 @@ fn a_field_that_grafana_does_not_know_is_refused() {
 }
 
 #[test]
+fn the_fleet_is_listed_worst_first_with_links_into_each_exporter() {
+    let (_, exporter) = dashboards().into_iter().find(|(path, _)| path.ends_with("exporter.json")).unwrap();
+    let panels = list(&exporter["panels"]);
+    let fleet = panels.iter().find(|panel| panel["title"] == "Exporters and shards").unwrap();
+    let (columns, text) = (&fleet["transformations"][1]["options"]["indexByName"], fleet.to_string());
+    for (place, label) in ["cluster", "namespace", "job", "instance"].into_iter().enumerate() {
+        assert_eq!(columns[label], place);
+        assert!(text.contains(&format!("var-{label}=${{__")), "{label}: {text}");
+    }
+    let by = [("Answers", false), ("Targets failing", true)];
+    let by = by.map(|(name, desc)| serde_json::json!({ "displayName": name, "desc": desc }));
+    assert_eq!(fleet["options"]["sortBy"], serde_json::json!(by));
+}
+
+#[test]
 fn new_builds_are_marked() {
     for (path, dashboard) in dashboards() {
         let markers = list(&dashboard["annotations"]["list"]);
