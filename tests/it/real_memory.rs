@@ -13,8 +13,8 @@ use crate::rig;
 const LARGEST: f64 = 2.0;
 /// What docs/troubleshooting.md states, beyond what the daemon takes at rest, MiB. The manifests in `deploy/` allow 128.
 const MEMORY: f64 = 72.0;
-/// The README's bound: seconds of processor for each MiB of replies. This build is not even optimised.
-const PROCESSOR: f64 = 0.1;
+/// Seconds of processor time per MiB of replies, as docs/troubleshooting.md states it. This build is not even optimised.
+pub(crate) const PROCESSOR: f64 = 0.1;
 
 /// The most memory that it has ever held, MiB: also what nobody sees who asks now and then.
 fn most_memory(exporter: &Exporter) -> f64 {

@@ -32,17 +32,16 @@ pub struct Flags {
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config_file: PathBuf,
 
-    /// Check the configuration, print how many requests it costs, and exit.
+    /// Check the configuration, print the requests it needs, and exit.
     #[arg(long = "config.check")]
     pub config_check: bool,
 
-    /// Check the health of the exporter that runs on this machine with the same flags, and exit with 0 or 1. Without
-    /// further flags it takes those of the running exporter.
+    /// Check the health of the exporter on this machine with these flags, by default those of the running exporter, and
+    /// exit with 0 or 1.
     #[arg(long = "health")]
     pub health: bool,
 
-    /// How often to check the configuration file and the files it includes for changes, and reload them; 0s means
-    /// never.
+    /// Interval of checks of the configuration and its included files for changes, which are reloaded; 0s means never.
     #[arg(
         long = "config.auto-reload-interval", value_name = "DURATION", default_value = "0s",
         value_parser = humantime::parse_duration
@@ -61,7 +60,7 @@ pub struct Flags {
     #[arg(long = "web.telemetry-path", value_name = "PATH", default_value = "/metrics")]
     pub web_telemetry_path: String,
 
-    /// Web configuration file for TLS, basic auth and rate limit, in the format of exporter-toolkit.
+    /// Web configuration file (exporter-toolkit format) for TLS, basic auth and rate limit.
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub web_config_file: Option<PathBuf>,
 
@@ -69,8 +68,7 @@ pub struct Flags {
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Maximum number of parallel requests, without those for /-/healthy and /-/ready; further ones get 503. 0 means
-    /// no limit.
+    /// Maximum parallel requests, except /-/healthy and /-/ready; more get 503. 0 means no limit.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 
@@ -90,16 +88,15 @@ pub struct Flags {
     #[arg(long = "web.route-prefix", value_name = "PATH")]
     pub web_route_prefix: Option<String>,
 
-    /// URL under which the exporter is reachable from outside, for example behind a reverse proxy.
+    /// URL under which the exporter is reachable externally, such as behind a reverse proxy.
     #[arg(long = "web.external-url", value_name = "URL")]
     pub web_external_url: Option<Url>,
 
-    /// Further host names under which browsers may ask for pages; repeatable. Listening on the loopback only, the exporter
-    /// refuses names that it does not know.
+    /// Additional allowed Host names; repeatable. An exporter that listens only on loopback refuses unknown ones.
     #[arg(long = "web.allowed-hosts", value_name = "HOST", value_delimiter = ',')]
     pub web_allowed_hosts: Vec<String>,
 
-    /// Show raw replies of the service on the pages of apps; they may hold anything.
+    /// Show raw replies of the service, which may hold anything, on app pages.
     #[arg(long = "web.show-replies")]
     pub web_show_replies: bool,
 

@@ -83,13 +83,12 @@ impl fmt::Display for Kind {
         match self {
             Self::Text | Self::Secret => f.write_str("string"),
             Self::Url => f.write_str("URL"),
-            Self::Duration(range) => write!(f, "duration, {}", span(range)),
-            Self::Seconds(range) => write!(f, "duration in whole seconds, {}", span(range)),
-            Self::Count(range) => write!(f, "number, {} to {}", range.start(), range.end()),
+            Self::Duration(range) | Self::Seconds(range) => f.write_str(&span(range)),
+            Self::Count(range) => write!(f, "{} to {}", range.start(), range.end()),
             Self::Size(range) => {
-                write!(f, "size, {} to {}", in_bytes(*range.start()), in_bytes(*range.end()))
+                write!(f, "{} to {}", in_bytes(*range.start()), in_bytes(*range.end()))
             }
-            Self::Flag => f.write_str("`true` or `false`"),
+            Self::Flag => f.write_str("boolean"),
             Self::Word(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
                 f.write_str(&words.join(", "))

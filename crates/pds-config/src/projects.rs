@@ -17,12 +17,12 @@ use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 section! {
     /// One `[[projects]]` entry.
     pub struct Project {
-        /// The project's id, as in the service's paths.
-        id: Arc<str> = required(id(), "\"p-abc12345\"", "The project's id, as in the service's paths."),
+        /// Project id, as in the service's paths.
+        id: Arc<str> = required(id(), "\"p-abc12345\"", "Project id, as in the service's paths."),
         /// Its own service account, if it has one.
         token: Option<TokenSource> = tokens(
             ("\"/run/secrets/pds/search-token\"",
-                "A file with a token for this project, instead of the one under [api]."),
+                "File with a token for this project, instead of that in [api]."),
             "The token itself. Excludes `token_file`.",
         ),
         /// Labels for the info series of the project and its apps, by name.
@@ -30,7 +30,7 @@ section! {
             "Labels added to pds_project_info and pds_app_info."),
         /// The objective of its apps.
         objective: Option<Objective> = optional(objective(), OBJECTIVE,
-            "Objective of the project's apps for the alert rules: this share of requests within one of the service's thresholds."),
+            "Objective of the project's apps for alerts: share of requests within one of the service's thresholds."),
         /// Its apps, without duplicates.
         apps: Vec<App> = apps,
         /// Whether this shard polls the project's own resources.
@@ -58,14 +58,14 @@ impl super::Config {
 section! {
     /// One app of a project.
     pub struct App {
-        /// The app's id, as in the service's paths.
-        id: Arc<str> = required(id(), "\"p-abc12345-embed\"", "The app's id, as in the service's paths."),
+        /// App id, as in the service's paths.
+        id: Arc<str> = required(id(), "\"p-abc12345-embed\"", "App id, as in the service's paths."),
         /// Overrides [`Poll::interval`](super::Poll::interval).
         interval: Option<Duration> = optional(seconds(), "\"15s\"",
-            "How often this app's metrics are polled, instead of poll.interval."),
-        /// Containers whose windows are shown in addition to the app's.
+            "Poll interval of this app's metrics, instead of poll.interval."),
+        /// Containers with window gauges of their own.
         containers: Vec<Arc<str>> = or_empty(list(id()), "[\"c-1\"]",
-            "Containers whose windows are shown in addition to the app's."),
+            "Containers with window gauges of their own."),
         /// Labels for the app's info series, those of the project included unless overridden.
         labels: Vec<(String, String)> = or_empty(labels(), "{ tier = \"gold\" }",
             "Labels added to pds_app_info; they override those of the project."),
@@ -206,7 +206,7 @@ fn check_tokens(table: &Table<'_>, projects: &[(Position<'_>, &Map<String, Value
 
 /// The row of the list of a project's apps, each an id or a table.
 fn apps(table: &Table<'_>, name: &'static str) -> Option<Vec<App>> {
-    const WHY: &str = "The project's apps: each an id, or a table with the keys below.";
+    const WHY: &str = "The project's apps: ids, or tables with the keys below.";
     let read = |raw: &Value, position: &Position<'_>| {
         let mut known = HashMap::new();
         let apps = position.check(as_list(raw))?.iter().enumerate().filter_map(|(index, entry)| {

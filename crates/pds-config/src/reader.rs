@@ -152,7 +152,7 @@ fn span(min: Duration, whole_seconds: bool) -> Reader<Duration> {
 pub(super) fn step() -> Reader<Duration> {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     let seconds = seconds();
-    Reader::at(seconds.kind.clone(), move |raw, position| {
+    Reader::at(Kind::Other("1s to 1day"), move |raw, position| {
         let step = seconds.read(raw, position)?;
         if step <= DAY && DAY.as_secs().is_multiple_of(step.as_secs()) {
             return Some(step);

@@ -25,7 +25,7 @@ section! {
     pub struct Config {
         /// Patterns of files that hold further projects.
         include: Vec<String> = default(list(text()), "[]",
-            "Files with further [[projects]], for example \"projects.d/*.toml\". Their paths are relative to this file, paths in them to their own folder."),
+            "Files with further [[projects]], such as \"projects.d/*.toml\", relative to this file. Paths in them are relative to their own folder."),
         /// How the service is reached.
         api: Api = inner,
         /// What is polled, and how often.
@@ -48,30 +48,30 @@ section! {
 section! {
     for Api {
         base_url: Url = required(http_url(Some("token_file")), "\"https://api.example.com\"",
-            "The address of the service. May have a path, but no query and no credentials."),
+            "The service's address, without query or credentials. May have a path."),
         token: Option<TokenSource> = tokens(
             ("\"/run/secrets/pds/token\"",
-                "A file that holds the service account token. It is read again whenever it changes. Excludes `token`."),
-            "The token itself. Better set as PDS_EXPORTER__API__TOKEN than written here.",
+                "File with the service account token, reread when it changes. Excludes `token`."),
+            "The token itself. Prefer PDS_EXPORTER__API__TOKEN.",
         ),
-        timeout: Duration = default(milliseconds(), "\"10s\"", "Time limit of a whole request, body included."),
+        timeout: Duration = default(milliseconds(), "\"10s\"", "Time limit of a request, body included."),
         connect_timeout: Duration = default(milliseconds(), "\"3s\"",
             "Time limit of name lookup, TCP connect and TLS handshake."),
         max_concurrent_requests: NonZeroU32 = default(positive(10_000), "32",
-            "Maximum number of requests in flight, over all targets."),
+            "Maximum requests in flight, over all targets."),
         max_requests_per_second: Option<NonZeroU32> = default(limit(1_000_000), "50",
-            "Maximum number of requests per second, over all targets; 0 means no limit."),
+            "Maximum requests per second, over all targets; 0 means no limit."),
         max_response_bytes: u64 = default(size(1 << 10, 1 << 30), "\"2MiB\"",
             "Maximum size of a reply; a larger one fails the poll."),
         max_retries: u32 = default(count(0, 10), "2",
-            "How often a failed request is retried within one poll."),
+            "Maximum retries of a request within one poll."),
         ca_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
-            "Additional trust anchors (PEM), for a service with a private certificate authority; empty means none."),
+            "Additional CA certificates (PEM) for the service."),
         proxy_url: Option<Url> = default(empty_is_none(http_url(None)), "\"\"",
-            "The http or https proxy to the service; HTTPS_PROXY and the like are not used. Empty means none."),
+            "HTTP or HTTPS proxy to the service. HTTP_PROXY and HTTPS_PROXY are ignored."),
         proxy_variables: Vec<String> = fixed(Vec::new()),
         domain_status_field: Option<String> = default(empty_is_none(text()), "\"\"",
-            "The field of a custom domain with its validation status, which is not documented; empty means the first of validationStatus, validation_status, status and state."),
+            "Undocumented field with the validation status of a custom domain. Empty means the first of validationStatus, validation_status, status, state."),
         query_names: QueryNames = inner,
     }
 }
@@ -79,18 +79,18 @@ section! {
 section! {
     for QueryNames {
         start: String = default(text(), "\"start\"",
-            "Query parameter for the start of a range. The service does not document these names."),
-        end: String = default(text(), "\"end\"", "Query parameter for the end of a range."),
-        container: String = default(text(), "\"container_id\"", "Query parameter for the container filter."),
-        resolution: String = default(text(), "\"resolution\"", "Query parameter for the data resolution."),
+            "Parameter for the start of a range. The service does not document these names."),
+        end: String = default(text(), "\"end\"", "Parameter for the end of a range."),
+        container: String = default(text(), "\"container_id\"", "Parameter for the container filter."),
+        resolution: String = default(text(), "\"resolution\"", "Parameter for the data resolution."),
         key_name: String = default(text(), "\"name\"",
-            "Query parameter for the name of a new API key. Only pdstool sends this one and those below."),
+            "Parameter for the name of a new API key. Only pdstool uses this key and those below."),
         key_description: String = default(text(), "\"description\"",
             "Query parameter for the description of a new API key."),
         key_expires_at: String = default(text(), "\"expiresAt\"",
             "Query parameter for the expiration date of a new API key."),
-        tree_ref: String = default(text(), "\"ref\"", "Query parameter for the branch or commit of a file tree."),
-        tree_path: String = default(text(), "\"path\"", "Query parameter for the directory of a file tree."),
+        tree_ref: String = default(text(), "\"ref\"", "Parameter for the branch or commit of a file tree."),
+        tree_path: String = default(text(), "\"path\"", "Parameter for the directory of a file tree."),
     }
     check(table) {
         // Names in the same list are used in the same URL.
@@ -115,31 +115,31 @@ section! {
         /// The polled resources; not empty, without duplicates.
         resources: Vec<Resource> = default(non_empty_list(resource()),
             Resource::all_as_toml(),
-            "What is polled. Without run_execution_time, an app costs about half the requests."),
+            "Polled resources. run_execution_time takes about half the requests of an app."),
         /// Between polls of response time and of run execution time.
         interval: Duration = default(seconds(), "\"60s\"",
-            "How often response times and run execution times are polled."),
+            "Poll interval of response times and run execution times."),
         /// Between polls of app, volume alerts, domains and projects.
         settings_interval: Duration = default(seconds(), "\"5m\"",
-            "How often apps, volume alerts, domains and projects are polled."),
+            "Poll interval of apps, volume alerts, domains and projects."),
         /// Trailing ranges shown as gauges; at least one, each once, whole seconds.
         windows: Vec<Duration> = default(non_empty_list(seconds()), "[\"5m\"]",
-            "Trailing ranges shown as gauges, in whole seconds. Each costs one more request per metrics call."),
+            "Trailing ranges shown as gauges. Each costs a request per metrics call."),
         /// How far behind now every range ends.
         settle: Duration = default(seconds(), "\"30s\"",
-            "How far behind now every range ends, so that it includes late data."),
+            "Every range ends this long before now, so that it includes late data."),
         /// Data resolution of the metrics calls.
         resolution: Resolution = default(word(Resolution::WORDS), "\"standard\"",
-            "How many data points the service returns: standard, medium or high."),
+            "Number of datapoints that the service returns."),
         /// Whether the share of each window's requests within each threshold has a series.
         within_ratio: bool = default(flag(), "true",
-            "Whether pds_app_response_time_within_ratio is exposed. Nothing shipped needs it but a note in SLO alerts."),
+            "Whether pds_app_response_time_within_ratio is exposed. Only a note in SLO alerts reads it."),
         /// The thresholds of the distribution that are exposed; empty means all. Those of objectives are always kept.
         thresholds: Vec<Duration> = default(list(milliseconds()), "[]",
-            "Thresholds of pds_app_request_duration_seconds and pds_app_response_time_within_ratio, for example [\"250ms\", \"1s\"]; those of objectives are always kept. Empty means all that the service sends."),
+            "Exposed thresholds of pds_app_request_duration_seconds and pds_app_response_time_within_ratio, such as [\"250ms\", \"1s\"], besides those of objectives. Empty means all."),
         /// After this time without a successful poll a target's series vanish (never before 3 intervals).
         stale_after: Duration = default(seconds(), "\"5m\"",
-            "A target's series vanish after this time without a successful poll, but not before 3 of its intervals."),
+            "A target's series vanish after this time, and 3 intervals at least, without a successful poll."),
     }
 }
 
@@ -165,22 +165,22 @@ section! {
     /// `[accounting]`: exact counters.
     pub struct Accounting {
         /// Whether counters are kept.
-        enabled: bool = default(flag(), "true", "Keep exact counters: ask for every second in exactly one range."),
+        enabled: bool = default(flag(), "true", "Keep exact counters: every second is in exactly one range."),
         /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
         step: Duration = default(step(), "\"60s\"",
-            "Ranges of the counters are aligned to this: whole seconds that divide an hour, or a day without recheck_after."),
+            "Ranges of the counters are aligned to it. Divides an hour; a day suffices if recheck_after is empty."),
         /// How far back to ask after an outage.
         max_catch_up: Duration = default(seconds(), "\"24h\"",
-            "How far back to ask after an outage. Older time is counted as unaccounted."),
+            "How far counters catch up after an outage. Older time is unaccounted."),
         /// The ages at which each whole hour is counted again; empty means never.
         recheck_after: Vec<Duration> = default(list(seconds()), "[\"1h\"]",
-            "Each whole hour is counted again at these ages, and late data is added; [] never does."),
+            "Each whole hour is counted again at these ages, to add late data. [] means never."),
         /// Whether the service counts a range's last instant.
         range_end: RangeEnd = default(word(RangeEnd::WORDS), "\"exclusive\"",
-            "Whether the service counts a range's last instant (inclusive), or the whole second it ends in (inclusive-second)."),
+            "Whether the service counts the last instant of a range (inclusive) or its last whole second (inclusive-second)."),
         /// Whether the service's replies are audited.
         audit: bool = default(flag(), "true",
-            "About once an hour, compare an hour of each app with its two parts and with the counters."),
+            "Compare an hour of each app with its two parts and the counters, about once an hour."),
     }
     check(table) {
         if let (Some(step), Some(ages)) = (step, &recheck_after)
@@ -207,13 +207,13 @@ section! {
     pub struct Web {
         /// The Prometheus that scrapes the exporter.
         prometheus_url: Option<Url> = default(empty_is_none(http_url(Some("a URL without them"))), "\"\"",
-            "The Prometheus that scrapes this exporter: app pages link to its queries and to the app's alerts; empty means no links."),
+            "Prometheus that scrapes this exporter. App pages link to its queries and alerts."),
         /// The Grafana with the exporter's dashboards.
         grafana_url: Option<Url> = default(empty_is_none(http_url(Some("a URL without them"))), "\"\"",
-            "The Grafana with the dashboards of deploy/grafana: app pages link to the app there; empty means no links."),
+            "Grafana with the dashboards of deploy/grafana. App pages link to it."),
         /// The service's own page of an app.
         service_url: Option<UrlTemplate> = default(empty_is_none(app_url()), "\"\"",
-            "The service's own page of an app, with {project} and {app} in it; empty means no links."),
+            "The service's own page of an app, with {project} and {app}. App pages link to it."),
     }
 }
 
@@ -222,6 +222,6 @@ section! {
     pub struct Log {
         /// Minimum severity; `None` follows the command line.
         level: Option<Level> = default(word(Level::WORDS), "\"\"",
-            "Minimum severity of log messages: error, warn, info, debug or trace; empty follows --log.level."),
+            "Minimum severity of log messages; empty follows --log.level."),
     }
 }

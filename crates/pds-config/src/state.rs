@@ -22,7 +22,7 @@ section! {
     pub struct State {
         /// The state file; `None` keeps the counters in memory.
         path: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
-            "The file that keeps the counters across restarts; empty keeps them in memory only."),
+            "File that keeps the counters across restarts; empty means memory only."),
         /// Where counters continue without a state file; `None` if they do not.
         prometheus: Option<Prometheus> = prometheus,
     }
@@ -33,21 +33,21 @@ section! {
     struct Keys {
         prometheus_url: Option<Url> = default(
             empty_is_none(http_url(Some("prometheus_username and prometheus_password_file"))), "\"\"",
-            "The Prometheus (or Thanos, Mimir, VictoriaMetrics) that says where counters continue after a restart without a state file. May have a path."),
+            "Prometheus, Thanos, Mimir or VictoriaMetrics where counters continue after a restart without a state file."),
         prometheus_token_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
-            "A file that holds a bearer token for it. It is read again whenever it changes. Excludes prometheus_username."),
+            "File with a bearer token for it, reread when it changes. Excludes prometheus_username."),
         prometheus_username: Option<String> = default(empty_is_none(text()), "\"\"",
-            "User name for basic authentication there."),
+            "User name for basic authentication."),
         prometheus_password_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
-            "A file that holds the password for basic authentication. It is read again whenever it changes."),
+            "File with the password for basic authentication, reread when it changes."),
         prometheus_ca_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
-            "Additional trust anchors (PEM), for a Prometheus with a private certificate authority; empty means none."),
+            "Additional CA certificates (PEM) for that Prometheus."),
         prometheus_headers: Vec<(HeaderName, Secret)> = or_empty(headers(), "{ X-Scope-OrgID = \"team\" }",
-            "Headers sent with every query. Their values are never shown."),
+            "Headers of every query. Their values are never shown."),
         prometheus_selector: String = default(selector(), "\"\"",
-            "Label matchers added to every query, for example 'job=\"pds-exporter\"', if other exporters' series are in the same Prometheus."),
+            "Label matchers added to every query, such as 'job=\"pds-exporter\"', if that Prometheus scrapes other exporters of the same apps."),
         lookback: Duration = default(seconds(), "\"24h\"",
-            "How far back cursors are looked for. More than accounting.max_catch_up is of little use: the time between is unaccounted."),
+            "How far back cursors are searched. Time beyond accounting.max_catch_up is unaccounted."),
     }
     check(table) {
         let refuse = |name: &'static str, message: &str| {

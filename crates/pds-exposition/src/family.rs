@@ -109,19 +109,21 @@ pub struct Group {
     pub families: Vec<Family>,
 }
 
-/// The groups as Markdown, one table each, with a row per family.
+/// The groups as Markdown, with an item per family. Families are gauges unless their item says otherwise.
 pub fn markdown(groups: &[Group]) -> String {
-    let row = |family: &Family| {
-        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
-        let help = family.help.replace('|', "\\|").replace('\n', " ");
-        format!("| `{}` | {} | {} | {help} |\n", family.name, family.kind.as_str(), labels.join(" "))
+    let item = |family: &Family| {
+        let labels =
+            if family.labels.is_empty() { String::new() } else { format!("{{{}}}", family.labels.join(",")) };
+        let help = family.help.replace('\n', " ");
+        let kind =
+            if family.kind == Kind::Gauge { String::new() } else { format!(" ({})", family.kind.as_str()) };
+        format!("- `{}{labels}`{kind}: {help}\n", family.name)
     };
-    let table = |group: &Group| {
-        let rows: Vec<_> = group.families.iter().map(row).collect();
-        let head = "| family | type | labels | meaning |\n| --- | --- | --- | --- |";
-        format!("### {}\n\n{head}\n{}", group.title, rows.concat())
+    let list = |group: &Group| {
+        let items: Vec<_> = group.families.iter().map(item).collect();
+        format!("### {}\n\n{}", group.title, items.concat())
     };
-    groups.iter().map(table).collect::<Vec<_>>().join("\n")
+    groups.iter().map(list).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

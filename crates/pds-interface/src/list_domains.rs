@@ -110,7 +110,7 @@ pub struct Domain {
 
 rows! { Facts:
     CUSTOM_DOMAINS: gauge(
-        "pds_project_custom_domains", [], "Number of custom domains of the project, validated or not"
+        "pds_project_custom_domains", [], "Number of custom domains, validated or not"
     ) => |facts, reader| {
         if let Some(all) = facts.all {
             reader.put(all as f64);
@@ -119,7 +119,7 @@ rows! { Facts:
     BY_STATUS: gauge(
         "pds_project_custom_domains_by_status",
         ["status"],
-        "How many custom domains have this validation status: pending, validated, failed or other"
+        "Number of custom domains by validation status: pending, validated, failed or other"
     ) => |facts, reader| {
         for (status, count) in &facts.by_status {
             reader.put_with(&[("status", status)], *count as f64);

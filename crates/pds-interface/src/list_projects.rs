@@ -65,7 +65,7 @@ rows! { Vec<Project>:
     INFO: info(
         "pds_project_info",
         ["name", "role"],
-        "The project's name, the service account's role in it, and the labels configured for it"
+        "Name, role of the service account, and configured labels"
     ) => |projects, reader| {
         if let Some(project) = projects.iter().find(|project| *project.id == *reader.subject.project) {
             reader.info(&[("name", &project.name), ("role", &project.role)]);

@@ -167,7 +167,7 @@ rows! { Facts:
     SECONDS: gauge(
         "pds_app_run_execution_time_seconds",
         ["container_id", "percentile"],
-        "Run execution time percentile at the newest datapoint that is complete and has a value; pds_app_run_execution_time_timestamp_seconds says which"
+        "Run execution time percentile at the newest complete datapoint with a value"
     ) => |facts, reader| {
         let values = facts.shown.iter().flat_map(|point| point.values);
         for (percentile, seconds) in ["p50", "p90", "p99"].into_iter().zip(values) {
@@ -179,7 +179,7 @@ rows! { Facts:
     TIMESTAMP: gauge(
         "pds_app_run_execution_time_timestamp_seconds",
         ["container_id"],
-        "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time"
+        "Unix time of the datapoint of pds_app_run_execution_time_seconds"
     ) => |facts, reader| {
         if let Some(point) = facts.shown {
             reader.put_container(&[], point.time);

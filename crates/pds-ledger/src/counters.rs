@@ -84,31 +84,31 @@ rows! {
     REQUESTS LedgerField::Number(Number::Total) => counter "pds_app_requests_total" []
         "Requests answered by the app, every settled second counted once";
     REQUESTS LedgerField::Number(Number::Accounted) => counter "pds_app_requests_accounted_seconds_total" []
-        "Seconds that pds_app_requests_total has counted; the quotient of their rates is requests per second";
+        "Seconds covered by pds_app_requests_total; the quotient of their rates is requests per second";
     REQUESTS LedgerField::Buckets => histogram "pds_app_request_duration_seconds" []
-        "Requests by response time: the service's shares times its totals; +Inf equals pds_app_requests_total";
+        "Requests by response time: the service's shares times totals; +Inf equals pds_app_requests_total";
     RUNS LedgerField::Number(Number::Total) => counter "pds_app_runs_total" []
         "Runs of the app, every settled second counted once";
     RUNS LedgerField::Number(Number::Accounted) => counter "pds_app_runs_accounted_seconds_total" []
-        "Seconds that pds_app_runs_total has counted; the quotient of their rates is runs per second";
+        "Seconds covered by pds_app_runs_total; the quotient of their rates is runs per second";
     BOTH LedgerField::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
         "End of the last range added to the counters, Unix time";
     BOTH LedgerField::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
-        "Time never counted: older than max_catch_up when it could be asked for, or still refused by the service at the last recheck";
+        "Time never counted: older than max_catch_up once reachable, or still refused at the last recheck";
     REQUESTS LedgerField::Number(Number::Late) => counter "pds_app_late_requests_total" []
-        "Requests that came after their range was counted; added to pds_app_requests_total later";
+        "Requests reported after their range was counted; added to pds_app_requests_total later";
     RUNS LedgerField::Number(Number::Late) => counter "pds_app_late_runs_total" []
-        "Runs that came after their range was counted; added to pds_app_runs_total later";
+        "Runs reported after their range was counted; added to pds_app_runs_total later";
     REQUESTS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_requests_total" []
-        "Requests no longer there when their hour was counted again; still in pds_app_requests_total";
+        "Requests missing when their hour was counted again; still in pds_app_requests_total";
     RUNS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_runs_total" []
-        "Runs no longer there when their hour was counted again; still in pds_app_runs_total";
+        "Runs missing when their hour was counted again; still in pds_app_runs_total";
     BOTH LedgerField::Number(Number::Disputed) => counter "pds_app_disputed_hours_total" ["resource"]
-        "Hours of which the service later had far fewer, or none; the counters keep what was added";
+        "Hours later reported with far fewer or none; the counters keep the first count";
     BOTH LedgerField::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
         "End of the last hour counted again, Unix time";
     BOTH LedgerField::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
-        "How far hidden counters were behind settled time at the last poll; absent while they are shown";
+        "Lag of hidden counters behind settled time; absent while they are shown";
 }
 
 /// The series of a ledger, in the order of [`ROWS`]; `rechecked` says whether its hours are counted again.

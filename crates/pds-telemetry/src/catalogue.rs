@@ -22,14 +22,14 @@ pub const LAST_SUCCESS: Family = Family::gauge(
 pub const GONE: Family = Family::gauge(
     "pds_app_gone_timestamp_seconds",
     &["reason"],
-    "Unix time since when the service answers 404 for the app, once it has for longer than poll.stale_after (not_found), or when a reload removed it from the configuration (removed); for a day",
+    "Unix time since which the service returns 404 (not_found, after poll.stale_after), or of the reload that removed the app (removed); for a day",
 );
 
 /// The objective configured for an app.
 pub const OBJECTIVE: Family = Family::gauge(
     "pds_app_objective_ratio",
     &["threshold"],
-    "The configured objective: share of requests within the threshold, written as le is; absent where none is configured",
+    "Configured objective: share of requests within the threshold, which is written as le",
 );
 
 /// Every family that can be on the page, in its order and by section.

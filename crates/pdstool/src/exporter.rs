@@ -47,7 +47,7 @@ pub struct ExporterArgs {
         hide_env_values = true
     )]
     pub exporters: Vec<Url>,
-    /// Additional trust anchors (PEM), for an exporter with a private certificate authority.
+    /// Additional CA certificates (PEM) for the exporter.
     #[arg(long, value_name = "FILE")]
     pub exporter_ca_file: Option<PathBuf>,
 }

@@ -74,7 +74,7 @@ pub struct Cli {
 pub enum Command {
     /// Make any call of the service.
     Call(call::CallArgs),
-    /// Diagnose configuration, tokens, network, service and daemon, with a remedy for each problem.
+    /// Diagnose configuration, tokens, network, service and daemon, with remedies.
     Doctor(doctor::DoctorArgs),
     /// Write a first configuration, checked against the service.
     Init(init::InitArgs),
@@ -92,7 +92,7 @@ pub enum Command {
     /// Print the ledgers of the exact counters in a state file or Prometheus, or their differences.
     #[command(subcommand)]
     State(state::StateCommand),
-    /// Print every metric family that the exporter can show.
+    /// Print every metric family of the exporter.
     Metrics(manual::MetricsArgs),
     /// Print the service's interface as an OpenAPI document.
     Openapi,

@@ -12,11 +12,11 @@ use super::kubernetes::{container, kustomize, object};
 use super::{list, string, text, yaml};
 use crate::docs::taken_by;
 
-const MIB: u64 = 1024 * 1024;
+pub(crate) const MIB: u64 = 1024 * 1024;
 
 /// What replies under way can take at most beyond what the exporter takes at rest, as docs/troubleshooting.md states it
 /// and `real_memory` measures it.
-fn hostile(config: &Config) -> u64 {
+pub(crate) fn hostile(config: &Config) -> u64 {
     let in_flight = 8 * MIB + config.api.max_response_bytes.max(8 * MIB);
     in_flight * 9 / 2
 }
@@ -34,7 +34,7 @@ fn load(config: &str) -> Config {
 }
 
 /// A configuration that leaves everything at its default.
-fn defaults() -> Config {
+pub(crate) fn defaults() -> Config {
     load("[api]\nbase_url = \"https://api.example.com\"\n\n[[projects]]\nid = \"p\"\ntoken = \"none\"\n")
 }
 

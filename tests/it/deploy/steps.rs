@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::docs::blocks;
@@ -26,8 +26,8 @@ const STAND_INS: &[(&str, &str)] = &[
     (
         "systemctl",
         r#"case $1 in
-             enable) [[ $2 == --now ]]; shift 2; exec /usr/bin/systemctl --quiet --root="$root" enable "$@" ;;
-             restart) units=$root/etc/systemd/system; cat "$units/$2.service" "$units/$2.service.d/"*.conf >"$root/unit" ;;
+             enable | disable) [[ $2 == --now ]]; exec /usr/bin/systemctl --quiet --root="$root" "$1" "${@:3}" ;;
+             restart) shopt -s nullglob; cd "$root/etc/systemd/system"; cat "$2.service" "$2.service.d/"*.conf >"$root/unit" ;;
              daemon-reload) ;;
              *) exit 1 ;;
            esac"#,
@@ -46,15 +46,18 @@ const STAND_INS: &[(&str, &str)] = &[
              *' apply -f - '*) cat >>"$rendered" ;;
              *--dry-run=client*) exec "$kubectl" "$@" ;;
              *' create '*) "$kubectl" "$@" --dry-run=client -o yaml >>"$rendered" ;;
+             *' delete -k '*) "$kubectl" kustomize "${@: -1}" >/dev/null ;;
              *) exit 1 ;;
            esac
            echo --- >>"$rendered""#,
     ),
     (
         "helm",
-        r#"shift; [[ $1 != --install ]] || shift
+        r#"[[ $1 != uninstall ]] || exit 0
+           shift; [[ $1 != --install ]] || shift
            "$helm" template "$@" >>"$rendered"; echo --- >>"$rendered""#,
     ),
+    ("rm", r#"for word; do words+=("${word/#\//$root/}"); done; exec /usr/bin/rm "${words[@]}""#),
     ("editor", r#"for file; do [[ -w $file ]]; done"#),
     // real_deploy::agent starts it.
     ("prometheus", r#"[[ $1 == --agent && -f ${2#--config.file=} ]]"#),
@@ -86,41 +89,72 @@ fn clone() -> tempfile::TempDir {
     folder
 }
 
-#[test]
-fn the_page_is_followed_from_its_top_to_its_bottom() {
-    let (folder, machine) = (clone(), tempfile::tempdir().unwrap());
-    let (bin, root) = (machine.path().join("stand-ins"), machine.path().join("root"));
-    for folder in [&bin, &root.join("usr/bin"), &root.join("etc/systemd/system")] {
-        fs::create_dir_all(folder).unwrap();
+/// A machine, and a reader of the page beside it.
+pub(super) struct Machine {
+    /// A clone of the sources, with a configuration.
+    pub(super) folder: tempfile::TempDir,
+    beside: tempfile::TempDir,
+}
+
+impl Machine {
+    pub(super) fn new() -> Self {
+        let machine = Self { folder: clone(), beside: tempfile::tempdir().unwrap() };
+        let bin = machine.beside.path().join("stand-ins");
+        for folder in [&bin, &machine.root("usr/bin"), &machine.root("etc/systemd/system")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        for (name, script) in STAND_INS {
+            let path = bin.join(name);
+            fs::write(&path, format!("#!/bin/bash\nset -euo pipefail\n{script}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        machine
     }
-    for (name, script) in STAND_INS {
-        let path = bin.join(name);
-        fs::write(&path, format!("#!/bin/bash\nset -euo pipefail\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+
+    /// The path on the machine.
+    pub(super) fn root(&self, path: &str) -> PathBuf {
+        self.beside.path().join("root").join(path)
     }
-    let tool_folder = Path::new(&pdstool()).parent().unwrap().to_owned();
-    let rendered = machine.path().join("rendered.yaml");
-    let page = text("README.md");
-    for block in blocks(&page, "sh") {
+
+    /// Everything that was given to the cluster.
+    pub(super) fn rendered(&self) -> String {
+        fs::read_to_string(self.beside.path().join("rendered.yaml")).unwrap()
+    }
+
+    /// The shell that runs these lines.
+    pub(super) fn shell(&self, block: &str) -> Command {
         let mut shell = Command::new("bash");
-        shell.args(["-euo", "pipefail", "-c", &block]).current_dir(folder.path());
-        let path = [bin.display().to_string(), tool_folder.display().to_string(), "/usr/bin:/bin".into()];
-        shell.env("PATH", path.join(":")).env("EDITOR", "editor");
-        shell.env("root", &root).env("rendered", &rendered).env("project", env!("CARGO_MANIFEST_DIR"));
+        shell.args(["-euo", "pipefail", "-c", block]).current_dir(self.folder.path());
+        let tools =
+            [pdstool().into(), tool("promtool")].map(|path| Path::new(&path).parent().unwrap().to_owned());
+        let [ours, theirs] = tools.map(|folder| folder.display().to_string());
+        let bin = self.beside.path().join("stand-ins").display().to_string();
+        shell.env("PATH", [&*bin, &*ours, &*theirs, "/usr/bin:/bin"].join(":")).env("EDITOR", "editor");
+        shell.env("root", self.root("")).env("rendered", self.beside.path().join("rendered.yaml"));
+        shell.env("project", env!("CARGO_MANIFEST_DIR"));
         shell.env("exporter", env!("CARGO_BIN_EXE_pds-exporter")).env("pdstool", pdstool());
         shell.env("kubectl", tool("kubectl")).env("helm", tool("helm"));
-        succeed(shell);
+        shell
+    }
+}
+
+#[test]
+fn the_page_is_followed_from_its_top_to_its_bottom() {
+    let machine = Machine::new();
+    let page = text("README.md");
+    for block in blocks(&page, "sh") {
+        succeed(machine.shell(&block));
     }
     // The machine has both programs, and units that find the tokens.
     for file in ["usr/bin/pdstool", "etc/pds-exporter/token", "etc/pds-exporter/tokens/search"] {
-        assert!(root.join(file).is_file(), "{file}");
+        assert!(machine.root(file).is_file(), "{file}");
     }
-    let wanted = root.join("etc/systemd/system/sockets.target.wants/pds-exporter.socket");
+    let wanted = machine.root("etc/systemd/system/sockets.target.wants/pds-exporter.socket");
     assert!(wanted.is_symlink(), "the socket is enabled");
-    let unit = fs::read_to_string(root.join("unit")).unwrap();
+    let unit = fs::read_to_string(machine.root("unit")).unwrap();
     assert!(unit.contains("LoadCredential=tokens:/etc/pds-exporter/tokens"), "{unit}");
     // And the cluster objects that its API accepts.
-    let rendered = fs::read_to_string(rendered).unwrap();
+    let rendered = machine.rendered();
     for kind in ["Namespace", "Secret", "ConfigMap", "Deployment", "StatefulSet", "PodMonitor"] {
         assert!(rendered.contains(&format!("kind: {kind}\n")), "no {kind}");
     }

@@ -1,6 +1,7 @@
 //! The documentation is true: flags, keys, series, files, commands and types that it names exist, links lead somewhere,
 //! and its [`tables`] are generated. `UPDATE_GOLDEN=1` rewrites these.
 
+mod figures;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use crate::deploy::unknown_series;
 use crate::golden::between;
 use crate::house::LAYERS;
 
-pub(crate) use tables::taken_by;
+pub(crate) use figures::taken_by;
 
 /// All pages, by path.
 fn pages() -> Vec<(String, String)> {
@@ -103,10 +104,20 @@ fn every_flag_that_is_named_exists() {
         if !(path == "README.md" || path.starts_with("docs/")) {
             continue;
         }
-        for line in page.lines() {
+        for line in page.replace("\\\n", " ").lines() {
             // Other programs have flags of their own.
-            let others =
-                ["cargo ", "cosign ", "curl ", "docker ", "gh ", "promtool ", "sha256sum ", "systemctl "];
+            let others = [
+                "cargo ",
+                "cosign ",
+                "curl ",
+                "docker ",
+                "gh ",
+                "helm ",
+                "kubectl ",
+                "promtool ",
+                "sha256sum ",
+                "systemctl ",
+            ];
             if others.iter().any(|other| line.contains(other)) {
                 continue;
             }

@@ -8,16 +8,19 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use pds_config::Config;
 use pds_config::flags::Flags;
-use pds_config::key::Preset;
+use pds_config::key::{Kind, Preset};
 use pds_config::keys;
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_diagnosis::cause;
+use pds_diagnosis::cause::{self, Verdict};
 use pds_simulator::faults;
 use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
 
 use super::blocks;
+use super::figures::{headline, in_prometheus, light, resources};
+use crate::deploy::memory::{MIB, defaults, hostile};
 use crate::golden::assert_current;
+use crate::real_memory::PROCESSOR;
 
 /// The configuration that the README shows.
 fn example() -> Config {
@@ -29,123 +32,34 @@ fn example() -> Config {
 #[test]
 fn generated_tables_are_current() {
     for (file, name, generated) in [
-        (
-            "docs/metrics.md",
-            "metrics",
-            pds_exposition::family::markdown(&pds_telemetry::catalogue::catalogue()),
-        ),
+        ("docs/metrics.md", "metrics", metrics()),
         ("docs/flags.md", "flags", flags()),
         ("docs/flags.md", "commands", commands()),
         ("docs/flags.md", "exit-codes", format!("```text\n{EXIT_CODES}\n```\n")),
         ("docs/keys.md", "keys", configuration_keys()),
         ("docs/configure.md", "requests", requests()),
         ("docs/operate.md", "limits", limits()),
+        ("docs/troubleshooting.md", "replies", replies()),
         ("docs/troubleshooting.md", "reasons", reasons()),
         ("docs/scale.md", "resources", resources()),
+        ("docs/scale.md", "prometheus", in_prometheus()),
         ("README.md", "light", light()),
-        ("docs/performance.md", "headline", headline()),
+        ("docs/scale.md", "headline", headline()),
     ] {
         assert_current(file, name, &generated);
     }
 }
 
-/// What, measured, limit, note, and version with commit of each row of the benches.
-fn measured() -> Vec<[String; 5]> {
-    let results = std::fs::read_to_string("benches/results.md").unwrap();
-    let rows = results.lines().skip(2).map(|line| {
-        let cells: Vec<String> =
-            line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
-        cells.try_into().unwrap_or_else(|cells| panic!("five cells: {cells:?}"))
-    });
-    rows.collect()
-}
-
-/// What an exporter of so many apps takes: apps, CPU in percent of one core, memory in MB, state file in MB, and kB
-/// written a second.
-pub(crate) fn taken_by(apps: u32) -> [String; 5] {
-    let rows = measured();
-    let row = |what: &str| {
-        let what = format!("{apps} apps{what}");
-        rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"))
-    };
-    let written = row(": state written, kB/s");
-    let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
-    let (cpu, memory) = (&row(" each minute: % of a core")[1], &row(": RSS in MB")[1]);
-    // Of the minutes measured the middle one; the others stand behind it.
-    let cpu = cpu.split(' ').next().unwrap_or_default();
-    [apps.to_string(), cpu.to_owned(), memory.clone(), file.to_owned(), written[1].clone()]
-}
-
-/// What an exporter takes by the number of its apps.
-fn resources() -> String {
-    let mut table = "| apps | CPU, % of one core | memory (RSS), MB | state file, MB | written, kB/s |\n\
-                     | --- | --- | --- | --- | --- |\n"
-        .to_owned();
-    for apps in [10, 100, 1_000, 10_000, 100_000] {
-        writeln!(table, "| {} |", taken_by(apps).join(" | ")).unwrap();
-    }
-    table
-}
-
-/// The middle figure of a row.
-fn figure(what: &str) -> String {
-    let rows = measured();
-    let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
-    row[1].split(' ').next().unwrap().to_owned()
-}
-
-/// What the README says of size.
-fn light() -> String {
-    format!(
-        "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten with {} MB\n  \
-         ([figures](docs/performance.md)).\n",
-        figure("100000 apps: RSS in MB"),
-        figure("RSS in MB, 10 apps")
-    )
-}
-
-/// The first sentence about performance.
-fn headline() -> String {
-    format!(
-        "A static binary of {} MB, {} MB of memory for ten apps, and one process for a hundred thousand.\n",
-        figure("stripped binary, MB"),
-        figure("RSS in MB, 10 apps")
-    )
-}
-
-#[test]
-fn figures_in_the_pages_are_of_this_version() {
-    let is_shown = |what: &str| {
-        ["RSS in MB, 10 apps", "stripped binary, MB"].contains(&what)
-            || what.contains(" apps each minute: ")
-            || what.ends_with(" apps: RSS in MB")
-            || what.ends_with(" apps: state written, kB/s")
-    };
-    let rows = measured();
-    let shown: Vec<_> = rows.iter().filter(|row| is_shown(&row[0])).collect();
-    assert!(shown.len() > 15, "{}", shown.len());
-    for [what, .., version] in shown {
-        let measured = version.split(' ').next();
-        assert_eq!(measured, Some(env!("CARGO_PKG_VERSION")), "{what}: measure it with `benches/run`");
-    }
-}
-
-#[test]
-fn limits_that_are_missed_have_their_reasons() {
-    let page = std::fs::read_to_string("benches/README.md").unwrap();
-    let (_, section) = page.split_once("## Limits that are missed\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
-    let named =
-        section.lines().filter_map(|line| Some(line.strip_prefix("- `")?.split_once("`: ")?.0.to_owned()));
-    let missed = measured().into_iter().filter(|row| row[2].ends_with("MISSED"));
-    let (named, missed): (BTreeSet<_>, BTreeSet<_>) =
-        (named.collect(), missed.map(|[what, ..]| what).collect());
-    assert_eq!(named, missed);
+/// All families but those of the process, which are the usual ones.
+fn metrics() -> String {
+    let groups = pds_telemetry::catalogue::catalogue();
+    let ours: Vec<_> = groups.into_iter().filter(|group| group.title != "its process").collect();
+    pds_exposition::family::markdown(&ours)
 }
 
 /// The flags of `pds-exporter`, as its help has them.
 fn flags() -> String {
-    let mut table = "| flag | default | meaning |\n| --- | --- | --- |\n".to_owned();
+    let mut list = String::new();
     for flag in Flags::command().get_arguments() {
         let Some(long) = flag.get_long().filter(|long| !matches!(*long, "help" | "version")) else {
             continue;
@@ -154,7 +68,7 @@ fn flags() -> String {
             Some([value]) if flag.get_action().takes_values() => format!("={value}"),
             _ => String::new(),
         };
-        let help = flag.get_help().unwrap().to_string().replace('|', "\\|");
+        let help = flag.get_help().unwrap().to_string();
         // A default that depends on other flags stands in the help.
         let (help, computed) = help.split_once(" [default: ").unwrap_or((&help, ""));
         let default: Vec<_> = flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
@@ -162,9 +76,10 @@ fn flags() -> String {
             text if text.is_empty() || !flag.get_action().takes_values() => computed.replace(']', ""),
             text => format!("`{text}`"),
         };
-        writeln!(table, "| `--{long}{value}` | {default} | {help} |").unwrap();
+        let default = if default.is_empty() { default } else { format!(" ({default})") };
+        writeln!(list, "- `--{long}{value}`{default}: {}", help.trim_end_matches('.')).unwrap();
     }
-    table
+    list
 }
 
 /// The requests of the example with the defaults: what each part adds, by leaving it out.
@@ -182,16 +97,11 @@ fn requests() -> String {
         ("response time and run execution time, the window gauges".to_owned(), app(&windows) - settings),
         ("the same, for the counters".to_owned(), counters),
         (format!("the app's settings, {every}"), settings),
-        ("**an app**".to_owned(), app(&whole)),
+        ("**together, for an app**".to_owned(), app(&whole)),
         (format!("each project: volume alerts and domains, {every}"), load.projects[0].1 - apps),
         (format!("each service account: its list of projects, {every}"), load.total - load.projects[0].1),
     ];
-    let mut table = "| what | requests a minute |\n| --- | --- |\n".to_owned();
-    for (what, requests) in rows {
-        let bold = if what.starts_with("**") { "**" } else { "" };
-        writeln!(table, "| {what} | {bold}{requests:.1}{bold} |").unwrap();
-    }
-    table
+    rows.into_iter().map(|(what, requests)| format!("- {what}: {requests:.1}\n")).collect()
 }
 
 /// What asking for an app's settings costs a minute: what twice as often adds.
@@ -236,30 +146,46 @@ fn limits() -> String {
         row("further frames for each KiB sent to the client", (1024.0 / SENT_PER_FRAME).to_string()),
         row("further records for each KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
     ];
-    let mut table = "| limit | value |\n| --- | --- |\n".to_owned();
-    for (what, value) in rows {
-        writeln!(table, "| {what} | {value} |").unwrap();
-    }
-    table
+    rows.into_iter().map(|(what, value)| format!("- {what}: {value}\n")).collect()
+}
+
+/// What limits replies of the service, and what they cost at most.
+fn replies() -> String {
+    let defaults = defaults();
+    let (at_once, most) = (MemoryBudget::default().share(Holder::Replies).bytes(), hostile(&defaults));
+    let mut larger = defaults.clone();
+    larger.api.max_response_bytes = 9 * MIB;
+    let (at_once, each) = (at_once / MIB, (hostile(&larger) - most) as f64 / MIB as f64);
+    format!(
+        "- a reply: `api.max_response_bytes`\n\
+         - all replies in flight: {at_once} MiB, less if a cgroup limits memory, or one larger reply; others wait\n\
+         - memory above rest: {} MiB, and {each} MiB per MiB of `api.max_response_bytes` above 8\n\
+         - processor time: {PROCESSOR} s per MiB of replies\n",
+        most / MIB,
+    )
 }
 
 /// Every reason of a verdict, with its remedy.
 fn reasons() -> String {
-    let mut table =
-        "| code | verdict | what is wrong | classes | what to do |\n| --- | --- | --- | --- | --- |\n"
-            .to_owned();
-    for cause in cause::ALL {
-        let verdict = serde_json::to_value(cause.verdict).unwrap();
-        let classes: Vec<String> = cause.classes.iter().map(|class| format!("`{class}`")).collect();
-        let row = [&*cause.says_of(&[]), &classes.join(" "), &cause.remedy_at(None)].join(" | ");
-        writeln!(table, "| `{}` | {} | {row} |", cause.code, verdict.as_str().unwrap()).unwrap();
+    let mut lists = String::new();
+    for verdict in [Verdict::Problem, Verdict::Warning, Verdict::Waiting] {
+        let name = serde_json::to_value(verdict).unwrap();
+        let gap = if lists.is_empty() { "" } else { "\n" };
+        writeln!(lists, "{gap}### Verdict `{}`\n", name.as_str().unwrap()).unwrap();
+        for cause in cause::ALL.iter().filter(|cause| cause.verdict == verdict) {
+            let classes: Vec<String> = cause.classes.iter().map(|class| format!("`{class}`")).collect();
+            let classes =
+                if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(" ")) };
+            let (wrong, remedy) = (cause.says_of(&[]), cause.remedy_at(None));
+            writeln!(lists, "- **`{}`**{classes}: {wrong}. {remedy}", cause.code).unwrap();
+        }
     }
-    table
+    lists
 }
 
-/// Every key by section, with its default.
+/// Every key by section, with its default and values.
 fn configuration_keys() -> String {
-    let (mut tables, mut section) = (String::new(), None);
+    let (mut lists, mut section) = (String::new(), None);
     for key in keys::all() {
         let (its_section, name) = key.split();
         if section != Some(its_section) {
@@ -269,41 +195,58 @@ fn configuration_keys() -> String {
                 "projects[].apps[]" => "projects.apps: an app as a table".to_owned(),
                 other => other.replace("[]", ""),
             };
-            let gap = if tables.is_empty() { "" } else { "\n" };
-            writeln!(
-                tables,
-                "{gap}## {heading}\n\n| key | values | default | meaning |\n| --- | --- | --- | --- |"
-            )
-            .unwrap();
+            let gap = if lists.is_empty() { "" } else { "\n" };
+            writeln!(lists, "{gap}## {heading}\n").unwrap();
         }
-        let default = match key.preset {
-            Preset::Default(value) => format!("`{value}`"),
-            Preset::Required(value) => format!("required, such as `{value}`"),
-            Preset::Unset(value) => format!("none; for example `{value}`"),
+        let preset = match key.preset {
+            Preset::Default(value) => format!(" = `{value}`"),
+            Preset::Required(value) => format!(", required, e.g. `{value}`"),
+            Preset::Unset(value) => format!(", e.g. `{value}`"),
         };
-        writeln!(tables, "| `{name}` | {} | {default} | {} |", key.kind, key.why.replace('|', "\\|"))
-            .unwrap();
+        let kind = match &key.kind {
+            // Their default shows it.
+            Kind::Text | Kind::Flag => String::new(),
+            Kind::List(of) if matches!(**of, Kind::Word(_)) => String::new(),
+            kind => format!(" ({kind})"),
+        };
+        writeln!(lists, "- **`{name}`**{preset}{kind}: {}", key.why).unwrap();
     }
-    tables
+    lists
 }
 
 /// Every command of `pdstool` that does something.
 fn commands() -> String {
-    let mut table = "| command | what it does |\n| --- | --- |\n".to_owned();
+    let mut list = String::new();
     let cli = Cli::command();
     for command in cli.get_subcommands() {
-        write_command(&mut table, "pdstool", command);
+        write_command(&mut list, "pdstool", command);
     }
-    table
+    list
 }
 
-fn write_command(table: &mut String, parent: &str, command: &clap::Command) {
+fn write_command(list: &mut String, parent: &str, command: &clap::Command) {
     let name = format!("{parent} {}", command.get_name());
+    if command.get_name() == "call" {
+        let mut calls = Vec::new();
+        collect_commands(&mut calls, &name, command);
+        return writeln!(list, "- {}: a call of the service each", calls.join(", ")).unwrap();
+    }
     if command.has_subcommands() {
-        return command.get_subcommands().for_each(|below| write_command(table, &name, below));
+        return command.get_subcommands().for_each(|below| write_command(list, &name, below));
     }
     let about = command.get_about().unwrap_or_else(|| panic!("{name} has no description"));
-    writeln!(table, "| `{name}` | {} |", about.to_string().replace('|', "\\|")).unwrap();
+    writeln!(list, "- `{name}`: {about}").unwrap();
+}
+
+/// The commands below `command`, in backticks.
+fn collect_commands(commands: &mut Vec<String>, name: &str, command: &clap::Command) {
+    for below in command.get_subcommands() {
+        let name = format!("{name} {}", below.get_name());
+        match below.has_subcommands() {
+            true => collect_commands(commands, &name, below),
+            false => commands.push(format!("`{name}`")),
+        }
+    }
 }
 
 #[test]

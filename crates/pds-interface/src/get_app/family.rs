@@ -18,7 +18,7 @@ rows! { App:
             "name", "runtime", "region", "hardware", "hardware_provider", "compute_tier", "base_image",
             "python_version", "service_version", "scaling_metric", "load_balancing_algorithm"
         ],
-        "Facts of the app's settings, and the labels configured for it"
+        "Settings of the app, and configured labels"
     ) => |app, reader| {
         // Ids have no series; those of another app say that the rest is another app's, too.
         reader.expect_id("id", &app.id, reader.subject.app);
@@ -38,15 +38,15 @@ rows! { App:
         ]);
     };
     STATUS: gauge(
-        "pds_app_status", ["status"], "1 for the app's present status, as the service sends it in lower case"
+        "pds_app_status", ["status"], "1 for the app's current status, in lower case"
     ) => |app, reader| put_status(reader, &app.status);
     LAST_BUILD_STATUS: gauge(
         "pds_app_last_build_status", ["status"],
-        "1 for the status of the app's most recent build, as the service sends it in lower case"
+        "1 for the status of the app's latest build, in lower case"
     ) => |app, reader| put_status(reader, &app.last_build_status);
     BUILD_INFO: info(
         "pds_app_build_info", ["latest_build_id", "latest_created_build_id", "latest_ready_build_id"],
-        "The app's most recent, most recently created and most recently ready build"
+        "The app's latest, latest created and latest ready build"
     ) => |app, reader| {
         let ids: [(&str, &str); 3] = [
             ("latest_build_id", &app.latest_build_id),
@@ -59,9 +59,9 @@ rows! { App:
     };
     ERROR: gauge("pds_app_error", [], "1 if the app's settings contain an error message, 0 otherwise")
         => |app, reader| reader.put(f64::from(u8::from(!app.error_message.is_empty())));
-    CREATED: gauge("pds_app_created_timestamp_seconds", [], "When the app was created, Unix time")
+    CREATED: gauge("pds_app_created_timestamp_seconds", [], "Unix time of the app's creation")
         => |app, reader| put_timestamp(reader, "createdAt", &app.created_at);
-    UPDATED: gauge("pds_app_updated_timestamp_seconds", [], "When the app was last updated, Unix time")
+    UPDATED: gauge("pds_app_updated_timestamp_seconds", [], "Unix time of the app's last update")
         => |app, reader| put_timestamp(reader, "updatedAt", &app.updated_at);
     CPU_CORES: gauge("pds_app_cpu_cores", [], "CPU cores allocated")
         => |app, reader| reader.number("cpu", app.cpu);
@@ -83,33 +83,33 @@ rows! { App:
     };
     REPLICA_COST: gauge(
         "pds_app_replica_cost_dollars_per_second", [],
-        "Estimated cost of a replica while it runs, in US dollars per second"
+        "Estimated cost of a running replica in US dollars per second"
     ) => |app, reader| reader.scaled("costPerSecondCents", app.cost_per_second_cents, -2);
-    MIN_REPLICAS: gauge("pds_app_min_replicas", [], "Fewest replicas that autoscaling keeps")
+    MIN_REPLICAS: gauge("pds_app_min_replicas", [], "Minimum number of replicas")
         => |app, reader| reader.number("minReplicaCount", app.min_replica_count);
-    MAX_REPLICAS: gauge("pds_app_max_replicas", [], "Most replicas that autoscaling starts")
+    MAX_REPLICAS: gauge("pds_app_max_replicas", [], "Maximum number of replicas")
         => |app, reader| reader.number("maxReplicaCount", app.max_replica_count);
-    REPLICA_CONCURRENCY: gauge("pds_app_replica_concurrency", [], "Most concurrent requests of a replica")
+    REPLICA_CONCURRENCY: gauge("pds_app_replica_concurrency", [], "Maximum concurrent requests of a replica")
         => |app, reader| reader.number("replicaConcurrency", app.replica_concurrency);
     SCALING_TARGET: gauge(
         "pds_app_scaling_target", [],
-        "Value of the scaling metric that autoscaling aims at; pds_app_info names the metric"
+        "Target of autoscaling for the scaling metric in pds_app_info"
     ) => |app, reader| reader.number("scalingTarget", app.scaling_target);
-    SCALING_BUFFER: gauge("pds_app_scaling_buffer_replicas", [], "Replicas kept beyond present demand")
+    SCALING_BUFFER: gauge("pds_app_scaling_buffer_replicas", [], "Replicas kept beyond current demand")
         => |app, reader| reader.number("scalingBuffer", app.scaling_buffer);
-    COOLDOWN: gauge("pds_app_cooldown_seconds", [], "How long a replica is idle before it is stopped")
+    COOLDOWN: gauge("pds_app_cooldown_seconds", [], "Idle time before a replica stops")
         => |app, reader| reader.number("cooldownPeriodSeconds", app.cooldown_period_seconds);
     EVALUATION_INTERVAL: gauge(
         "pds_app_evaluation_interval_seconds", [], "Time between evaluations of autoscaling"
     ) => |app, reader| reader.number("evaluationIntervalSeconds", app.evaluation_interval_seconds);
     RESPONSE_GRACE_PERIOD: gauge(
-        "pds_app_response_grace_period_seconds", [], "Grace for requests in flight when a replica stops"
+        "pds_app_response_grace_period_seconds", [], "Grace period for requests in flight of a stopping replica"
     ) => |app, reader| reader.number("responseGracePeriodSeconds", app.response_grace_period_seconds);
     ROLL_OUT_DURATION: gauge(
-        "pds_app_roll_out_duration_seconds", [], "Time over which a new version is rolled out"
+        "pds_app_roll_out_duration_seconds", [], "Duration of the roll-out of a new version"
     ) => |app, reader| reader.number("rollOutDurationSeconds", app.roll_out_duration_seconds);
     INITIALIZATION_TIMEOUT: gauge(
-        "pds_app_deployment_initialization_timeout_seconds", [], "Longest wait for a deployment to initialize"
+        "pds_app_deployment_initialization_timeout_seconds", [], "Time limit for a deployment to initialize"
     ) => |app, reader| {
         reader.number("deploymentInitializationTimeout", app.deployment_initialization_timeout);
     };

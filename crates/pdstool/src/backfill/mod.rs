@@ -151,7 +151,7 @@ fn say_plan(console: &mut Console, work: &Work, done: u64) {
     let plan = &work.plan;
     let requests = units::count_of(plan.requests());
     let mut text = format!(
-        "{}, {} to {}: {requests} requests",
+        "{}, {} to {}: {requests} requests to the service",
         units::counted(plan.apps.len(), "app", "apps"),
         rfc3339(plan.start),
         rfc3339(plan.end)

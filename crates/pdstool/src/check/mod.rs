@@ -24,7 +24,7 @@ use super::service::{Environment, load};
 /// `pdstool check`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Check {
-    /// A configuration file: all its problems, or how many requests it needs.
+    /// Print all problems of a configuration file, or the requests it needs.
     #[command(after_help = "Example:\n  pdstool check config /etc/pds-exporter/pds-exporter.toml")]
     Config {
         /// Configuration file.
@@ -34,7 +34,7 @@ pub enum Check {
         #[command(flatten)]
         output: OutputArg,
     },
-    /// A web configuration file, as --web.config.file takes it: TLS, users, client certificates, rate limit.
+    /// Check a web configuration file, as --web.config.file reads it.
     #[command(after_help = "Example:\n  pdstool check web-config /etc/pds-exporter/web.yml")]
     WebConfig {
         /// Web configuration file.
@@ -44,12 +44,12 @@ pub enum Check {
         #[command(flatten)]
         output: OutputArg,
     },
-    /// Tokens: their projects, expiry, and which of the needed calls they may make.
+    /// Print the projects and expiry of tokens, and which of the needed calls they may make.
     #[command(
         after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --project p-abc12345"
     )]
     Token(token::TokenArgs),
-    /// What the service does where its interface is open: query names, range ends, late data, filters, limits.
+    /// Find out what the service does not document: query names, range ends, late data, filters, limits.
     Service(service::CheckServiceArgs),
 }
 

@@ -22,13 +22,13 @@ use super::service::{Environment, load};
 /// `pdstool state`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StateCommand {
-    /// Print the ledgers in a state file, or the cursors in Prometheus.
+    /// Print the ledgers of a state file, or the cursors in Prometheus.
     #[command(after_help = "Examples:
   pdstool state show
   pdstool state show --from prometheus --filter ranker -o wide
   pdstool state show --state.path /backup/state.log -o csv > ledgers.csv")]
     Show(ShowArgs),
-    /// Print where the cursors of state file and Prometheus differ, and which one the exporter would continue from.
+    /// Print where the cursors of state file and Prometheus differ, and which one would continue.
     #[command(after_help = "Examples:
   pdstool state diff
   pdstool state diff --state.path /backup/state.log -o json")]

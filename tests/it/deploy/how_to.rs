@@ -1,0 +1,241 @@
+//! `docs/how-to.md`: each recipe is run as it stands there, against a simulated service and real tools.
+
+use std::fs;
+use std::path::Path;
+
+use pds_config::Config;
+use pds_simulator::Settings;
+use tokio::runtime::Runtime;
+
+use super::steps::Machine;
+use super::{command, succeed};
+use crate::docs::blocks;
+use crate::process::Exporter;
+use crate::server::Server;
+use crate::tool::simulated::Simulated;
+
+/// The headings, each with what shows that its recipe works.
+const RECIPES: &[(&str, fn(&Stage, &str))] = &[
+    ("Poll three projects with three tokens", |_, recipe| {
+        let config = load("api.base_url = \"https://api.example.com\"\n", recipe, "");
+        assert_eq!((config.projects.len(), config.accounts().len()), (3, 3));
+    }),
+    ("Get an alert if the p95 exceeds `500ms` for ten minutes", |stage, recipe| {
+        let slow = r#"pds_app_response_time_seconds{project="p", app="a", window="5m", percentile="p95"}"#;
+        stage.assert_fires(recipe, &[(slow, "0.51x90")], "11m", true);
+        stage.assert_fires(recipe, &[(slow, "0.51x90")], "9m", false);
+        stage.assert_fires(recipe, &[(slow, "0.49x90")], "11m", false);
+    }),
+    ("See the cost", |stage, _| {
+        let page = fs::read_to_string("docs/query.md").unwrap();
+        let query = blocks(&page, "promql").into_iter().find(|query| query.contains("dollars")).unwrap();
+        for (query, dollars) in [(query.replace("_min_", "_max_"), 864.0), (query, 86.4)] {
+            let case = format!(
+                "{{ eval_time: 5m, expr: {:?}, exp_samples: [{{ labels: '{{region=\"eu\"}}', value: {dollars} }}] }}",
+                query.split_whitespace().collect::<Vec<_>>().join(" ")
+            );
+            let app = |family: &str, more: &str| format!("{family}{{project=\"p\", app=\"a\"{more}}}");
+            let series = [
+                (app("pds_app_min_replicas", ""), "1x90"),
+                (app("pds_app_max_replicas", ""), "10x90"),
+                (app("pds_app_replica_cost_dollars_per_second", ""), "0.001x90"),
+                (app("pds_app_info", ", region=\"eu\""), "1x90"),
+            ];
+            let series = series.each_ref().map(|(series, values)| (&**series, *values));
+            stage.test_rules("groups: []", &series, &format!("promql_expr_test: [{case}]"));
+        }
+    }),
+    ("Use a proxy and a private CA", |_, recipe| {
+        let api = format!("{:?}", load("", recipe, PROJECT).api);
+        assert!(api.contains("proxy.example.com") && api.contains("/etc/ssl/private-ca.pem"), "{api}");
+    }),
+    ("Rotate the token", |stage, recipe| {
+        stage.run(recipe);
+        let token = stage.machine.folder.path().join("token");
+        for file in [token, stage.machine.root("etc/pds-exporter/token")] {
+            assert_eq!(fs::read_to_string(file).unwrap(), stage.token());
+        }
+        assert!(stage.machine.rendered().contains("kind: Secret"));
+    }),
+    ("Run two replicas", |stage, recipe| {
+        stage.run(recipe);
+        let rendered = stage.machine.rendered();
+        for name in ["pds-a", "pds-b"] {
+            assert!(rendered.contains(&format!("value: job=\"{name}\"")), "{name}: {rendered}");
+        }
+    }),
+    ("Find out why a counter is missing", |stage, recipe| {
+        let said = stage.run(recipe);
+        assert!(said.contains("ranker") && said.contains("response time"), "{said}");
+    }),
+    ("Poll 20,000 apps", |_, recipe| {
+        let apps: Vec<String> = (0..20_000).map(|app| format!("\"p-1-{app}\"")).collect();
+        let config =
+            load("", recipe, &format!("\n[[projects]]\nid = \"p-1\"\napps = [{}]\n", apps.join(",")));
+        let (load, limit) = (config.requests_per_minute(), config.api.max_requests_per_second.unwrap());
+        assert_eq!(load.exceeds(&config.api), None);
+        assert!(load.total / 60.0 * 1.2 <= f64::from(limit.get()), "{} a minute and a fifth", load.total);
+    }),
+    ("Import the last seven days", |stage, recipe| {
+        stage.run(recipe);
+        assert!(fs::read_dir(stage.data()).unwrap().count() > 0);
+    }),
+    ("Send the metrics of one team to one Prometheus", |stage, recipe| {
+        let [config] = &blocks(recipe, "yaml")[..] else { panic!("one block: {recipe}") };
+        let file = stage.machine.folder.path().join("prometheus.yml");
+        fs::write(&file, config).unwrap();
+        succeed(command("promtool", [Path::new("check"), Path::new("config"), &file]));
+        let (whole, part) = stage.runtime.block_on(async {
+            stage.exporter.wait_for("/-/ready").await;
+            (stage.exporter.get("/metrics").await, stage.exporter.get("/metrics?project=p-search").await)
+        });
+        assert!(whole.contains("\npds_exporter_targets ") && whole.contains("\npds_up{"), "{whole}");
+        assert!(!part.contains("pds_exporter_"), "{part}");
+    }),
+    ("Upgrade or roll back", |stage, recipe| {
+        assert!(stage.run(recipe).contains("the configuration is valid"));
+    }),
+    ("Uninstall", |stage, recipe| {
+        stage.run(recipe);
+        assert!(!stage.machine.root("etc/pds-exporter").exists());
+    }),
+    ("See what the token may do", |stage, recipe| {
+        let said = stage.run(recipe);
+        assert!(said.contains(&*stage.project) && said.contains("get one app"), "{said}");
+    }),
+    ("Check that the data is right", |stage, recipe| {
+        // The history that was imported above.
+        let server = stage.runtime.block_on(Server::over(&stage.data()));
+        stage.configure(&format!("[state]\nprometheus_url = \"http://{}\"\n", server.address));
+        let said = stage.run(recipe);
+        assert!(said.contains(&*stage.project), "{said}");
+        stage.runtime.block_on(async { drop(server) });
+    }),
+    ("Watch GPU apps that scale to zero", |stage, recipe| {
+        let of = |family: &str| format!("{family}{{project=\"p\", app=\"a\"}}");
+        let (gpus, least) = (of("pds_app_gpus"), of("pds_app_min_replicas"));
+        let requests = of("pds_app:requests:increase1h");
+        for (replicas, increase, fires) in
+            [("1x90", "0x90", true), ("0x90", "0x90", false), ("1x90", "5x90", false)]
+        {
+            let series = [(&*gpus, "1x90"), (&*least, replicas), (&*requests, increase)];
+            stage.assert_fires(recipe, &series, "61m", fires);
+        }
+    }),
+];
+
+const PROJECT: &str = "\n[[projects]]\nid = \"p-1\"\n";
+
+/// The configuration of a recipe, between what it leaves out.
+fn load(before: &str, recipe: &str, after: &str) -> Config {
+    let [example] = &blocks(recipe, "toml")[..] else { panic!("one block: {recipe}") };
+    let text = format!("{before}{example}{after}");
+    pds_config::load_text(Path::new("pds-exporter.toml"), &text).unwrap().config
+}
+
+/// What the reader of the page has: a service, an exporter of one of its apps, and a machine with a configuration.
+struct Stage {
+    runtime: Runtime,
+    machine: Machine,
+    service: Simulated,
+    exporter: Exporter,
+    project: std::sync::Arc<str>,
+    app: std::sync::Arc<str>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let service = Simulated::with(Settings { projects: 1, ..Settings::default() });
+        let (project, apps) = service.world.projects()[0].clone();
+        let app = apps.iter().find(|app| app.ends_with("-ranker")).unwrap().clone();
+        let machine = Machine::new();
+        for folder in ["etc/pds-exporter", "var/lib/private/pds-exporter"] {
+            fs::create_dir_all(machine.root(folder)).unwrap();
+        }
+        for unit in ["pds-exporter.service", "pds-exporter.socket"] {
+            fs::write(machine.root("etc/systemd/system").join(unit), super::text(&format!("systemd/{unit}")))
+                .unwrap();
+        }
+        let token = service.world.token(&project).unwrap().expose().to_owned();
+        for file in ["token", "NEW_TOKEN"] {
+            fs::write(machine.folder.path().join(file), &token).unwrap();
+        }
+        let config = machine.folder.path().join("pds-exporter.toml");
+        write_config(&config, &service.url, &project, &app, "");
+        let exporter = Exporter::start(&["--config.file", config.to_str().unwrap()]);
+        Self { runtime: Runtime::new().unwrap(), machine, service, exporter, project, app }
+    }
+
+    fn token(&self) -> String {
+        self.service.world.token(&self.project).unwrap().expose().to_owned()
+    }
+
+    /// Writes the configuration with further tables.
+    fn configure(&self, tables: &str) {
+        let config = self.machine.folder.path().join("pds-exporter.toml");
+        write_config(&config, &self.service.url, &self.project, &self.app, tables);
+    }
+
+    /// The folder of Prometheus.
+    fn data(&self) -> std::path::PathBuf {
+        self.machine.folder.path().join("data")
+    }
+
+    /// Runs the commands of a recipe; what they print. Fails if one fails.
+    fn run(&self, recipe: &str) -> String {
+        let run = |block: String| {
+            let mut shell = self.machine.shell(&block);
+            shell.env("PDSTOOL_EXPORTER", &self.exporter.url);
+            shell.env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0");
+            succeed(shell)
+        };
+        let said: String = blocks(recipe, "sh").into_iter().map(run).collect();
+        assert!(!said.contains(&self.token()), "the token is shown: {said}");
+        said
+    }
+
+    /// Fails unless the rules, with these series, pass the cases, as `promtool test rules` reads them.
+    fn test_rules(&self, rules: &str, series: &[(&str, &str)], cases: &str) {
+        let folder = self.machine.folder.path();
+        fs::write(folder.join("rules.yml"), rules).unwrap();
+        let series: String = series
+            .iter()
+            .map(|(series, values)| format!("      - {{ series: '{series}', values: {values} }}\n"))
+            .collect();
+        let tests = format!(
+            "rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n{series}    {cases}\n"
+        );
+        fs::write(folder.join("tests.yml"), tests).unwrap();
+        succeed(command("promtool", [Path::new("test"), Path::new("rules"), &folder.join("tests.yml")]));
+    }
+
+    /// Fails unless the recipe's alert about the app `a` of the project `p` fires at `time`, or does not.
+    fn assert_fires(&self, recipe: &str, series: &[(&str, &str)], time: &str, fires: bool) {
+        let [rules] = &blocks(recipe, "yaml")[..] else { panic!("one block: {recipe}") };
+        let alert = rules.split("alert: ").nth(1).unwrap().lines().next().unwrap();
+        let alerts = if fires { "[{ exp_labels: { project: p, app: a } }]" } else { "[]" };
+        let case = format!("{{ eval_time: {time}, alertname: {alert}, exp_alerts: {alerts} }}");
+        self.test_rules(rules, series, &format!("alert_rule_test: [{case}]"));
+    }
+}
+
+fn write_config(path: &Path, url: &str, project: &str, app: &str, tables: &str) {
+    let text = format!(
+        "[api]\nbase_url = \"{url}\"\ntoken_file = \"token\"\n{tables}[[projects]]\nid = \"{project}\"\napps = [\"{app}\"]\n"
+    );
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn every_recipe_works_as_it_stands_on_the_page() {
+    let page = fs::read_to_string("docs/how-to.md").unwrap();
+    let recipes: Vec<(&str, &str)> =
+        page.split("\n## ").skip(1).map(|part| part.split_once('\n').unwrap()).collect();
+    let headings: Vec<&str> = recipes.iter().map(|(heading, _)| *heading).collect();
+    assert_eq!(headings, RECIPES.iter().map(|(heading, _)| *heading).collect::<Vec<_>>());
+    let stage = Stage::new();
+    for ((heading, recipe), (_, works)) in recipes.iter().zip(RECIPES) {
+        eprintln!("{heading}");
+        works(&stage, recipe);
+    }
+}

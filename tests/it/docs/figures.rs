@@ -1,0 +1,171 @@
+//! Figures in the pages: each is measured, generated, or a setting.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::pages;
+
+/// What, measured, limit, note, and version with commit of each row of the benches.
+fn measured() -> Vec<[String; 5]> {
+    let results = std::fs::read_to_string("benches/results.md").unwrap();
+    let rows = results.lines().skip(2).map(|line| {
+        let cells: Vec<String> =
+            line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+        cells.try_into().unwrap_or_else(|cells| panic!("five cells: {cells:?}"))
+    });
+    rows.collect()
+}
+
+/// What an exporter of so many apps takes: apps, CPU in percent of one core, memory in MB, state file in MB, and kB
+/// written a second.
+pub(crate) fn taken_by(apps: u32) -> [String; 5] {
+    let rows = measured();
+    let row = |what: &str| {
+        let what = format!("{apps} apps{what}");
+        rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"))
+    };
+    let written = row(": state written, kB/s");
+    let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
+    let (cpu, memory) = (&row(" each minute: % of a core")[1], &row(": RSS in MB")[1]);
+    // Of the minutes measured the middle one; the others stand behind it.
+    let cpu = cpu.split(' ').next().unwrap_or_default();
+    [apps.to_string(), cpu.to_owned(), memory.clone(), file.to_owned(), written[1].clone()]
+}
+
+/// What an exporter takes by the number of its apps.
+pub(super) fn resources() -> String {
+    let mut table = "| apps | CPU, % of one core | memory (RSS), MB | state file, MB | written, kB/s |\n\
+                     | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for apps in [10, 100, 1_000, 10_000, 100_000] {
+        writeln!(table, "| {} |", taken_by(apps).join(" | ")).unwrap();
+    }
+    table
+}
+
+/// What the shipped rules take in Prometheus, as `benches/prometheus` measured it.
+pub(super) fn in_prometheus() -> String {
+    let results = std::fs::read_to_string("benches/prometheus.md").unwrap();
+    let item = |line: &str| {
+        let cells: Vec<&str> = line.trim_matches(['|', ' ']).split('|').map(str::trim).collect();
+        let [every, with, rules, cpu, memory, _] = cells[..] else { panic!("six cells: {line}") };
+        let with = if with.is_empty() { String::new() } else { format!(", with {with}") };
+        let rules = if rules == "yes" { "" } else { ", without rules" };
+        format!("- scraped every {every}{with}{rules}: {cpu} % of one core, {memory} GB\n")
+    };
+    results.lines().skip(2).map(item).collect()
+}
+
+/// The middle figure of a row.
+fn figure(what: &str) -> String {
+    let rows = measured();
+    let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
+    row[1].split(' ').next().unwrap().to_owned()
+}
+
+/// What the README says of size.
+pub(super) fn light() -> String {
+    format!(
+        "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten with {} MB\n  \
+         ([figures](docs/scale.md#what-it-takes)).\n",
+        figure("100000 apps: RSS in MB"),
+        figure("RSS in MB, 10 apps")
+    )
+}
+
+/// The first sentence about performance.
+pub(super) fn headline() -> String {
+    format!(
+        "A static binary of {} MB, {} MB of memory for ten apps, and one process for a hundred thousand.\n",
+        figure("stripped binary, MB"),
+        figure("RSS in MB, 10 apps")
+    )
+}
+
+#[test]
+fn figures_in_the_pages_are_of_this_version() {
+    let is_shown = |what: &str| {
+        ["RSS in MB, 10 apps", "stripped binary, MB"].contains(&what)
+            || what.contains(" apps each minute: ")
+            || what.ends_with(" apps: RSS in MB")
+            || what.ends_with(" apps: state written, kB/s")
+    };
+    let rows = measured();
+    let shown: Vec<_> = rows.iter().filter(|row| is_shown(&row[0])).collect();
+    assert!(shown.len() > 15, "{}", shown.len());
+    for [what, .., version] in shown {
+        let measured = version.split(' ').next();
+        assert_eq!(measured, Some(env!("CARGO_PKG_VERSION")), "{what}: measure it with `benches/run`");
+    }
+}
+
+#[test]
+fn limits_that_are_missed_have_their_reasons() {
+    let page = std::fs::read_to_string("benches/README.md").unwrap();
+    let (_, section) = page.split_once("## Limits that are missed\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let named =
+        section.lines().filter_map(|line| Some(line.strip_prefix("- `")?.split_once("`: ")?.0.to_owned()));
+    let missed = measured().into_iter().filter(|row| row[2].ends_with("MISSED"));
+    let (named, missed): (BTreeSet<_>, BTreeSet<_>) =
+        (named.collect(), missed.map(|[what, ..]| what).collect());
+    assert_eq!(named, missed);
+}
+
+/// Units of what is measured. Durations of settings are in backticks.
+const UNITS: &[&str] = &["ms", "s", "kB", "MB", "GB", "KiB", "MiB", "GiB", "%", "series"];
+
+/// Every number with such a unit.
+fn figures(text: &str) -> BTreeSet<String> {
+    let is_number = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
+    };
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || "()[]|*:;".contains(c))
+        .map(|word| word.trim_end_matches(['.', ',']))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let apart = words.windows(2).map(|pair| (pair[0], pair[1]));
+    let joined = words.iter().map(|word| {
+        word.split_at(word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len()))
+    });
+    let figures = apart.chain(joined).filter(|(number, unit)| is_number(number) && UNITS.contains(unit));
+    figures.map(|(number, unit)| format!("{number} {unit}")).collect()
+}
+
+/// What is written by hand, without code, and what is generated.
+fn parts(page: &str) -> (String, String) {
+    let (mut by_hand, mut generated, mut inside) = (String::new(), String::new(), false);
+    for line in page.lines() {
+        inside = (inside || line.ends_with(": begin -->")) && !line.ends_with(": end -->");
+        let part = if inside { &mut generated } else { &mut by_hand };
+        *part += &format!("{}\n", if inside { line.replace('`', " ") } else { line.to_owned() });
+    }
+    let prose = by_hand.split("```").step_by(2).collect::<String>();
+    (prose.split('`').step_by(2).collect::<Vec<_>>().join(" _ "), generated)
+}
+
+#[test]
+fn figures_with_units_are_generated_or_settings() {
+    // The log of measurements, and the chart's own page.
+    let others = ["benches/README.md", "deploy/helm/pds-exporter/README.md"];
+    let pages: Vec<_> = pages().into_iter().filter(|(path, _)| !others.contains(&&**path)).collect();
+    let known: BTreeSet<_> = pages.iter().flat_map(|(_, page)| figures(&parts(page).1)).collect();
+    assert!(known.contains("72 MiB") && known.len() > 20, "{known:?}");
+    let mut typed = Vec::new();
+    for (path, page) in &pages {
+        let unknown = figures(&parts(page).0).into_iter().filter(|figure| !known.contains(figure));
+        typed.extend(unknown.map(|figure| format!("{path}: {figure}")));
+    }
+    assert!(typed.is_empty(), "typed by hand: {typed:#?}");
+}
+
+#[test]
+fn figures_are_found() {
+    let found = figures("It takes 80 MB (1.5 s), 5% of **1,000 series**, and version 2.42 or `3`.");
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["1,000 series", "1.5 s", "5 %", "80 MB"]);
+    let (by_hand, generated) =
+        parts("a 1 s\n<!-- x: begin -->\n2 `s`\n<!-- x: end -->\n`3 s`\n```\n4 s\n```\n");
+    assert_eq!((figures(&by_hand).len(), figures(&generated).len()), (1, 1));
+}
