@@ -13,7 +13,7 @@ fn main() {
     println!("cargo::rustc-env=PDS_EXPORTER_VERSION={version}");
 }
 
-/// The commit, where it is known: as told by `PDS_EXPORTER_REVISION`, as noted in a published crate, or as git says.
+/// The commit, where it is known: from `PDS_EXPORTER_REVISION`, as noted in a published crate, or as git says.
 /// `-modified` follows where the sources differ from it.
 fn revision() -> Option<String> {
     println!("cargo::rerun-if-env-changed=PDS_EXPORTER_REVISION");
@@ -46,7 +46,7 @@ fn of_git() -> Option<String> {
     Some(commit + if git(&status)?.is_empty() { "" } else { "-modified" })
 }
 
-/// What git prints, where it succeeds.
+/// Output of git, if it succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;

@@ -39,7 +39,7 @@ pub(super) struct Inner {
     state: Mutex<State>,
 }
 
-/// What the service's answers say of the account.
+/// State of the account, as the service's replies show it.
 #[derive(Debug, Default)]
 struct State {
     /// By what they are about: [`WHOLE_ACCOUNT`], or [`Request::refused_as`](pds_interface::Request::refused_as).
@@ -51,15 +51,15 @@ struct State {
     paused_since: Option<Instant>,
 }
 
-/// Whether replies are about the ranges that were asked for.
+/// Whether replies are about the requested ranges.
 #[derive(Debug, Default)]
 enum Ranges {
-    /// None has said so yet.
+    /// No reply has shown it yet.
     #[default]
     Unknown,
-    /// One was: what is wrong with others is not the names of the query parameters.
+    /// At least one was; other failures are not due to the names of query parameters.
     Honoured,
-    /// None was: what to tell.
+    /// None was: the report.
     Ignored(Arc<str>),
 }
 
@@ -68,7 +68,7 @@ enum Ranges {
 struct Refusal {
     status: u16,
     message: String,
-    /// Which token was refused.
+    /// The refused token.
     generation: u64,
     /// When the first of the consecutive refusals came, and the last.
     since: Instant,
@@ -135,7 +135,7 @@ impl Account {
     /// Reports what is known of it, and from now on what becomes known. Does nothing if that is so already.
     pub(super) fn report(&self) {
         let Inner { credentials, queue, reporter, state, .. } = &*self.inner;
-        // Whoever reloads wants to know whether the pause is over.
+        // A reload is an attempt to end the pause.
         queue.pace(|pace, _| pace.resume());
         if !reporter.begin(&self.name) {
             return;
@@ -301,7 +301,7 @@ impl Account {
         }
     }
 
-    /// Records that a reply is about the range that was asked for.
+    /// Records that a reply is about the requested range.
     pub fn range_honoured(&self) {
         match std::mem::replace(&mut self.inner.state.lock().ranges, Ranges::Honoured) {
             Ranges::Honoured => return,
@@ -313,7 +313,7 @@ impl Account {
         self.inner.reporter.fact(|observer, name| observer.range_honoured(name, None));
     }
 
-    /// Records that a reply is about another range than was asked for, for the reason that `told` says. Returns whether
+    /// Records that a reply is about another range than was requested, for the reason that `told` says. Returns whether
     /// that is so of all replies so far: the service does not know the query parameters.
     pub fn range_ignored(&self, told: &str) -> bool {
         let mut state = self.inner.state.lock();
@@ -325,7 +325,7 @@ impl Account {
         matches!(ranges, Ranges::Ignored(_))
     }
 
-    /// Why no reply was about the range that was asked for; `None` if one was, or nothing is known yet.
+    /// Why no reply was about the requested range; `None` if one was, or nothing is known yet.
     pub fn ignored_range(&self) -> Option<Arc<str>> {
         match &self.inner.state.lock().ranges {
             Ranges::Ignored(told) => Some(Arc::clone(told)),

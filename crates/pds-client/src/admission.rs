@@ -1,4 +1,4 @@
-//! Which request is sent next: a queue per service account, and one limit on the rate and on requests in flight over all.
+//! Order of requests: a queue per service account, and a common limit on rate and requests in flight.
 //!
 //! Within a queue, what has been due longest goes first. Among accounts whose own pace allows a request, the one that was
 //! served longest ago goes first, so the rate is dealt equally among those that wait; while several wait, none gets more
@@ -22,7 +22,7 @@ use super::Config;
 use super::pace::Pace;
 use super::rate::Rate;
 
-/// One in so many places in flight is kept, at most, for accounts that have none.
+/// At most one in this many places in flight is reserved for accounts that have none.
 const KEPT_DIVISOR: usize = 2;
 
 /// The queues of all accounts. They outlive a reload, so requests of the former configuration still count.
@@ -47,7 +47,7 @@ struct State {
     /// No request waits for a longer pause.
     patience: Duration,
     in_flight: usize,
-    /// Those that were ever used, by number.
+    /// Accounts that were ever used, by number.
     queues: BTreeMap<u64, Queue>,
     /// How many queues have something in flight.
     holding: usize,
@@ -386,7 +386,7 @@ mod tests {
     async fn no_rate_loses_what_it_allows_to_the_groups() {
         for per_second in [1, 10, 19, 20, 21, 29, 30, 85, 850] {
             let sent = sent(&admission(1, per_second), 10 * per_second).await;
-            // What may go at once goes at the beginning; a timer may be a millisecond late each time.
+            // Everything that may be sent at once is sent at the start; each timer may be a millisecond late.
             assert!((9_000..=10_100).contains(sent.last().unwrap()), "{per_second} a second: {sent:?}");
         }
     }
@@ -461,7 +461,7 @@ mod tests {
         requests.join_all().await;
     }
 
-    /// What the service does to an account that always has requests to send.
+    /// Behaviour of the service towards an account that always has requests to send.
     #[derive(Clone, Copy, Debug)]
     enum Other {
         Hangs,

@@ -1,4 +1,4 @@
-//! One request: waiting for its turn, sending, retries and their budget, and what its failure means for later requests.
+//! A request: its turn, sending, retries and their budget, and the effect of its failure on later requests.
 
 use std::iter::successors;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Turn {
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) turn: &'a Turn,
-    /// What it is counted as; `None` for those of an operator, which are not counted.
+    /// Resource that it counts as; `None` for requests of an operator, which are not counted.
     pub(super) resource: Option<Resource>,
     pub(super) request: &'a Request,
 }
@@ -82,7 +82,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// One try, from waiting for its turn to having its reply. A failure is counted. If the token was replaced
+    /// An attempt, from waiting for its turn to its reply. A failure is counted. If the token was replaced
     /// meanwhile, the new one gets a try, too.
     async fn attempt(&self) -> Result<(Fetched, Instant), FetchError> {
         let transport = &self.client.inner.transport;
@@ -140,7 +140,7 @@ impl Exchange<'_> {
 
     /// Waits until the request may be sent. Returns its token and its permit.
     async fn acquire(&self) -> Result<(Arc<Token>, Permit), Reason> {
-        // What will not be sent waits for nothing.
+        // A request that will not be sent does not wait.
         self.token()?;
         let (queue, patience) = (&self.turn.account.inner.queue, self.client.inner.api.timeout);
         let mut throttled = Duration::ZERO;
@@ -177,7 +177,7 @@ impl Exchange<'_> {
 /// Whether the same request may well succeed a moment later.
 ///
 /// True for connections that could not be made or broke, for 502, 503 and 504 of a gateway, and for 429. False for a
-/// timeout, which has already cost the service the time of a whole request; the next poll asks again anyway. False for
+/// timeout, which has already cost the service the time of a whole request; the next poll requests it again anyway. False for
 /// a 500, which is the answer to this very request, and for everything that stays the same until someone acts.
 fn is_retryable(error: &FetchError) -> bool {
     matches!(

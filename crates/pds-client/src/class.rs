@@ -15,7 +15,7 @@ macro_rules! classes {
         }
 
         impl Class {
-            /// Those without an HTTP status.
+            /// Classes without an HTTP status.
             pub const WITHOUT_STATUS: &[Self] = &[$(Self::$class),+];
 
             /// The name of the class. Unusual statuses share one name per hundred, so that no service can make the set
@@ -27,7 +27,7 @@ macro_rules! classes {
                 }
             }
 
-            /// What happened, in words.
+            /// Description of the failure.
             pub(super) fn words(self) -> &'static str {
                 match self {
                     Self::Status(_) => "an HTTP status",

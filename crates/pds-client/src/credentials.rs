@@ -28,7 +28,7 @@ const REREAD_EVERY: Duration = Duration::from_secs(1);
 /// No token is larger. A larger file was named by mistake and is not read into memory.
 pub const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
-/// Where a bearer token comes from.
+/// Source of a bearer token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TokenSource {
     /// The configuration or the environment.
@@ -66,7 +66,7 @@ pub enum CredentialsError {
         /// The surplus, in words.
         surplus: &'static str,
     },
-    /// None is configured.
+    /// No token is configured.
     #[error("no token is configured: set api.token_file, or token_file of the project")]
     Missing,
 }

@@ -49,7 +49,7 @@ pub enum Reason {
     Redirect {
         /// The HTTP status, 3xx.
         status: u16,
-        /// Where to, without query.
+        /// URL without query.
         location: String,
     },
     /// The port speaks TLS, and says so to a plain request.
@@ -61,7 +61,7 @@ pub enum Reason {
     /// The network, or whatever stands between, failed.
     #[error("failed: {}{}", class.words(), proxy.as_ref().map(|proxy| format!(" (proxy {proxy})")).unwrap_or_default())]
     Transport {
-        /// What kind of failure it was.
+        /// Kind of the failure.
         class: Class,
         /// Host and port of the proxy on the way.
         proxy: Option<String>,

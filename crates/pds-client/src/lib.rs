@@ -85,7 +85,7 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// What outlives a reload.
+/// State that outlives a reload.
 #[derive(Clone, Debug)]
 struct Shared {
     clock: Clock,
@@ -128,7 +128,7 @@ impl Client {
     /// known of them, and the connections if `api` is the same. Changes nothing until it takes over.
     ///
     /// # Errors
-    /// As [`Client::new`].
+    /// Same as [`Client::new`].
     pub fn successor(
         &self,
         api: &Config,
@@ -239,7 +239,7 @@ impl Client {
     /// Sends any request on behalf of an operator, without counting it. Only a GET is retried.
     ///
     /// # Errors
-    /// As [`Client::read`].
+    /// Same as [`Client::read`].
     pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
         let turn = Turn::new(account);
         let (fetched, sent) = Exchange { client: self, turn: &turn, resource: None, request }.run().await?;

@@ -1,4 +1,4 @@
-//! What the client reports while it works.
+//! Events that the client reports.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub trait Observer: Debug + Send + Sync {
     /// The service asks to wait longer than a request may take.
     fn paused(&self, token: &str, wait: &str) {}
 
-    /// Whether the service answers the ranges that it is asked for; if not, what it does instead.
+    /// Whether the service answers the requested ranges; if not, its behaviour.
     fn range_honoured(&self, token: &str, ignored: Option<&str>) {}
 
     /// The account is slowed down to `per_second` requests per second; `None` if it no longer is.

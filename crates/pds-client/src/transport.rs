@@ -1,4 +1,4 @@
-//! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
+//! A request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
 //! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
 //! nothing is decompressed. A reply is held once, in a buffer of its size, and [`ReplyRoom`] bounds all of them together.

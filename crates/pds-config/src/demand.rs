@@ -21,7 +21,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// How this exceeds the limit of `api`, if it does: the value to set, a tenth above what is needed, and both figures.
+    /// Excess over the limit of `api`, if any: the value to set, a tenth above the needed rate, and both figures.
     pub fn exceeds(&self, api: &Api) -> Option<String> {
         let (needed, allowed) = (self.total / 60.0, api.max_requests_per_second?.get());
         (needed > allowed.into()).then(|| {
@@ -63,7 +63,7 @@ impl Config {
         rates.sum()
     }
 
-    /// How many ranges one metrics call asks for per minute: every window for the app and for each of its containers,
+    /// Ranges that one metrics call requests per minute: every window for the app and for each of its containers,
     /// and the steps of accounting if the call is counted, unless a window of just their length is polled once per
     /// step and its replies serve both; and each hour once more at each age at which hours are counted again.
     fn ranges_per_minute(&self, app: Option<&App>, counted: bool) -> f64 {

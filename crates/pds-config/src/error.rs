@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// One problem.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[error("{key}: {message}")]
 pub struct Problem {
     /// The key, as `projects[0].apps[1].id` (counted from 0), or the name of an environment variable.
     pub key: String,
-    /// What is wrong with it and what to write instead. Never holds a secret.
+    /// The problem and the remedy. Never holds a secret.
     pub message: String,
 }
 

@@ -9,10 +9,10 @@ use url::Url;
 use super::key::{Kind, as_written, quoted};
 use pds_core::secret::REDACTED;
 
-/// What values of environment variables have for their origin.
+/// Origin of values from environment variables.
 pub(super) const ENVIRONMENT: &str = "the environment";
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Not set.
@@ -52,14 +52,14 @@ impl Origin {
     }
 }
 
-/// One key or flag in force.
+/// A key or flag in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
     /// The key: `projects[0].id`, counted from 0, after the name of an included file; or the flag: `--state.path`.
     pub key: String,
     /// The value as TOML; secrets and credentials of URLs redacted.
     pub value: String,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
     /// The environment variable or flag that set it.
     pub variable: Option<String>,

@@ -166,7 +166,7 @@ impl CommandLine {
 pub enum LogFormat {
     /// `ts=... level=info message="..." key=value`
     Logfmt,
-    /// One JSON object a line.
+    /// A JSON object per line.
     Json,
 }
 

@@ -12,7 +12,7 @@ pub const ENVIRONMENT_PREFIX: &str = "PDS_EXPORTER";
 /// not taken for a key.
 pub const ENVIRONMENT_SEPARATOR: &str = "__";
 
-/// One key.
+/// A key.
 #[derive(Clone, Debug)]
 pub struct Key {
     /// Its path: `api.base_url`; entries of a list are `[]`: `projects[].id`.
@@ -21,7 +21,7 @@ pub struct Key {
     pub preset: Preset,
     /// The values it accepts.
     pub kind: Kind,
-    /// One line of help.
+    /// A line of help.
     pub why: &'static str,
 }
 
@@ -64,7 +64,7 @@ pub enum Kind {
     Size(RangeInclusive<u64>),
     /// `true` or `false`.
     Flag,
-    /// One of these words.
+    /// A word of this list.
     Word(Vec<&'static str>),
     /// A list.
     List(Box<Self>),

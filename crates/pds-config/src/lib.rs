@@ -16,7 +16,7 @@
 //! - `error`: why a configuration was refused.
 //! - `explain`: the configuration in force, for people, and where each value came from.
 //! - `toml`: the configuration in force as a file, and `config.example.toml`.
-//! - `demand`: how many requests a configuration asks for.
+//! - `demand`: the requests that a configuration needs.
 //! - `warnings`: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
 //! - [`flags`]: the command line of the daemon.
@@ -66,7 +66,7 @@ pub const VERSION: &str = env!("PDS_EXPORTER_VERSION");
 /// The commit the programs are built from; empty if it is not known.
 pub const REVISION: &str = env!("PDS_EXPORTER_BUILT_FROM");
 
-/// What [`load`] found.
+/// Result of [`load`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The configuration.
@@ -90,7 +90,7 @@ pub fn load(
 /// Loads the configuration from the text of a file named `path`, which need not exist, without an environment.
 ///
 /// # Errors
-/// As [`load`].
+/// Same as [`load`].
 pub fn load_text(path: &Path, text: &str) -> Result<Loaded, LoadError> {
     load_layers(file::parse(path, text)?, Some(path), [])
 }

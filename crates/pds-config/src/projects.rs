@@ -15,7 +15,7 @@ use pds_client::TokenSource;
 use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 
 section! {
-    /// One `[[projects]]` entry.
+    /// An entry of `[[projects]]`.
     pub struct Project {
         /// Project id, as in the service's paths.
         id: Arc<str> = required(id(), "\"p-abc12345\"", "Project id, as in the service's paths."),
@@ -44,7 +44,7 @@ impl super::Config {
         self.projects.iter().map(|project| (Arc::clone(&project.id), project.token.clone())).collect()
     }
 
-    /// Which ranges are counted.
+    /// The counted ranges.
     pub fn counted_ranges(&self) -> pds_ledger::Config {
         pds_ledger::Config {
             settle: self.poll.settle,
@@ -56,7 +56,7 @@ impl super::Config {
 }
 
 section! {
-    /// One app of a project.
+    /// An app of a project.
     pub struct App {
         /// App id, as in the service's paths.
         id: Arc<str> = required(id(), "\"p-abc12345-embed\"", "App id, as in the service's paths."),

@@ -25,7 +25,7 @@ pub(super) fn key_in(path: &Path, name: &str) -> String {
     format!("{}: {name}", path.display())
 }
 
-/// What reading a configuration finds.
+/// Results of reading a configuration.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// All problems so far.
@@ -45,7 +45,7 @@ pub(super) struct Shared<'a> {
     pub(super) taken_labels: Option<&'a [&'a str]>,
     /// The included files.
     pub(super) included: &'a [Included],
-    /// What was found so far.
+    /// Results so far.
     pub(super) found: &'a RefCell<Found>,
 }
 

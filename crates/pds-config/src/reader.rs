@@ -57,7 +57,7 @@ pub(super) fn flag() -> Reader<bool> {
     })
 }
 
-/// One of several words, each with its meaning.
+/// A word of a list, each with its meaning.
 pub(super) fn word<T: Clone + 'static>(words: impl AsRef<[(&'static str, T)]> + 'static) -> Reader<T> {
     let kind = Kind::Word(words.as_ref().iter().map(|(word, _)| *word).collect());
     Reader::new(kind, move |raw| {

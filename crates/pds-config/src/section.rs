@@ -1,4 +1,4 @@
-//! How a section of the configuration is read, and its keys declared.
+//! Reading of sections of the configuration, and declaration of their keys.
 //!
 //! A section is a struct whose fields are rows: `field: Type = row`. A row is a function that reads the field's keys from a
 //! table. It gives a key its reader (with bounds), default and help. [`section!`] turns the rows into the struct and
@@ -57,7 +57,7 @@ pub(super) trait Section: Sized {
     fn read(table: &Table<'_>) -> Option<Self>;
 }
 
-/// One field of a section: reads the keys of a name in a table; `None` if one has a problem.
+/// A field of a section: reads the keys of a name in a table; `None` if one has a problem.
 pub(super) trait Row<T>: FnOnce(&Table<'_>, &'static str) -> Option<T> {}
 
 impl<T, R: FnOnce(&Table<'_>, &'static str) -> Option<T>> Row<T> for R {}
@@ -114,7 +114,7 @@ fn key<T: 'static>(
     reader.read(raw, &position).map(Some)
 }
 
-/// Where a bearer token comes from: `token_file` (an example and its help) or `token` (its help), never both.
+/// Source of a bearer token: `token_file` (an example and its help) or `token` (its help), never both.
 pub(super) fn tokens(
     (example, file_why): (&'static str, &'static str),
     inline_why: &'static str,

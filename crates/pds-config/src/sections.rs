@@ -26,13 +26,13 @@ section! {
         /// Patterns of files that hold further projects.
         include: Vec<String> = default(list(text()), "[]",
             "Files with further [[projects]], such as \"projects.d/*.toml\", relative to this file. Paths in them are relative to their own folder."),
-        /// How the service is reached.
+        /// Access to the service.
         api: Api = inner,
-        /// What is polled, and how often.
+        /// Polled resources and intervals.
         poll: Poll = inner,
         /// Exact counters from consecutive ranges.
         accounting: Accounting = inner,
-        /// How counters survive a restart.
+        /// Persistence of counters over a restart.
         state: State = inner,
         /// Links of the status pages to other programs.
         web: Web = inner,
@@ -86,9 +86,9 @@ section! {
         key_name: String = default(text(), "\"name\"",
             "Parameter for the name of a new API key. Only pdstool uses this key and those below."),
         key_description: String = default(text(), "\"description\"",
-            "Query parameter for the description of a new API key."),
+            "Parameter for the description of a new API key."),
         key_expires_at: String = default(text(), "\"expiresAt\"",
-            "Query parameter for the expiration date of a new API key."),
+            "Parameter for the expiration date of a new API key."),
         tree_ref: String = default(text(), "\"ref\"", "Parameter for the branch or commit of a file tree."),
         tree_path: String = default(text(), "\"path\"", "Parameter for the directory of a file tree."),
     }
@@ -169,7 +169,7 @@ section! {
         /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
         step: Duration = default(step(), "\"60s\"",
             "Ranges of the counters are aligned to it. Divides an hour; a day suffices if recheck_after is empty."),
-        /// How far back to ask after an outage.
+        /// How far back requests go after an outage.
         max_catch_up: Duration = default(seconds(), "\"24h\"",
             "How far counters catch up after an outage. Older time is unaccounted."),
         /// The ages at which each whole hour is counted again; empty means never.

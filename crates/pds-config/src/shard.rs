@@ -1,4 +1,4 @@
-//! Which of several daemons polls what.
+//! Assignment of targets to shards.
 //!
 //! All daemons have the same configuration, each its own `--shard.index` out of `--shard.count`. They never talk to
 //! each other. An app belongs to the shard whose hash with the app's project and id is highest (rendezvous hashing).
@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher13;
 
 use super::Config;
 
-/// One daemon's share of the whole.
+/// The share of one daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Its index, counted from 0.
@@ -25,7 +25,7 @@ pub struct Shard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("shard index {index} does not exist: {count} shards are counted from 0, so the last is {}", .count.get() - 1)]
 pub struct ShardError {
-    /// The index asked for.
+    /// The requested index.
     pub index: u32,
     /// The number of shards.
     pub count: NonZeroU32,

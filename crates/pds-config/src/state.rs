@@ -23,7 +23,7 @@ section! {
         /// The state file; `None` keeps the counters in memory.
         path: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "File that keeps the counters across restarts; empty means memory only."),
-        /// Where counters continue without a state file; `None` if they do not.
+        /// Source of cursors without a state file; `None` if counters do not continue.
         prometheus: Option<Prometheus> = prometheus,
     }
 }

@@ -13,7 +13,7 @@ const MAX_PERIOD_OF_RATES: Duration = Duration::from_secs(120);
 const QUARTER: Duration = Duration::from_secs(900);
 
 impl Config {
-    /// One sentence per setting that is valid but hardly intended.
+    /// A sentence per setting that is valid but hardly intended.
     pub fn warnings(&self) -> Vec<String> {
         let overload = self.requests_per_minute().exceeds(&self.api).map(|set| {
             format!("the configuration needs more requests than api.max_requests_per_second allows: {set}")

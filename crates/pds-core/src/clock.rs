@@ -29,7 +29,7 @@ pub struct Clock(Arc<Source>);
 
 #[derive(Debug, Default)]
 struct Source {
-    /// What a manual clock shows at first, and since when it runs; without an instant it stands still. `None` is the
+    /// Start of a manual clock, and the instant since which it runs; without an instant it stands still. `None` is the
     /// machine's own clock.
     manual: Option<(Timestamp, Option<Instant>)>,
     /// How far a manual clock was moved.

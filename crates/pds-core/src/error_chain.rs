@@ -23,7 +23,7 @@ pub fn shortened(text: &str) -> String {
     in_one_line(text, 140, 59)
 }
 
-/// As [`shortened`], in at most 1000 characters, for pages.
+/// Like [`shortened`], in at most 1000 characters, for pages.
 pub fn in_full(text: &str) -> String {
     in_one_line(text, 800, 199)
 }

@@ -1,4 +1,4 @@
-//! What every part of the exporter uses: time, secrets, files and text. It knows nothing of metrics or of the service.
+//! Basics of every part of the exporter: time, secrets, files and text. It knows nothing of metrics or of the service.
 //!
 //! - [`clock`]: the wall clock as an argument.
 //! - [`error_chain`]: an error and its causes in one line.

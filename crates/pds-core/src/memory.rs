@@ -1,4 +1,4 @@
-//! How much memory others can make the process hold: replies, answers, connections.
+//! Bounds of the memory that others make the process hold: replies, answers, connections.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Default for MemoryBudget {
     }
 }
 
-/// What a [`MemoryBudget`] is divided among, so that none takes what another needs.
+/// Shares of a [`MemoryBudget`], so that no holder takes what another needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// Pages until their clients have read them.
@@ -94,7 +94,7 @@ pub struct Share {
 impl Share {
     fn new(bytes: u64, used: &Arc<AtomicU64>) -> Self {
         let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
-        // As many as fit in 32 bits fit everywhere.
+        // Values of 32 bits fit everywhere.
         let free = Arc::new(Semaphore::new(usize::try_from(units).unwrap_or(usize::MAX)));
         Self { units, free, used: Arc::clone(used) }
     }

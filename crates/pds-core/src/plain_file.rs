@@ -48,7 +48,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Opens a file of our own as `options` say, without waiting. A link of that name is not followed.
 ///
 /// # Errors
-/// As [`open`], and if `path` is a link.
+/// Same as [`open`], and if `path` is a link.
 pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
     match options.clone().custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path) {
         // A pipe that nobody reads.
@@ -60,7 +60,7 @@ pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
 /// Creates a file of our own, or opens and empties the one that is there.
 ///
 /// # Errors
-/// As [`open_own`].
+/// Same as [`open_own`].
 pub fn create(path: &Path) -> io::Result<File> {
     // Emptied only once it is known to be a regular file.
     let file = open_own(path, File::options().write(true).create(true).truncate(false))?;
@@ -71,7 +71,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// Creates a file of our own, or opens the one that is there, to append to it.
 ///
 /// # Errors
-/// As [`open_own`].
+/// Same as [`open_own`].
 pub fn append(path: &Path) -> io::Result<File> {
     open_own(path, File::options().append(true).create(true))
 }
@@ -84,10 +84,10 @@ fn not_regular() -> io::Error {
     io::Error::other("not a regular file")
 }
 
-/// As [`read`], for a file that holds text. A pipe that a shell hands over, such as `<(...)`, is read to its end.
+/// Like [`read`], for a file that holds text. A pipe that a shell hands over, such as `<(...)`, is read to its end.
 ///
 /// # Errors
-/// As [`read`], and if it is not UTF-8.
+/// Same as [`read`], and if it is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") {
         let mut text = String::new();
@@ -108,7 +108,7 @@ pub const SETTLED: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Sources(Vec<(PathBuf, Option<Stamp>)>);
 
-/// What tells two versions of a file apart without reading them: device, inode, length and time of the last change.
+/// Identity of a version of a file, without reading it: device, inode, length and time of the last change.
 type Stamp = (u64, u64, u64, SystemTime);
 
 fn stamp(path: &Path) -> Option<Stamp> {
@@ -117,10 +117,10 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl Sources {
-    /// As [`read()`], and remembers the file, also if it cannot be read.
+    /// Like [`read()`], and remembers the file, also if it cannot be read.
     ///
     /// # Errors
-    /// As [`read()`].
+    /// Same as [`read()`].
     pub fn read(&mut self, path: &Path, max_bytes: u64) -> io::Result<PlainFile> {
         // The stamp first: a change in between is then seen as one.
         self.0.push((path.to_owned(), stamp(path)));

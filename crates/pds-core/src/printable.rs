@@ -8,7 +8,7 @@ pub fn steers_terminal(c: char) -> bool {
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// One line, with U+FFFD in place of each such character.
+/// A line, with U+FFFD in place of each such character.
 pub fn plain(line: &str) -> Cow<'_, str> {
     if line.contains(steers_terminal) {
         Cow::Owned(line.replace(steers_terminal, "\u{fffd}"))
@@ -17,7 +17,7 @@ pub fn plain(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`plain`], for text of several lines.
+/// Like [`plain`], for text of several lines.
 pub fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }

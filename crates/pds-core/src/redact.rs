@@ -302,7 +302,7 @@ mod tests {
             '!'..='.' | ':'..='@' | '\\' => format!("%{:02x}", u32::from(char)),
             _ => char.to_string(),
         },
-        // As most, Go, and a few write JSON, and the most that may be escaped in it.
+        // JSON as most programs, Go, and a few others escape it, and with everything escaped that may be.
         |char| if "\"\\".contains(char) { format!("\\{char}") } else { char.to_string() },
         |char| match char {
             '<' | '>' | '&' => format!("\\u{:04x}", u32::from(char)),

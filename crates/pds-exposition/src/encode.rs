@@ -106,7 +106,7 @@ pub fn named_sample(out: &mut Vec<u8>, name: &str, suffix: &str, target: &str, e
     rest(out, target, extra, value);
 }
 
-/// One reservation per line: a number takes at most 24 bytes, the punctuation 6.
+/// A reservation per line: a number takes at most 24 bytes, the punctuation 6.
 const REST: usize = 30;
 
 /// A line from the end of the target's labels on.
@@ -149,7 +149,7 @@ pub fn label(text: &mut String, name: &str, value: &str) {
     bare_label(text, name, value);
 }
 
-/// As [`label`], without a comma.
+/// Like [`label`], without a comma.
 pub(super) fn bare_label(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push_str("=\"");

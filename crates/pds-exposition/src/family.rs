@@ -30,14 +30,14 @@ impl Kind {
     }
 }
 
-/// One metric family: name, type, help and labels. Declared as a constant where its values are read.
+/// A metric family: name, type, help and labels. Declared as a constant beside the code that reads its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     /// The full name as in text 0.0.4 (for counters with `_total`; for histograms without `_bucket`).
     pub name: &'static str,
     /// The type.
     pub kind: Kind,
-    /// Where the value comes from and how old it may be: one sentence without a full stop.
+    /// Source and age of the value: a sentence without a full stop.
     pub help: &'static str,
     /// The label names, in the order they are written, without configured ones.
     pub labels: &'static [&'static str],

@@ -24,8 +24,8 @@ pub struct Layout {
     text: Box<str>,
 }
 
-/// Where series and their label texts lie. Apps whose label texts differ mostly share it, because few texts are of a length
-/// of their own.
+/// Positions of series and their label texts. Apps with different label texts mostly share it, because few texts have a
+/// length of their own.
 #[derive(Debug, PartialEq, Eq, Hash, Default)]
 struct Shape {
     /// The index of each family's first series, and one more for the end.
@@ -130,7 +130,7 @@ fn share<T: Eq + Hash>(known: &Mutex<HashSet<Arc<T>>>, value: T) -> Arc<T> {
     if let Some(found) = known.get(&value) {
         return Arc::clone(found);
     }
-    // Those that nothing else holds are removed when the set has to grow, so the cost is spread over the insertions.
+    // Unused shapes are removed when the set has to grow, so the cost is spread over the insertions.
     if known.len() == known.capacity() {
         known.retain(|shared| Arc::strong_count(shared) > 1);
     }

@@ -1,6 +1,6 @@
-//! The HTTP client that every part asks others with: trust anchors, a proxy, no redirects, bounded bodies.
+//! The HTTP client of every part: trust anchors, a proxy, no redirects, bounded bodies.
 //!
-//! It knows nothing of what is asked. Retries, pace and tokens belong to those who ask.
+//! It does not know the requests. Retries, pace and tokens belong to its callers.
 
 mod verifier;
 
@@ -24,7 +24,7 @@ use verifier::Verifier;
 /// The size of a file of trust anchors; all of Mozilla's take a quarter of a megabyte.
 const MAX_CA_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How a server is reached.
+/// Access to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Config<'a> {
     /// The key of the configuration, or the flag, that names `ca_file`; for error texts.
@@ -111,7 +111,7 @@ pub enum BuildError {
     CaFile {
         /// The key of the configuration that names it.
         key: &'static str,
-        /// As configured.
+        /// The configured path.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -121,9 +121,9 @@ pub enum BuildError {
     CaCertificates {
         /// The key of the configuration that names it.
         key: &'static str,
-        /// As configured.
+        /// The configured path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The URL of the proxy is invalid.

@@ -1,4 +1,4 @@
-//! Which certificates of servers are trusted.
+//! Trust in certificates of servers.
 
 use std::fmt::Debug;
 use std::sync::Arc;

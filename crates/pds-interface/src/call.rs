@@ -1,4 +1,4 @@
-//! How a call of the interface is described.
+//! Description of a call of the interface.
 
 use pds_core::template::Template;
 use serde_json::Value;
@@ -32,7 +32,7 @@ impl Method {
     }
 }
 
-/// One call of section 4: a row of [`CALLS`](super::CALLS), declared in the call's own file.
+/// A call of section 4: a row of [`CALLS`](super::CALLS), declared in the call's own file.
 #[derive(Debug)]
 pub struct Call {
     /// The name of its module, as in `get_app`.
@@ -55,7 +55,7 @@ pub struct Call {
     /// The schema of its reply in JSON. Code that the daemon has no use for.
     #[cfg(feature = "openapi")]
     pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
-    /// How it is polled; `None` for calls that only a person makes.
+    /// Its polling; `None` for calls that only a person makes.
     pub polled: Option<Polled>,
     /// Its subcommand of `pdstool call`.
     pub command: Command,
@@ -108,7 +108,7 @@ impl Call {
     /// Judges a successful reply: whether it says what the call was made for.
     ///
     /// # Errors
-    /// What is wrong with it, or what it lacks.
+    /// The problem.
     pub fn judge(&self, body: &[u8]) -> Result<(), DecodeError> {
         (self.decodes)(body)?;
         let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
@@ -134,7 +134,7 @@ pub struct Command {
     pub words: &'static [&'static str],
     /// An example of the arguments after the words.
     pub example: &'static str,
-    /// What cannot be undone or costs money, with arguments by name: "deletes the app {app_id}". `None` for calls
+    /// Irreversible or costly effect, with arguments by name: "deletes the app {app_id}". `None` for calls
     /// that are safe to repeat.
     pub consequence: Option<Template<'static>>,
     /// The field of the reply that is a secret, printed alone.

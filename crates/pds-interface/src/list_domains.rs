@@ -56,7 +56,7 @@ impl MetricSource for Facts {
     const ROWS: &'static [Row<Self>] = ROWS;
 
     fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
-        /// Of a list of any length, only statuses are kept.
+        /// Only the statuses of a list are kept, whatever its length.
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Listed {

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::param::{Param, ParamKind};
 use super::reply::Format;
 
-/// Where a fact of the document comes from, as `x-source` says of each field, parameter and status: the interface
+/// Source of a fact of the document, as `x-source` states for each field, parameter and status: the interface
 /// states it, ...
 const INTERFACE: &str = "interface";
 /// ... or it was seen of a public service with this interface, ...
@@ -26,7 +26,7 @@ const ERRORS: [(&str, &str); 3] = [
     ("404", "a resource in the path does not exist"),
 ];
 
-/// Fields without which a reply is of no use: what identifies a resource, and the list or object that is asked for.
+/// Fields without which a reply is of no use: what identifies a resource, and the list or object that is requested.
 /// Every other field may be missing: the interface promises none.
 const REQUIRED: [&str; 6] = ["id", "data", "domains", "branches", "thresholds", "tree"];
 

@@ -13,7 +13,7 @@ pub struct Param {
     pub name: &'static str,
     /// The configured name of a query parameter; `None` for a body field, whose name is fixed.
     pub configured: Option<fn(&QueryNames) -> &String>,
-    /// Which values it takes.
+    /// Its values.
     pub kind: ParamKind,
     /// Its purpose.
     pub purpose: &'static str,
@@ -59,7 +59,7 @@ impl Param {
 /// The longest part of a bad value that an error repeats.
 const MAX_SHOWN: usize = 100;
 
-/// Which values a parameter takes.
+/// Values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each kind says what its fields are")]
 pub enum ParamKind {
@@ -108,7 +108,7 @@ impl Default for QueryNames {
 }
 
 impl QueryNames {
-    /// What to tell of a service that ignores bounds of `asked` and answered `answered`: with key and remedy.
+    /// Report about a service that ignores bounds of `asked` and replied `answered`, with key and remedy.
     pub fn told(&self, ignored: Ignored, asked: TimeRange, answered: TimeRange) -> String {
         let (start, end) = (&self.start, &self.end);
         let (what, keys) = match ignored {

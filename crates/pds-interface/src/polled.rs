@@ -1,4 +1,4 @@
-//! How a call is polled, and how the metrics in its reply are read.
+//! Polled calls, and the metrics in their replies.
 
 use pds_exposition::{Family, Sink};
 
@@ -17,7 +17,7 @@ pub enum Scope {
     App,
 }
 
-/// Which of the two configured intervals a polled call follows.
+/// The configured interval that a polled call follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     /// `poll.interval`: the call takes a range, and is asked per window and container.
@@ -26,7 +26,7 @@ pub enum Cadence {
     Settings,
 }
 
-/// What accounting counts from a call's replies.
+/// Counts that accounting takes from a call's replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Requests, with the distribution of their durations.
@@ -40,7 +40,7 @@ pub enum Counted {
 pub struct Tally {
     /// The count; `None` if the reply has no valid one.
     pub total: Option<u64>,
-    /// What the service counts beyond that, where its counts have fractions; below 1.
+    /// Fraction of the count beyond that, below 1.
     pub fraction: f64,
     /// (threshold in seconds, share 0..=1) by rising threshold; empty for calls without a distribution.
     pub shares: Vec<(f64, f64)>,
@@ -93,10 +93,10 @@ pub struct Reading {
     pub message: Option<String>,
 }
 
-/// What a reply is read with, beside its bytes.
+/// Context for reading a reply.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// The range asked for, of a metrics call.
+    /// The requested range, of a metrics call.
     pub range: Option<TimeRange>,
     /// The field of a custom domain that holds its validation status; `None` means the usual ones.
     pub domain_status: Option<String>,
@@ -112,16 +112,16 @@ pub type ReadSubjects = Box<dyn FnOnce(&[Subject<'_>]) -> Reading + Send>;
 /// Decodes the reply of one call.
 type Decode = fn(&[u8], &Terms) -> Result<ReadSubjects, DecodeError>;
 
-/// How a call is polled: the second half of its row.
+/// Polling of a call: the second half of its row.
 #[derive(Clone, Copy, Debug)]
 pub struct Polled {
     /// The value of the label `resource`.
     pub resource: &'static str,
     /// The scope of one request.
     pub scope: Scope,
-    /// Which interval it follows.
+    /// The interval it follows.
     pub cadence: Cadence,
-    /// What accounting counts from it.
+    /// Counts that accounting takes from it.
     pub counted: Option<Counted>,
     /// A reply in the form that section 4 of the interface gives it; the values are made up.
     pub example: &'static str,
@@ -176,7 +176,7 @@ impl Polled {
     /// Reads a successful reply for each of `subjects`, with the names of fields that are usual.
     ///
     /// # Errors
-    /// As [`Polled::decode`].
+    /// Same as [`Polled::decode`].
     pub fn read(&self, body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
         let range = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
         Ok(self.decode(body, &Terms { range, ..Terms::default() })?(subjects))
@@ -188,7 +188,7 @@ pub trait MetricSource: Sized + Send + 'static {
     /// The metrics: one row per family.
     const ROWS: &'static [Row<Self>];
 
-    /// What accounting counts.
+    /// Counts for accounting.
     const COUNTED: Option<Counted> = None;
 
     /// For a reply with a series: values that hold nothing but the datapoint that is shown.
@@ -197,7 +197,7 @@ pub trait MetricSource: Sized + Send + 'static {
     /// Reads a reply, and checks the values that several rows or subjects share, each once.
     ///
     /// # Errors
-    /// As [`ReplyBody::decode`](super::ReplyBody::decode).
+    /// Same as [`ReplyBody::decode`](super::ReplyBody::decode).
     fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError>;
 
     /// Adds what the reply holds beside its series.

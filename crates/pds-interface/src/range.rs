@@ -40,8 +40,8 @@ impl TimeRange {
         if self == asked { Some(1) } else { WIDTHS.into_iter().find(|width| rounds(*width)) }
     }
 
-    /// Which bounds of `asked` a reply about this range ignores, as a service does that knows them by other names. `None`
-    /// if it ignores none: the range is the one asked for, that rounded outwards, or a part of it, as of a service with a
+    /// Bounds of `asked` that a reply about this range ignores, as a service does that uses other names for them. `None`
+    /// if it ignores none: the range is the requested one, that rounded outwards, or a part of it, as of a service with a
     /// longest range.
     pub fn ignores(self, asked: Self) -> Option<Ignored> {
         if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
@@ -111,7 +111,7 @@ pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     is_zone.then(|| text.parse().ok())?
 }
 
-/// What follows a text of this form, in which `0` is any digit and letters have no case.
+/// Rest after a text of this form, in which `0` is any digit and letters have no case.
 fn without<'a>(text: &'a str, form: &str) -> Option<&'a str> {
     let (text, rest) = text.split_at_checked(form.len())?;
     let fits = |(byte, form): (u8, u8)| match form {
@@ -141,9 +141,9 @@ pub enum RangeEnd {
     /// It does not: ranges that follow one another share nothing.
     #[default]
     Exclusive,
-    /// It does: a range is asked for up to a millisecond before its end.
+    /// It does: a range is requested up to a millisecond before its end.
     Inclusive,
-    /// It counts the whole second in which the range ends: a range is asked for up to a second before its end.
+    /// It counts the whole second in which the range ends: a range is requested up to a second before its end.
     InclusiveSecond,
 }
 
@@ -155,7 +155,7 @@ impl RangeEnd {
         ("inclusive-second", Self::InclusiveSecond),
     ];
 
-    /// How far before its end a range is asked for.
+    /// How far before its end a range is requested.
     pub(super) fn beyond(self) -> SignedDuration {
         match self {
             Self::Exclusive => SignedDuration::ZERO,

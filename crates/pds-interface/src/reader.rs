@@ -1,4 +1,4 @@
-//! What a call's rows read for, and their output: the samples of one subject, and the fields with bad values.
+//! Input and output of a call's rows: the samples of one subject, and the fields with bad values.
 
 use pds_exposition::Sink;
 
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         self.put_after([None; 2], labels, value);
     }
 
-    /// Puts a series with the labels `window` and, if one was asked for, `container_id`, followed by `more`.
+    /// Puts a series with the labels `window` and, if one was requested, `container_id`, followed by `more`.
     pub fn put_window(&mut self, more: &[Label<'_>], value: f64) {
         let window = self.subject.window.map(|window| ("window", window.label));
         self.put_after([window, self.container()], more, value);
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Puts a series with the label `container_id`, if one was asked for, followed by `more`.
+    /// Puts a series with the label `container_id`, if one was requested, followed by `more`.
     pub fn put_container(&mut self, more: &[Label<'_>], value: f64) {
         self.put_after([self.container(), None], more, value);
     }
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records `field` as unexpected if its id is not the one asked about.
+    /// Records `field` as unexpected if its id is not the requested one.
     pub fn expect_id(&mut self, field: &'static str, id: &str, asked: &str) {
         if !id.is_empty() && !asked.is_empty() && id != asked {
             self.unexpected.0.push(field);

@@ -1,4 +1,4 @@
-//! How replies are read and written.
+//! Reading and writing of replies.
 //!
 //! One bad value does not make the reply around it unreadable. A reply that is not JSON is read once more without the
 //! common deviations (a byte-order mark, bytes that are not UTF-8, a bare `NaN` or `Infinity`), and then with each value
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::wire::Object;
 
-/// How a reply is written on the wire.
+/// Wire format of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// JSON.
@@ -27,7 +27,7 @@ pub enum Format {
 
 /// A successful reply, read and written. JSON unless implemented otherwise.
 pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
-    /// How it is written.
+    /// Its wire format.
     const FORMAT: Format = Format::Json;
 
     /// Reads a reply.
@@ -47,7 +47,7 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     }
 }
 
-/// How deep values that cannot be read are looked for; the replies of the interface end well above.
+/// Maximum depth of the search for unreadable values; replies of the interface are much less deep.
 const DEEPEST: usize = 6;
 
 /// Reads a reply.
@@ -127,7 +127,7 @@ fn page_title(body: &[u8]) -> Option<String> {
 /// Reads a reply that is an object.
 ///
 /// # Errors
-/// As [`from_slice`].
+/// Same as [`from_slice`].
 pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     from_slice(body).map(|Object(reply)| reply)
 }

@@ -56,7 +56,7 @@ impl Resource {
         CALLS[self.index()]
     }
 
-    /// How it is polled.
+    /// Its polling.
     pub fn polled(self) -> &'static Polled {
         match &self.call().polled {
             Some(polled) => polled,

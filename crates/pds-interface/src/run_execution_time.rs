@@ -75,7 +75,7 @@ pub struct Datapoint {
 /// `max_response_bytes` allows, the memory it takes may not.
 pub const MAX_DATAPOINTS: usize = 10_080;
 
-/// How far a datapoint may lie after the end of the range asked for: a service that labels a bucket by its end
+/// How far a datapoint may lie after the end of the requested range: a service that labels a bucket by its end
 /// rounds up to whole buckets. Later ones are from a broken clock.
 const BUCKET_SECONDS: f64 = 3600.0;
 

@@ -12,7 +12,7 @@ use super::range::TimeRange;
 use super::reader::{Subject, Window};
 use super::{CALLS, MODULES, Resource, families, get_app};
 
-/// The range that was asked for: five minutes that end at this second.
+/// The requested range: five minutes that end at this second.
 pub(crate) const END: i64 = 1_767_225_600;
 
 /// The samples that `body` gives for app `p-1-ranker` of project `p-1`, as they stand on the page, and the fields

@@ -182,7 +182,7 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// An object that may be `null`, which reads as its default.
 ///
 /// # Errors
-/// As the value's own.
+/// Errors of the value itself.
 pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -24,7 +24,7 @@ pub(crate) struct Buckets {
     pub(super) thresholds: Arc<[f64]>,
     /// How many within each, in 65,536ths, cumulative but for those that have left the page.
     pub(super) within: Box<[u64]>,
-    /// Those that replies lack at present.
+    /// Thresholds that replies currently lack.
     pub(super) absent: Box<[Absent]>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Absent {
     pub(super) index: usize,
     /// How many replies have lacked it.
     pub(super) replies: u8,
-    /// Where the first of them began, Unix seconds.
+    /// Start of the first of them, Unix seconds.
     pub(super) since: i64,
     /// Whether another one has appeared since.
     pub(super) replaced: bool,

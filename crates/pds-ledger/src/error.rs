@@ -36,7 +36,7 @@ pub enum StateError {
 }
 
 impl StateError {
-    /// What an error about the file at `path` becomes.
+    /// Converts an error about the file at `path`.
     pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io(path.to_owned(), source)
     }
@@ -47,13 +47,13 @@ impl StateError {
 #[error("the state file could not be written")]
 pub struct NotCommitted;
 
-/// Why a reply is not added. The cursor stays, and the range is asked for again.
+/// Why a reply is not added. The cursor stays, and the range is requested again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The range does not begin at the cursor.
     #[error("the range from {asked} does not begin where the last one ended, at {until}")]
     NotNext {
-        /// Where the range begins.
+        /// Start of the range.
         asked: i64,
         /// The cursor.
         until: i64,
@@ -67,10 +67,10 @@ pub enum Refusal {
     /// The counter would exceed 64 bits.
     #[error("the reply counts {0}, more than the counter has room for")]
     TooMany(u64),
-    /// The reply is about another range than was asked for.
+    /// The reply is about another range than was requested.
     #[error("the reply is about {answered}, not about {asked}{}", remedy(*.asked, *.answered))]
     OtherRange {
-        /// The range asked for.
+        /// The requested range.
         asked: TimeRange,
         /// The range in the reply.
         answered: TimeRange,
@@ -80,7 +80,7 @@ pub enum Refusal {
     TooOld(i64),
 }
 
-/// What to do about a reply about `answered` instead of `asked`, as far as that is known.
+/// Remedy for a reply about `answered` instead of `asked`, if known.
 fn remedy(asked: TimeRange, answered: TimeRange) -> String {
     match answered.rounding_of(asked) {
         Some(width) => {

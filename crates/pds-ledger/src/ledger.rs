@@ -11,7 +11,7 @@ use super::stretch::{Counts, Open, PARTS, Sample, Stretch, end_of_hour};
 /// The most that a counter holds.
 const MAX_TOTAL: u64 = 1 << 47;
 
-/// What was counted of one app by one of the metrics calls, up to a point in time.
+/// Counts of one app by one metrics call, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// The cursor: every second before it was added or given up, none after it was. Unix seconds.
@@ -39,13 +39,13 @@ pub struct Ledger {
     /// The part of a request that `total` has not counted yet, where totals have fractions.
     pub(super) fraction: f64,
     pub(super) buckets: Buckets,
-    /// The stretches that are asked about again, and the balance of what that has found.
+    /// The stretches that are requested again, and the balance of the results.
     pub(super) open: Open,
 }
 
 impl Ledger {
     /// This ledger with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
-    /// Those beyond [`MAX_THRESHOLDS`](super::MAX_THRESHOLDS) are left out.
+    /// Thresholds beyond [`MAX_THRESHOLDS`](super::MAX_THRESHOLDS) are left out.
     #[must_use]
     pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
         Self { buckets: Buckets::of_whole(buckets), ..self }
@@ -103,7 +103,7 @@ impl Ledger {
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
 
-    /// Gives up the time before `oldest`. Hours that begin at or after `hourly_from` are asked about again. `None` if there
+    /// Gives up the time before `oldest`. Hours that begin at or after `hourly_from` are requested again. `None` if there
     /// is none.
     #[must_use]
     pub fn give_up(&self, oldest: i64, hourly_from: i64) -> Option<(Self, TimeRange)> {
@@ -128,7 +128,7 @@ impl Ledger {
         Self { unaccounted: self.unaccounted + seconds - later, until: oldest, open, ..self.clone() }
     }
 
-    /// Seconds given up that the service is asked about again, or whose data is on its way into the counters.
+    /// Seconds given up that are requested again, or whose data is on its way into the counters.
     pub fn pending(&self) -> u64 {
         let missing =
             self.open.stretches().filter(|stretch| stretch.missing).map(|stretch| stretch.seconds());
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn a_partly_counted_hour_is_completed_and_rechecked() {
         let part = Ledger::open(7_200).add(range(7_200, 7_920), &tally(3, &[(1.0, 1.0)]), true, 0).unwrap();
-        // An outage later that hour is older than those that are asked for one by one.
+        // An outage later that hour is older than those that are requested one by one.
         assert_eq!(part.due(50_000, 60, 21_600, 36_000), Some(range(7_920, 10_800)));
         let whole = part.add(range(7_920, 10_800), &tally(9, &[(1.0, 1.0)]), true, 36_000).unwrap();
         assert_eq!(whole.open.stretches().map(|of| of.added.total()).collect::<Vec<_>>(), [12]);
@@ -529,7 +529,7 @@ mod tests {
                 let next = ledger.add(range(second, second + 1), &tally(total, &shares), true, i64::MAX).unwrap();
                 prop_assert!(buckets(&next).windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 < pair[1].0));
                 prop_assert!(next.buckets().all(|(_, count)| count <= next.total));
-                // One that has left and returns goes on at least where it was.
+                // A threshold that returns continues at least at its last value.
                 for (threshold, count) in next.buckets() {
                     prop_assert!(count >= greatest.insert(threshold.to_bits(), count).unwrap_or_default());
                 }

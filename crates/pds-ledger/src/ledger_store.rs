@@ -32,7 +32,7 @@ pub const MAX_COMMIT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 pub struct LedgerStore {
     ledgers: Arc<RwLock<Ledgers>>,
-    /// Where ledgers go to be committed. `None` if they are kept in memory only.
+    /// Queue of ledgers to commit. `None` if they are kept in memory only.
     commits: Option<mpsc::UnboundedSender<Entry>>,
 }
 
@@ -138,7 +138,7 @@ impl LedgerStore {
         self.ledgers.write().holds.insert(key.clone(), hold);
     }
 
-    /// What keeps the ledger of `key` from being shown.
+    /// Reason that hides the ledger of `key`.
     pub fn held_back(&self, key: &Key) -> Option<Hold> {
         self.ledgers.read().holds.get(key).copied()
     }

@@ -1,7 +1,7 @@
 //! Exact counters out of an interface that only answers "how many, and how slow, between start and end".
 //!
 //! For each app and each of the two metrics calls there is a [`Ledger`]: a cursor in time, and what was counted up
-//! to it. Each poll asks for the range from the cursor to the last whole step that has settled, and adds the
+//! to it. Each poll requests the range from the cursor to the last whole step that has settled, and adds the
 //! answer. So every second is in exactly one range that is added.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!     |---- added, once ----|---- due: one request ----|-- unsettled --|
 //! ```
 //!
-//! A failed request moves nothing: the next poll asks for the same range, which has grown by then, in one request of
+//! A failed request moves nothing: the next poll requests the same range, which has grown by then, in one request of
 //! up to [`MAX_MERGED`]. A ledger is on disk before it is shown, so a crash at most repeats a request.
 //!
 //! It answers no request and asks the service for nothing: replies go in, and series come out. It knows no call by name.

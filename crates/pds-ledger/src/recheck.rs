@@ -1,7 +1,7 @@
-//! Rechecks: each hour is asked for once more when it has aged, and compared with what was added for it, by threshold and
-//! in total. What was given up is asked for once more, too.
+//! Rechecks: each hour is requested once more when it has aged, and compared with what was added for it, by threshold and
+//! in total. What was given up is requested once more, too.
 //!
-//! Where the answer differs, a second one is asked for, and the hour takes the figures that both support: the middle ones
+//! Where the answer differs, a second one is requested, and the hour takes the figures that both support: the middle ones
 //! of the three. So one bad answer changes nothing, and noise adds up to nothing.
 //!
 //! The difference goes into the balance of the ledger. What is lacking is late data. It is added in equal parts while the
@@ -10,7 +10,7 @@
 //! correction but an absence: it is disputed, and changes nothing.
 //!
 //! ```text
-//! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
+//! hour ---- added ----|---- age ----|- phase -|-- requested again; late data added over an hour --|
 //! ```
 
 use pds_interface::{Tally, TimeRange};
@@ -21,10 +21,10 @@ use super::ledger::{self, Ledger};
 use super::stretch::{Counts, Dispute, HOUR, Open, PARTS, Stretch, end_of_hour};
 
 /// How much later an answer that was lower than what was added is confirmed, in seconds: a reply that lacks something may
-/// do so for a while. A stretch that could not be asked about waits as long.
+/// do so for a while. A stretch that could not be requested waits as long.
 const LOW_ANSWER: i64 = 600;
 
-/// How much later a disputed answer is asked for again, in seconds.
+/// How much later a disputed answer is requested again, in seconds.
 const DISPUTED: [i64; 3] = [HOUR, 3 * HOUR, 24 * HOUR];
 
 /// How long after its greatest age an hour is kept at most, in seconds: a dispute takes as long.
@@ -53,7 +53,7 @@ impl Ages {
         self.0.last().copied()
     }
 
-    /// Where the first hour begins that is still to be counted again when it is `now`; `i64::MAX` where none is.
+    /// Start of the first hour with a pending recheck at `now`; `i64::MAX` if there is none.
     pub fn hourly_from(&self, now: i64) -> i64 {
         self.0.last().map_or(i64::MAX, |age| end_of_hour(now.saturating_sub(*age).saturating_sub(HOUR)))
     }
@@ -70,12 +70,12 @@ impl Ages {
     }
 }
 
-/// When a stretch is asked about again.
+/// When a stretch is requested again.
 #[derive(Clone, Copy, Debug)]
 pub struct Due<'a> {
     /// At these ages,
     pub ages: &'a Ages,
-    /// each so many seconds later, so that not all apps are asked about at once.
+    /// each so many seconds later, so that not all apps are requested at once.
     pub phase: i64,
     /// The service may not know of hours that begin before this second.
     pub oldest: Option<i64>,
@@ -111,7 +111,7 @@ impl Recheck {
     }
 }
 
-/// What the service no longer has, by its last answers.
+/// Data that the service no longer has, according to its last replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disputed {
     /// From the start of the first hour to the end of the last.
@@ -121,7 +121,7 @@ pub struct Disputed {
 }
 
 impl Ledger {
-    /// The oldest stretch that is due to be asked about again.
+    /// The oldest stretch that is due to be requested again.
     pub fn recheck_due(&self, due: Due<'_>) -> Option<TimeRange> {
         let is_due = |stretch: &Stretch<'_>| {
             let is_pending = stretch.doubt.is_some()
@@ -132,13 +132,13 @@ impl Ledger {
         self.open.stretches().find(is_due).map(|stretch| stretch.range())
     }
 
-    /// What was added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer known.
+    /// Counts added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer known.
     pub fn added_in_hour(&self, start: i64) -> Option<u64> {
         let is_it = |of: &Stretch<'_>| (of.start, of.end) == (start, start + HOUR) && !of.missing;
         Some(self.open.stretches().find(is_it)?.added.total())
     }
 
-    /// What the service no longer has of the time that is still asked about.
+    /// Data that the service no longer has of the time that is still rechecked.
     pub fn disputes(&self) -> Option<Disputed> {
         let mut disputed = self.open.stretches().filter(|stretch| stretch.dispute.lacks > 0).peekable();
         let start = disputed.peek()?.start;
@@ -194,7 +194,7 @@ impl Ledger {
         } else {
             let exact = stretch.rechecks == 0;
             let difference = |(figure, added): (&f64, &i64)| match figure - signed(*added) {
-                // What was noted at an earlier age is rounded.
+                // Amounts recorded at an earlier age are rounded.
                 small if !exact && small.abs() <= 0.5 => 0,
                 difference => nearest(difference * signed(PARTS)),
             };
@@ -216,7 +216,7 @@ impl Ledger {
         Ok(Some((next.without_done(due.ages), outcome)))
     }
 
-    /// The ledger after the service did not answer for the stretch `range`: it is asked about at its next age if the service
+    /// The ledger after the service did not answer for the stretch `range`: it is requested at its next age if the service
     /// `refused` it, and a little later otherwise. What is missing after the last age stays unaccounted.
     #[must_use]
     pub fn not_answered(&self, range: TimeRange, refused: bool, due: Due<'_>) -> Self {
@@ -238,7 +238,7 @@ impl Ledger {
         self.open.stretches().any(|stretch| stretch.range() == range && stretch.missing)
     }
 
-    /// The ledger without the stretches that were asked about at all ages.
+    /// The ledger without the stretches that were requested at all ages.
     fn without_done(self, ages: &Ages) -> Self {
         let is_done = |stretch: &Stretch<'_>| {
             usize::from(stretch.rechecks) >= ages.0.len()

@@ -22,7 +22,7 @@ use super::log::format::replay;
 use super::log::{Entry, Log};
 use super::record::{Record, decode, encode};
 
-/// What a state file is found to be.
+/// Verdict on a state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Examined {
     /// There is none.
@@ -301,7 +301,7 @@ mod tests {
             }
             state.commit(&records(&written), Vec::new).unwrap();
         }
-        // As a process leaves it that is killed: nothing is closed.
+        // State after a process is killed: nothing is closed.
         let good = std::fs::read(&path).unwrap();
         let copy = dir.path().join("copy.log");
         for length in [1, 100, 4096, good.len() / 2, good.len() - 1] {

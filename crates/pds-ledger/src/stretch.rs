@@ -1,4 +1,4 @@
-//! Stretches of time that the service is asked about again, and the balance of what that finds. Packed: an app has some
+//! Stretches of time that are requested again, and the balance of the results. Packed: an app has some
 //! four of them, or 75 with an age of three days.
 
 use std::borrow::Cow;
@@ -19,15 +19,15 @@ pub(super) struct Stretch<'a> {
     /// Its start and end, Unix seconds.
     pub(super) start: i64,
     pub(super) end: i64,
-    /// How many of the configured ages it was asked about at.
+    /// How many of the configured ages it was requested at.
     pub(super) rechecks: u8,
     /// Whether it was given up, so that nothing of it was counted.
     pub(super) missing: bool,
-    /// What the counters hold of it, or will once the balance is settled.
+    /// Its amount in the counters, once the balance is settled.
     pub(super) added: Counts<'a>,
     /// An answer that differs from that, until a second one confirms it.
     pub(super) doubt: Option<Counts<'a>>,
-    /// What is known of it where an answer had far fewer.
+    /// Details if a reply had far fewer.
     pub(super) dispute: Dispute,
     /// The cursor before which it is not asked about; 0 if its ages alone say when.
     pub(super) not_before: i64,
@@ -173,22 +173,21 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// What the counters lack by the last answers, by threshold, then in total, then in accounted seconds; negative where they
-/// hold too many. What they
-/// lack is added in equal parts while the cursor moves through an hour. What they hold too many of stays until more is
-/// found to be lacking.
+/// Amounts missing from the counters according to the last replies: by threshold, in total, and in accounted seconds;
+/// negative for overcounts. Missing amounts are added in equal parts while the cursor moves through an hour. Overcounts stay
+/// until late data offsets them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Balance {
-    /// Where that hour begins.
+    /// Start of that hour.
     pub(super) from: i64,
-    /// What was lacking there, in [`PARTS`]; empty if nothing was.
+    /// Missing amount there, in [`PARTS`]; empty if nothing was missing.
     pub(super) lacking: Vec<i64>,
     /// How many whole ones of it were added since.
     pub(super) added: Vec<i64>,
 }
 
 impl Balance {
-    /// What is lacking now, in parts.
+    /// Missing amount now, in parts.
     pub(super) fn rest(&self) -> Vec<i64> {
         self.lacking.iter().zip(&self.added).map(|(lacking, added)| lacking - added * PARTS).collect()
     }

@@ -28,7 +28,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// As [`take`], for numbers of [`put_signed`].
+/// Like [`take`], for numbers of [`put_signed`].
 pub(crate) fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
     let number = take(bytes)?;
     Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())

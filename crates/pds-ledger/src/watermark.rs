@@ -1,4 +1,4 @@
-//! Which time has settled by our clock and the service's, and whether a ledger keeps up with it.
+//! Settled time by our clock and the service's, and whether a ledger keeps up with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,20 @@ const STEADY: Duration = Duration::from_secs(60);
 /// A service's clock that steps by more than this many seconds is believed only once it was steady for a minute, too.
 const MAX_STEP: u64 = 3600 + AGREEMENT;
 
-/// Which ranges are counted. All durations are whole seconds.
+/// Settings of counted ranges. All durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How far behind now every range ends.
     pub settle: Duration,
     /// Ranges are aligned to whole steps of UTC.
     pub step: Duration,
-    /// How far back is asked after an outage; what is older is given up.
+    /// How far back requests go after an outage; older time is given up.
     pub max_catch_up: Duration,
     /// The ages at which each whole hour is counted again.
     pub recheck_after: Vec<Duration>,
 }
 
-/// The end of the time that may be asked for. Clones share what is known of the service's clock.
+/// The end of the time that may be requested. Clones share what is known of the service's clock.
 ///
 /// Our clock may be wrong, or be set while the exporter runs. A range that ends in the service's future would be added
 /// incomplete; a range that only seems too old would be given up for nothing. So the time is the earlier of two: our
@@ -41,9 +41,9 @@ pub struct Config {
 /// against its own Date once more before it is counted ([`Watermark::has_settled`]).
 ///
 /// A Date more than an hour from both clocks, as far as they are known, is believed once it has run on
-/// for a minute; until then what was asked for counts as failed ([`Watermark::observe`]).
+/// for a minute; until then requests count as failed ([`Watermark::observe`]).
 ///
-/// What cannot be undone (opening a ledger, giving time up, dropping a ledger) waits until two clocks agree: the Dates
+/// Irreversible steps (opening a ledger, giving time up, dropping a ledger) wait until two clocks agree: the Dates
 /// of two replies, or one Date and our clock. Without a Date, our clock has to be steady for a minute.
 #[derive(Clone, Debug)]
 pub struct Watermark {
@@ -81,7 +81,7 @@ impl RunningClock {
     }
 }
 
-/// What is known about the clocks.
+/// State of the clocks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// The service's clock.
@@ -145,7 +145,7 @@ impl Watermark {
         second.div_euclid(self.step) * self.step
     }
 
-    /// Where a new ledger begins: the end of the last whole step that has settled by the service's clock. `None` while
+    /// Start of a new ledger: the end of the last whole step that has settled by the service's clock. `None` while
     /// no two clocks agree: a ledger begun in the service's future would stand still until then, and one begun too
     /// early would count requests from before the start.
     pub fn first_cursor(&self) -> Option<i64> {
@@ -159,7 +159,7 @@ impl Watermark {
         self.is_vouched(&seen).then(now)
     }
 
-    /// The first whole step that may still be asked for. Older time is given up. `None` while no two clocks agree,
+    /// The first whole step that may still be requested. Older time is given up. `None` while no two clocks agree,
     /// because giving up cannot be undone.
     pub fn oldest(&self) -> Option<i64> {
         let oldest = || self.settled().saturating_sub(self.max_catch_up);
@@ -219,7 +219,7 @@ impl Watermark {
         self.oldest().is_some_and(|oldest| range.start.saturating_add(self.step) < oldest)
     }
 
-    /// What has settled now.
+    /// The time that has settled now.
     pub fn at_present(&self) -> Settled {
         Settled { second: self.settled(), step: self.step, started: self.seen().started }
     }
@@ -236,7 +236,7 @@ impl Watermark {
     }
 }
 
-/// What a [`Watermark`] says at one moment. Finding out takes two clocks and a lock; a look at all
+/// A [`Watermark`] at one moment. Reading it takes two clocks and a lock; a look at all
 /// ledgers does so once.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
@@ -267,7 +267,7 @@ impl Settled {
         self.keeps_up_for(until, interval)
     }
 
-    /// As [`Settled::shown_for`], without regard to what had settled when counting began.
+    /// Like [`Settled::shown_for`], without regard to what had settled when counting began.
     pub fn keeps_up_for(self, until: i64, interval: Duration) -> Option<Duration> {
         let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
         // A clock set back does not prolong it.

@@ -12,7 +12,7 @@ use serde_json::json;
 use pds_interface::RuleError;
 use pds_interface::reply::Format;
 
-/// What was asked for, or why it is refused.
+/// The requested object, or the reason of the refusal.
 pub(super) type Answered<T> = Result<T, Answer>;
 
 /// An answer before faults are applied. As an error it is a refusal.

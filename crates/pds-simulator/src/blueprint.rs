@@ -165,7 +165,7 @@ pub(super) fn id(project: &str, app: usize) -> String {
     }
 }
 
-/// One container of an app.
+/// A container of an app.
 #[derive(Clone, Debug)]
 pub(super) struct Container {
     /// Its id, as used in the container filter of the metrics calls.

@@ -76,7 +76,7 @@ impl Faults {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What goes wrong.
+    /// Kind of failure.
     pub kind: Kind,
     /// Only for this call: its id (`get_app`), or the resource it is polled as (`app`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct Fault {
     pub count: Option<u64>,
 }
 
-/// What goes wrong. As JSON `"reset"` or `{"latency": {"millis": 100}}`.
+/// Kind of failure. As JSON `"reset"` or `{"latency": {"millis": 100}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "each kind says what its fields are")]

@@ -8,12 +8,12 @@ use serde::{Serialize, Serializer};
 
 use pds_interface::TimeRange;
 
-/// One request to one of the calls.
+/// A request to one of the calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Entry {
     /// When it was received, by the simulator's clock.
     pub at: Timestamp,
-    /// Which call: [`pds_interface::Call::id`].
+    /// The call: [`pds_interface::Call::id`].
     pub call: &'static str,
     /// The project in the path, if any.
     pub project: Option<Arc<str>>,

@@ -80,7 +80,7 @@ impl Latency {
         let mut within = [0; THRESHOLDS.len()];
         for number in numbers {
             let rank = rank(seed, number);
-            // Those that take longer than the last threshold are within none.
+            // Requests longer than the last threshold are within none.
             if let Some(first) = within.get_mut(of_thousand.partition_point(|count| *count <= rank)) {
                 *first += 1;
             }

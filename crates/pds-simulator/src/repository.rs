@@ -79,7 +79,7 @@ pub(super) fn file_tree(asked: &Asked) -> Answered<FileTreeReply> {
     Ok(FileTreeReply { tree, total_count, truncated: Some(false) })
 }
 
-/// What lies in a directory (`src/`; empty for the root), and the number of entries at any depth.
+/// Entries of a directory (`src/`; empty for the root), and their number at any depth.
 fn tree(directory: &str) -> (Vec<Value>, u32) {
     let mut paths: Vec<_> = FILES.iter().filter_map(|path| path.strip_prefix(directory)).collect();
     paths.dedup_by_key(|path| path.split('/').next());

@@ -197,7 +197,7 @@ pub(super) fn instant(name: &str, text: &str) -> Answered<Timestamp> {
     parse_rfc3339(text).ok_or_else(|| Answer::refusal(400, format!("{name} must be an RFC 3339 timestamp")))
 }
 
-/// What the journal says of a request before it is answered.
+/// Journal entry of a request before its reply.
 pub(super) fn entry(world: &World, route: &Route, request: &Request<Bytes>) -> Entry {
     let id = |name| Some(route.id(name)).filter(|id| !id.is_empty()).map(Arc::from);
     let ranged = route.call.query.iter().any(|param| param.kind == ParamKind::RangeStart);

@@ -31,7 +31,7 @@ pub struct Settings {
     /// Number of requests the journal keeps in full.
     #[arg(skip = Self::default().journal)]
     pub journal: usize,
-    /// How the service differs from an ideal one.
+    /// Differences from an ideal service.
     #[command(flatten)]
     pub quirks: Quirks,
     /// Rename a query parameter, such as start=from; its default name is then ignored. Repeatable.
@@ -102,7 +102,7 @@ impl Settings {
     }
 }
 
-/// How the metrics calls differ from ideal ones. The truth is not affected.
+/// Differences of the metrics calls from ideal ones. The truth is not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 pub struct Quirks {
     /// Share of requests and runs (0 to 1) that the metrics calls report late.
@@ -144,7 +144,7 @@ pub struct Quirks {
     /// Ranges that begin more than this many seconds ago are refused; 0 disables it.
     #[arg(skip)]
     pub keeps_for: u32,
-    /// Of what happened more than this many seconds ago nothing is known, and no range is refused; 0 disables it.
+    /// Age in seconds above which data is forgotten without refusing a range; 0 disables it.
     #[arg(skip)]
     pub forgets_after: u32,
     /// Ranges with one of these Unix seconds are refused; 0 is none.
@@ -153,7 +153,7 @@ pub struct Quirks {
     /// Do not state the range in replies.
     #[arg(long, help_heading = DEVIATIONS)]
     pub unnamed_ranges: bool,
-    /// State the range that was asked for, whichever was used.
+    /// State the requested range, whichever was used.
     #[arg(skip)]
     pub echoes_ranges: bool,
     /// Send no Date header.

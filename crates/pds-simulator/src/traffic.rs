@@ -14,7 +14,7 @@ const HALVINGS: u32 = 22;
 pub(super) struct Rhythm {
     /// Drop of the rate from noon to midnight (UTC) in percent, 0..=100.
     pub(super) night: u64,
-    /// How uneven each halving may be, 0..1: 0.1 is calm, 0.7 is bursty.
+    /// Unevenness of each halving, 0..1: 0.1 is calm, 0.7 is bursty.
     pub(super) unrest: f64,
 }
 

@@ -163,7 +163,7 @@ impl World {
         containers
     }
 
-    /// As [`World::count`], without data that the service does not know yet.
+    /// Like [`World::count`], without data that the service does not know yet.
     pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut known = self.count(app, range, container);
         for part in self.containers(app, container) {

@@ -1,4 +1,4 @@
-//! What audits of the service's replies found.
+//! Results of audits of the service's replies.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub enum AuditResult {
     Unanswered,
 }
 
-/// What audits found since the start.
+/// Results of audits since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditSnapshot {
     /// Ranges whose parts are equal to the whole.
@@ -38,9 +38,9 @@ pub struct AuditSnapshot {
 pub struct Difference {
     /// The service account: "default" or a project.
     pub account: Arc<str>,
-    /// What the service does instead of what counting assumes.
+    /// Behaviour of the service that contradicts what counting assumes.
     pub what: Arc<str>,
-    /// What to set.
+    /// The setting that corrects it.
     pub remedy: Cow<'static, str>,
     /// The resource and app that were audited.
     pub target: String,

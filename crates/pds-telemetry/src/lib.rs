@@ -68,7 +68,7 @@ struct Inner {
     known: [Known; Resource::COUNT],
 }
 
-/// What the status page shows and no metric holds.
+/// Facts for the status page that no metric holds.
 #[derive(Debug, Default)]
 struct Figures {
     /// The last unexpected value of each field; a field that is in here was logged.
@@ -110,10 +110,10 @@ impl Telemetry {
         Self::within(MemoryBudget::default(), process)
     }
 
-    /// As [`Telemetry::new`], in a process with this budget.
+    /// Like [`Telemetry::new`], in a process with this budget.
     ///
     /// # Errors
-    /// As [`Telemetry::new`].
+    /// Same as [`Telemetry::new`].
     pub fn within(memory: MemoryBudget, process: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry)?;

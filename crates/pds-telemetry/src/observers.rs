@@ -1,4 +1,4 @@
-//! What client, ledgers and web server report, counted and logged.
+//! Reports of client, ledgers and web server, counted and logged.
 
 use std::path::Path;
 use std::time::Duration;
@@ -149,7 +149,7 @@ impl pds_web::Observer for Telemetry {
     }
 }
 
-/// What is wrong with `token`, and what to do about it.
+/// Problem of `token`, and its remedy.
 fn told(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
     (cause.says_of(&[token]), cause.remedy_at(file.and_then(Path::to_str)))
 }

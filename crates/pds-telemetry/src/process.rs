@@ -21,7 +21,7 @@ const METRICS: &[Metric] = &[
         field("/proc/self/limits", "Max open files")
     }),
     (Family::gauge("process_open_fds", &[], "Number of open file descriptors."), || {
-        // One of them is the folder that is being read.
+        // The folder that is being read is one of them.
         Some(fs::read_dir("/proc/self/fd").ok()?.skip(1).map(|_| 1.0).sum())
     }),
     (Family::gauge("process_resident_memory_bytes", &[], "Resident memory size in bytes."), || {

@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub last_panic: Option<Instant>,
     /// The last unexpected value of each field that ever had one.
     pub unexpected: Vec<UnexpectedValue>,
-    /// What audits of the service's replies found.
+    /// Results of audits of the service's replies.
     pub audit: AuditSnapshot,
     /// The service accounts, by name.
     pub tokens: BTreeMap<String, TokenSnapshot>,
@@ -52,7 +52,7 @@ pub struct UnexpectedValue {
     pub at: Instant,
 }
 
-/// What is known about a service account's token.
+/// State of a service account's token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TokenSnapshot {
     /// When it expires.

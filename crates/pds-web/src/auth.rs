@@ -30,10 +30,10 @@ const MAX_WAITING: usize = 64;
 /// Outcomes remembered, right and wrong ones apart, so that guesses never evict right ones.
 const MAX_OUTCOMES: usize = 256;
 
-/// How hashes write salt and digest.
+/// Encoding of salt and digest in hashes.
 const BCRYPT: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
 
-/// What a client claims to be. Neither part need be text.
+/// Credentials that a client sends. Neither part need be text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// Without a colon.
@@ -187,7 +187,7 @@ impl Auth {
         // Even a password that matches the decoy is not a user's.
         let is_user = user.is_some();
         let turn = self.turns.acquire(peer, user).await;
-        // One receiver is kept for further requests.
+        // A receiver is kept for further requests.
         if turn.is_none() || done.receiver_count() <= 1 {
             return AuthOutcome::Busy;
         }
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Refused);
     }
 
-    /// Nobody computes while these are held.
+    /// No hash is computed while these are held.
     async fn all_turns(auth: &Auth) -> Vec<Option<crate::turns::Turn>> {
         vec![auth.turns.acquire(PEER, None).await, auth.turns.acquire(PEER, None).await]
     }

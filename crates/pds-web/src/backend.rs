@@ -1,4 +1,4 @@
-//! What the web server needs from the exporter behind it, and the routes of every exporter.
+//! Interface of the web server to the exporter behind it, and the routes of every exporter.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One connection after its handshake: its requests, and its end by either side.
+//! A connection after its handshake: its requests, and its end by either side.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};

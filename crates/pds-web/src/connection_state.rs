@@ -1,4 +1,4 @@
-//! What a connection is doing, and for how long it may: timeouts of handshakes, headers, idle connections and stuck
+//! State of a connection, and its time limit: timeouts of handshakes, headers, idle connections and stuck
 //! readers.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ struct State {
     closing: Option<&'static str>,
 }
 
-/// What a connection without an open request does.
+/// State of a connection without an open request.
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     /// It is new: a TLS handshake, if there is one.
@@ -222,7 +222,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
+    /// A piece of the answer is on its way; the next is requested once the client has taken most of it.
     pub(super) fn sending(&self) {
         self.connection.0.state.lock().sending.push((self.number, Instant::now()));
         self.connection.0.changed.notify_one();

@@ -16,7 +16,7 @@ use super::{Limits, Observer};
 /// How often it is logged at most that descriptors are missing.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What a connection holds at most beside its answers: the hello of a TLS handshake, or the header of a request.
+/// Maximum size of a connection beside its responses: the hello of a TLS handshake, or the header of a request.
 pub(super) const CONNECTION_BYTES: u64 = 64 * 1024;
 
 /// All open connections.
@@ -117,7 +117,7 @@ mod tests {
     /// Ends with its connection.
     fn serve(connected: Connected, name: &'static str) -> tokio::task::JoinHandle<&'static str> {
         tokio::spawn(async move {
-            // As a whole: its turn ends with it.
+            // The whole handshake: its turn ends with it.
             let connected = connected;
             connected.state.expired().await;
             name

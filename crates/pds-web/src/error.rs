@@ -14,11 +14,11 @@ pub enum Error {
     Flag {
         /// The flag.
         flag: &'static str,
-        /// What was written.
+        /// The written text.
         value: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
-        /// What the system said.
+        /// Error of the system.
         source: Option<io::Error>,
     },
     /// No address to listen on.
@@ -40,7 +40,7 @@ pub enum Error {
     SystemdSocket {
         /// Its number, from 0.
         number: usize,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The web configuration file.
@@ -48,21 +48,21 @@ pub enum Error {
     WebConfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         source: WebConfigError,
     },
     /// A health check got no answer.
     #[error("no answer from {address}")]
     Unreachable {
-        /// Where it was asked.
+        /// The file descriptor that was queried.
         address: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A health check got an answer that this exporter does not give.
     #[error("{address} does not answer like a healthy exporter: {answer:?}")]
     Unhealthy {
-        /// Where it was asked.
+        /// The file descriptor that was queried.
         address: String,
         /// The first line of its answer.
         answer: String,

@@ -53,7 +53,7 @@ fn ask(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A good answer, one that asks for a password, or a TLS record of type alert.
+/// A good answer, one that requires a password, or a TLS record of type alert.
 fn is_alive(answer: &[u8]) -> bool {
     let status = answer.strip_prefix(b"HTTP/1.1 ");
     status.is_some_and(|rest| rest.starts_with(b"200") || rest.starts_with(b"401"))

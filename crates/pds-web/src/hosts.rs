@@ -9,7 +9,7 @@ use http::header::{self, HeaderName};
 use super::route::{Kind, PageRequest};
 use super::{Config, listen};
 
-/// Where a request comes from, as browsers say over TLS and to the loopback's addresses.
+/// Origin of a request, as browsers report it over TLS and to loopback addresses.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");

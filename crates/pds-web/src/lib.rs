@@ -5,7 +5,7 @@
 //! It knows no metric and nothing of the exporter behind it.
 //!
 //! [`Config`] binds the server, [`Server::serve`] runs it. What it shows comes from a [`Backend`] and from the
-//! [`Route`]s it is given; what happens is told to an [`Observer`]. An exporter whose metrics live in a
+//! [`Route`]s it is given; an [`Observer`] receives the events. An exporter whose metrics live in a
 //! `prometheus::Registry`, behind the users and TLS of a web configuration file:
 //!
 //! ```no_run
@@ -28,7 +28,7 @@
 //!   bounds its TLS records and HTTP/2 frames.
 //! - `router`: `auth` checks the password, `hosts` what other sites' pages ask for, `request_slots` bounds requests and
 //!   unread answers.
-//! - `route`, `backend`: the handler. [`negotiate`] reads what was asked for.
+//! - `route`, `backend`: the handler. [`negotiate`] reads what was requested.
 //! - `response`, `outgoing`: the answer on its way out.
 //!
 //! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
@@ -111,7 +111,7 @@ pub struct Config {
     pub enable_lifecycle: bool,
     /// `--web.probes-without-auth`: `/-/healthy` and `/-/ready` need no password, as kubelet has none.
     pub probes_without_auth: bool,
-    /// What answers and connections may hold together with the rest of the process.
+    /// Memory that responses and connections share with the rest of the process.
     pub memory: MemoryBudget,
     /// Times and sizes.
     pub limits: Limits,
@@ -130,7 +130,7 @@ pub trait Observer: Debug + Send + Sync + 'static {
 /// Ignores all events.
 impl Observer for () {}
 
-/// What an open connection does.
+/// State of an open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// A request of it is being answered.

@@ -1,4 +1,4 @@
-//! Where connections come from: addresses as Go's exporters accept them, unix sockets, and systemd's sockets.
+//! Listeners: addresses as Go's exporters accept them, unix sockets, and systemd's sockets.
 
 use std::fmt;
 use std::io;
@@ -139,7 +139,7 @@ pub(super) fn split(address: &str) -> Result<(&str, u16), Error> {
     if host.contains(':') { Err(bad("an IPv6 address needs brackets")) } else { Ok((host, port)) }
 }
 
-/// What an address stands for; of the addresses of a name, IPv4 before IPv6, as in Go.
+/// Resolves an address; for a name, IPv4 before IPv6, as in Go.
 pub(super) fn resolve(address: &str) -> Result<SocketAddr, Error> {
     let (host, port) = split(address)?;
     if host.is_empty() {

@@ -1,4 +1,4 @@
-//! How many HTTP/2 frames and TLS records a connection may send. A frame costs the client nine bytes and us a place in a
+//! Limits of HTTP/2 frames and TLS records per connection. A frame costs the client nine bytes and us a place in a
 //! queue, an acknowledgement or a whole request; a record costs it 22 bytes and us a decryption or a new key. So a flood
 //! of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. What a client needs follows from what it is sent
 //! (acknowledgements of data), and from the bytes of its requests.
@@ -70,7 +70,7 @@ impl Meter {
     /// So many bytes moved that earn units.
     pub fn earn(&mut self, bytes: usize) {
         let earned = bytes as f64 / self.framing.bytes_per_unit;
-        // What a large answer earns is kept, as its acknowledgements come later.
+        // Credit for a large response is kept, as its acknowledgements come later.
         self.left = (self.left + earned).min(self.framing.max_earned);
     }
 

@@ -99,7 +99,7 @@ pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
 type Quality = u16;
 const FULL: Quality = 1000;
 
-/// One media range of an `Accept` header, or one coding of an `Accept-Encoding` header.
+/// A media range of an `Accept` header, or a coding of an `Accept-Encoding` header.
 struct Range<'a> {
     kind: &'a str,
     version: Option<&'a str>,
@@ -116,7 +116,7 @@ impl<'a> Range<'a> {
             match key.to_ascii_lowercase().as_str() {
                 "q" => range.quality = quality_value(value),
                 "escaping" => range.escaping = true,
-                // Of several, the first counts.
+                // The first of several counts.
                 "version" => range.version = range.version.or(Some(value)),
                 _ => {}
             }
@@ -124,7 +124,7 @@ impl<'a> Range<'a> {
         range
     }
 
-    /// How exactly it names a format: from `*/*` to a type with its version; `None` if not at all.
+    /// Specificity of its format: from `*/*` to a type with its version; `None` for other formats.
     fn specificity(&self, format: Format) -> Option<u8> {
         let (kind, any, version) = match format {
             Format::Text => ("text/plain", "text/*", "0.0.4"),
@@ -174,7 +174,7 @@ mod tests {
     const OPENMETRICS_ESCAPED: &str =
         "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores";
 
-    /// What scrapers send, and the type they get.
+    /// Headers of scrapers, and the type they get.
     const SCRAPERS: &[(&str, &str, &str)] = &[
         (
             "Prometheus 2.26",

@@ -1,4 +1,4 @@
-//! A body on its way out: in pieces, compressed if asked, holding its request slot until the last byte is
+//! A body on its way out: in pieces, compressed on request, holding its request slot until the last byte is
 //! handed to the system.
 
 use std::io::{self, Write as _};

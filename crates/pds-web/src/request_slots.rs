@@ -47,13 +47,13 @@ pub(super) struct RequestSlots {
     shared: Mutex<HashMap<usize, Weak<Room>>>,
 }
 
-/// What a slot is used for.
+/// Use of a slot.
 struct Answering {
     connection: ConnectionState,
     /// The number of the request among those of its connection.
     number: u64,
     since: Instant,
-    /// What the answer shows, kept so that no other bytes get the same address meanwhile, and the memory for it.
+    /// Body of the response, kept so that no other bytes get the same address meanwhile, and its memory permit.
     _held: (Vec<Bytes>, Vec<Arc<Room>>),
 }
 
@@ -98,7 +98,7 @@ impl RequestSlots {
             .is_some()
     }
 
-    /// As [`Self::close_unread`], but the oldest request, whether its client reads or not.
+    /// Like [`Self::close_unread`], but the oldest request, whether its client reads or not.
     fn close_oldest(&self, at_least: usize) -> bool {
         let since = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
         let ended = self.turns.end_oldest(at_least, since);

@@ -63,7 +63,7 @@ impl Response {
         response
     }
 
-    /// A JSON document; caches ask again each time.
+    /// A JSON document; caches revalidate it each time.
     pub fn json(status: StatusCode, document: impl Into<ResponseBody>) -> Self {
         Self::new(status, "application/json; charset=utf-8", document)
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))

@@ -15,12 +15,12 @@ use super::response::Response;
 /// The future of a handler, or of a method of [`Backend`](super::Backend): `Box::pin(async move { ... })`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a route is for, and so which methods it answers and under which conditions.
+/// Purpose of a route, which decides its methods and conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Something to read.
     Page,
-    /// As [`Kind::Page`], for browsers if no other route answers.
+    /// Like [`Kind::Page`], for browsers if no other route answers.
     Fallback,
     /// It takes no slot of `--web.max-requests`, and with `--web.probes-without-auth` no password.
     Probe,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// One row of the table of routes.
+/// A row of the table of routes.
 #[derive(Clone)]
 pub struct Route {
     /// The path; a segment `{name}` matches any one segment, which [`PageRequest::segment`] gives the handler.
@@ -111,12 +111,12 @@ impl PageRequest {
             && authority.is_none_or(|authority| host.is_none_or(|host| host == authority.as_bytes()))
     }
 
-    /// The host that is asked, with its port if there is one.
+    /// The requested host, with its port if there is one.
     pub(super) fn host(&self) -> Option<String> {
         self.header(header::HOST).or_else(|| self.parts.uri.authority().map(ToString::to_string))
     }
 
-    /// Whether a browser asks: it names HTML, which scrapers and scripts do not.
+    /// Whether a browser sent the request: it accepts HTML, which scrapers and scripts do not.
     pub(super) fn wants_html(&self) -> bool {
         self.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"))
     }

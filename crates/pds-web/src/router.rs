@@ -1,4 +1,4 @@
-//! One request, one answer: finds the route, checks the sender and the room, and adds what all answers share.
+//! Request in, response out: finds the route, checks sender and capacity, and adds the headers that all responses share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Router {
         Err(refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n"))
     }
 
-    /// Where the page is that a path means, relative to it: a proxy may have taken a part of the path off.
+    /// Page of a path, relative to it: a proxy may have stripped a part of the path.
     fn redirect(&self, request: &PageRequest) -> Option<String> {
         let path = request.path();
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();

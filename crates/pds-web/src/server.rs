@@ -1,4 +1,4 @@
-//! Takes connections until told to stop, then finishes the requests in progress.
+//! Takes connections until it is stopped, then finishes the requests in progress.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Server {
     }
 }
 
-/// What all listeners share.
+/// State that all listeners share.
 struct Acceptor {
     router: Arc<Router>,
     connections: Arc<Connections>,

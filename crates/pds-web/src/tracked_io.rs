@@ -13,14 +13,14 @@ use super::meter::{FRAMES, Meter, RECORDS};
 /// Records after which other connections have their turn: decrypting them takes less than a tenth of a millisecond.
 const RECORDS_AT_ONCE: u32 = 32;
 
-/// What flows through a stream.
+/// Traffic of a stream.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Layer {
     /// The bytes below TLS.
     Tls,
     /// Requests and answers of HTTP/1.
     Http1,
-    /// Those of HTTP/2.
+    /// Frames of HTTP/2.
     Http2,
 }
 

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// How often [`Turns::acquire_or_end`] looks for a turn to end.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// One client for the purpose of sharing. Many scrapers behind one proxy are one peer.
+/// A client for fair sharing. Many scrapers behind one proxy are one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
     /// Everybody on a unix socket.
@@ -169,7 +169,7 @@ impl<T> State<T> {
         let by_both = tally(self.waiting.iter().map(|waiting| (waiting.peer, &waiting.user)));
         let refusable = |waiting: &Waiting<T>| waiting.user.is_none() || by_user[&waiting.user] > 1;
         let newest_first = self.waiting.iter().enumerate().rev().filter(|(_, waiting)| refusable(waiting));
-        // Of several at the maximum, the last one counts.
+        // The last of several at the maximum counts.
         let refused = newest_first
             .max_by_key(|(_, Waiting { peer, user, .. })| (by_peer[peer], by_both[&(*peer, user)]));
         if let Some((index, _)) = refused {

@@ -28,7 +28,7 @@ const VARIABLE: &str = "PDSTOOL_COMPLETE";
 /// The name by which the scripts call the tool.
 const PROGRAM: &str = "pdstool";
 
-/// What zsh needs in a script that it loads on demand: the first Tab runs the whole script, and has to be answered.
+/// End of a script that zsh loads on demand: the first Tab runs the whole script, which must answer it.
 const ZSH_FIRST_TAB: &str = r#"if [ "$funcstack[1]" = "_pdstool" ]; then
     _clap_dynamic_completer_pdstool "$@"
 fi"#;

@@ -36,7 +36,7 @@ pub fn style_of(state: &str) -> Style {
 /// A bar.
 pub const BAR: Style = AnsiColor::Cyan.on_default();
 
-/// Where output goes and input comes from. Results go to `out`, everything else to `err`.
+/// Output and input. Results go to `out`, everything else to `err`.
 pub struct Console {
     /// Standard output.
     pub out: Box<dyn Write>,
@@ -124,7 +124,7 @@ impl Console {
         }
     }
 
-    /// As [`Console::ask`], without showing what is typed.
+    /// Like [`Console::ask`], without showing what is typed.
     ///
     /// # Errors
     /// If the terminal cannot be set up or was closed.

@@ -24,7 +24,7 @@ use pds_diagnosis::model::App;
 use pds_diagnosis::verdict::Summary;
 use pds_http::read_body;
 
-/// Where an exporter serves its status, below its own path.
+/// Path of an exporter's status, below its own path.
 const STATUS_PATH: &str = "/api/v1/status";
 
 /// How long an exporter may take: it answers from memory.
@@ -185,7 +185,7 @@ impl Exporter {
     }
 }
 
-/// What exporters reply.
+/// Replies of exporters.
 #[derive(Debug, Default)]
 pub struct Fleet {
     /// Each exporter with its status, and with every field that it sends.

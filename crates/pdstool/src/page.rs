@@ -156,7 +156,7 @@ pub fn print_csv(console: &mut Console, table: &Table) -> io::Result<()> {
     print_csv_rows(console, &names.collect::<Vec<_>>(), &table.rows)
 }
 
-/// As [`print_csv`], for rows with these names.
+/// Like [`print_csv`], for rows with these names.
 ///
 /// # Errors
 /// If they cannot be written.

@@ -48,7 +48,7 @@ pub struct ReconcileArgs {
 
 const DAY: i64 = 86_400;
 
-/// Parts in which the service is asked for the day: no longer than ranges that are counted.
+/// Parts in which the service is requested the day: no longer than ranges that are counted.
 const PARTS: i64 = 4;
 
 /// Requests of the day before a second, as the shipped rule `pds_app:requests:increase1d` has them.

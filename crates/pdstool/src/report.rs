@@ -44,15 +44,15 @@ impl State {
 /// A line of a configuration: section, key and value as TOML.
 pub type Line = (&'static str, &'static str, String);
 
-/// One finding.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[must_use]
 pub struct Finding {
-    /// What was checked; empty until it is reported.
+    /// The check; empty until it is reported.
     pub check: &'static str,
     /// Its severity.
     pub state: State,
-    /// What was found.
+    /// The result.
     pub text: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,22 +70,22 @@ impl Finding {
         Self { check: "", state, text: text.into(), remedy, seconds: None, lines: Vec::new() }
     }
 
-    /// What is well.
+    /// A success.
     pub fn ok(text: impl Into<String>) -> Self {
         Self::new(State::Ok, text, None)
     }
 
-    /// What is good to know.
+    /// A note.
     pub fn note(text: impl Into<String>) -> Self {
         Self::new(State::Note, text, None)
     }
 
-    /// What works, but badly.
+    /// A warning.
     pub fn warning(text: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(State::Warning, text, Some(remedy.into()))
     }
 
-    /// What does not work.
+    /// A problem.
     pub fn problem(text: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(State::Problem, text, Some(remedy.into()))
     }

@@ -1,4 +1,4 @@
-//! How commands reach the service: through the daemon's configuration, or two flags.
+//! Access of commands to the service: through the daemon's configuration, or two flags.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

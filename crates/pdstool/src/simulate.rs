@@ -81,7 +81,7 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// What accepts TLS connections, if certificate and key are given.
+    /// Acceptor of TLS connections, if certificate and key are given.
     fn acceptor(&self) -> Result<Option<TlsAcceptor>> {
         let (Some(cert_file), Some(key_file)) = (&self.tls_cert_file, &self.tls_key_file) else {
             return Ok(None);

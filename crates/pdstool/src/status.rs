@@ -168,7 +168,7 @@ fn facts(exporter: &Exporter, status: &ExporterStatus) -> Vec<(&'static str, Str
     ]
 }
 
-/// Which shard it is; empty for the only one.
+/// Shard of the exporter; empty for a single one.
 fn shard(ExporterStatus { exporter, .. }: &ExporterStatus) -> String {
     if exporter.shards > 1 { format!("{} of {}", exporter.shard, exporter.shards) } else { String::new() }
 }
@@ -259,7 +259,7 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
     fleet.complete()
 }
 
-/// Those of this id or name; if there is none, those whose id ends with it.
+/// Apps with this id or name; without any, apps whose id ends with it.
 fn named(mut rows: Vec<Row>, name: &str) -> Result<Vec<Row>> {
     let is_named = |app: &App| *app.id == *name || app.name.as_deref() == Some(name);
     let end = format!("-{name}");

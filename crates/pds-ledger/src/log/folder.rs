@@ -35,11 +35,11 @@ pub(crate) trait Directory: Debug {
     fn discard(&self) -> io::Result<()>;
     /// Makes the names of files as durable as what is synced in them.
     fn sync(&self) -> io::Result<()>;
-    /// What the name of the log leads to, which was this file up to this length.
+    /// File that the name of the log led to, up to this length.
     fn leads_to(&self, file: &Self::File, length: u64) -> io::Result<LeadsTo>;
 }
 
-/// What a name leads to.
+/// Target of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeadsTo {
     /// The open file.
@@ -74,7 +74,7 @@ impl Storage for File {
     }
 }
 
-/// What the names of new files add to that of the log.
+/// Suffixes of new files' names.
 const NEW: &str = ".new-";
 
 /// The directory of a state file. No other process opens the file while this exists.
@@ -146,7 +146,7 @@ impl Directory for Folder {
     }
 
     fn create(&self) -> io::Result<File> {
-        // One that could not be put in its place may be there.
+        // A file that could not be renamed may be there.
         let _ = self.discard();
         let file =
             plain_file::open_own(&self.new_path, File::options().read(true).write(true).create_new(true))?;
@@ -198,7 +198,7 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Where `path` leads, whether a file is there yet or not.
+/// Target of `path`, even if the file does not exist yet.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match std::fs::canonicalize(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}

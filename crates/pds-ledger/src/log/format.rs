@@ -29,9 +29,9 @@ const MAGIC: [u8; 8] = *b"pdsstate";
 pub(crate) const VERSION: u64 = 3;
 /// Head and marks have a page each: a torn write of one leaves the others.
 const PAGE: u64 = 4096;
-/// Where the marks are.
+/// Positions of the marks.
 const MARKS: [u64; 2] = [PAGE, 2 * PAGE];
-/// Where groups begin.
+/// Start of groups.
 pub(super) const START: u64 = 3 * PAGE;
 /// The bytes of a group before its entries.
 const GROUP_HEAD: usize = 8;
@@ -75,7 +75,7 @@ impl Group {
         Self(vec![0; GROUP_HEAD])
     }
 
-    /// As many of the entries as take no more than `room` bytes and one entry, and whether those are all.
+    /// Entries of at most `room` bytes and one entry, and whether these are all.
     pub(super) fn within(room: u64, entries: impl IntoIterator<Item = Entry>) -> (Self, bool) {
         let mut group = Self::new();
         let fits = entries.into_iter().all(|(key, value)| {
@@ -112,7 +112,7 @@ impl Group {
     }
 }
 
-/// What receives the entries of a file; an error says why one is not what was written.
+/// Receiver of the entries of a file; an error describes a corrupt entry.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), &'static str>;
 
 /// Hands every entry of every whole group of `file`, which has this length, to `each`, and returns how far they reach.

@@ -1,4 +1,4 @@
-//! One instant query over HTTP: bounded in time and size, with credentials and headers that appear in no text.
+//! An instant query over HTTP: bounded in time and size, with credentials and headers that appear in no text.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,8 +29,8 @@ const MAX_ERROR: usize = 64 << 10;
 /// No token or password is larger.
 const MAX_LOGIN: u64 = 64 << 10;
 
-/// Parameters beside the query. Thanos is asked not to deduplicate, which hides the samples of one replica. Thanos, Mimir
-/// and VictoriaMetrics are asked to fail rather than answer in part, and VictoriaMetrics for the newest samples. Others
+/// Parameters beside the query. Thanos must not deduplicate, which hides the samples of one replica. Thanos, Mimir
+/// and VictoriaMetrics must fail rather than answer in part; VictoriaMetrics must include the newest samples. Others
 /// ignore parameters they do not know.
 const PARAMETERS: &[(&str, &str)] =
     &[("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1"), ("nocache", "1")];
@@ -66,8 +66,8 @@ pub enum Login {
     },
 }
 
-/// Why Prometheus gave no usable answer; most begin with the URL that was asked. No counter is opened or
-/// shown then, and Prometheus is asked again.
+/// Why Prometheus gave no usable answer; most begin with the queried URL. No counter is opened or
+/// shown then, and Prometheus is queried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file with credentials, which this key names, cannot be read.

@@ -1,7 +1,7 @@
 //! Without a state file: where counters continue.
 //!
 //! A restart reads one gauge back from the Prometheus that scrapes the exporter, the cursor of each counter. The counter
-//! begins at 0 there, an ordinary reset, and asks the service for the time since.
+//! begins at 0 there, an ordinary reset, and requests the time since from the service.
 //!
 //! ```text
 //! Restorer ── which cursors are missing? ──► Source ── POST /api/v1/query ──► Prometheus

@@ -21,7 +21,7 @@ pub struct Restoring {
     pub obstacle: Option<Obstacle>,
 }
 
-/// What keeps counters from continuing.
+/// Obstacle that keeps counters from continuing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// The reason as text.

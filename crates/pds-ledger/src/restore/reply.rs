@@ -29,7 +29,7 @@ impl From<String> for Value {
     }
 }
 
-/// One series: its value at the time of the query, or all its samples of a range.
+/// A series: its value at the time of the query, or all its samples of a range.
 #[derive(Debug, Deserialize)]
 pub(super) struct Sample {
     #[serde(rename = "metric")]
@@ -54,7 +54,7 @@ struct Envelope<'a> {
     #[serde(rename = "errorType")]
     error_type: Option<String>,
     error: Option<String>,
-    /// What the answer lacks (Thanos, Mimir).
+    /// Missing parts of the response (Thanos, Mimir).
     warnings: Option<Vec<String>>,
     /// Whether the answer lacks something (VictoriaMetrics).
     #[serde(rename = "isPartial")]

@@ -30,7 +30,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The longest wait for a sample of this process, if Prometheus answers.
 const MAX_UNSEEN: Duration = Duration::from_secs(120);
-/// The most counters without a cursor that are asked for again until one of them has one.
+/// The most counters without a cursor that are requested again until one of them has one.
 const MAX_UNFOUND: usize = 100;
 
 /// Reads cursors from a [`Source`]. Cloning shares it.
@@ -50,9 +50,9 @@ struct Inner {
 /// The source, the clocks, and the exporter's part.
 #[derive(Clone, Debug)]
 pub struct Followed {
-    /// Where cursors are read from.
+    /// Source of cursors.
     pub source: Source,
-    /// Which time has settled.
+    /// The settled time.
     pub watermark: Watermark,
     /// Whether another exporter counts the other apps, and may have counted these.
     pub is_shard: bool,
@@ -70,7 +70,7 @@ struct State {
     unseen: Option<Instant>,
     /// Whether Prometheus has returned a cursor, so that tenant, selector and labels are right.
     is_proven: bool,
-    /// Some of the counters that had no cursor, to be asked for until one is returned.
+    /// Some of the counters that had no cursor, to be requested until one is returned.
     unfound: Vec<Key>,
     /// Counters that have become known, until [`Restorer::known`] returns them.
     known: HashSet<Key>,
@@ -89,7 +89,7 @@ struct Missing {
     seen: Option<(i64, Instant)>,
 }
 
-/// What one attempt asks for.
+/// Queries of one attempt.
 #[derive(Debug)]
 struct Job {
     followed: Followed,
@@ -97,7 +97,7 @@ struct Job {
     generation: u64,
 }
 
-/// What to do after an attempt.
+/// Next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// Nothing, until the configuration changes.
@@ -234,7 +234,7 @@ impl Restorer {
         next
     }
 
-    /// Waits until [`Restorer::follow`] has replaced what `job` asks for.
+    /// Waits until [`Restorer::follow`] has replaced the queries of `job`.
     async fn replaced(&self, job: &Job) {
         while self.0.state.lock().generation == job.generation {
             self.0.changed.notified().await;
@@ -382,7 +382,7 @@ mod tests {
         Followed { source, watermark: watermark(), is_shard }
     }
 
-    /// A restorer that lacks the cursors of these apps, and what it asks for.
+    /// A restorer that lacks the cursors of these apps, and its queries.
     async fn lacking(ledgers: &LedgerStore, apps: &[&str], is_shard: bool) -> (Restorer, Job) {
         let restorer = Restorer::new(ledgers.clone(), Arc::new(Unobserved));
         let added = apps.iter().map(|app| (key(app), INTERVAL));

@@ -47,7 +47,7 @@ pub struct Cursor {
     pub is_own: bool,
 }
 
-/// What Prometheus holds of a counter.
+/// A counter, as Prometheus has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The counter.

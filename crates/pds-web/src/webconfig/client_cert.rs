@@ -24,7 +24,7 @@ use super::ClientAuth::{
 use super::WebConfigError;
 use super::file::Tls;
 
-/// What clients must show besides the password. A running server never drops a demand.
+/// Client certificates that are required besides the password. A running server never drops a requirement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demands {
     /// A certificate must be shown.
@@ -38,7 +38,7 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// What the section demands of clients. If that is more than or different from its wording, `notes` says so.
+    /// Policy of the section for clients. `notes` reports where it is stricter than the wording or differs from it.
     pub(super) fn of(tls: &Tls, has_ca: bool, notes: &mut Vec<String>) -> Result<Self, WebConfigError> {
         let (policy, named) = (tls.client_auth, tls.client_allowed_sans.is_some());
         let mandatory = [RequireAnyClientCert, RequireAndVerifyClientCert].contains(&policy);

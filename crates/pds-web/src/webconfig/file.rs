@@ -34,7 +34,7 @@ pub(super) struct Tls {
     /// Whether any key is set that needs TLS.
     pub(super) enabled: bool,
     pub(super) client_allowed_sans: Option<Vec<String>>,
-    /// One of [`VERSIONS`], as is the other.
+    /// A version of [`VERSIONS`], like the other.
     pub(super) min_version: &'static str,
     pub(super) max_version: &'static str,
     /// Empty: the default ones, as for the toolkit.
@@ -176,7 +176,7 @@ fn cipher(name: &str) -> Option<Option<SupportedCipherSuite>> {
     (suite.is_some() || UNSAFE_CIPHERS.contains(&name)).then_some(suite)
 }
 
-/// As [`cipher`].
+/// Like [`cipher`].
 fn curve(name: &str) -> Option<Option<&'static dyn SupportedKxGroup>> {
     Some(match name {
         "X25519" => Some(kx_group::X25519),
@@ -233,7 +233,7 @@ fn headers(raw: BTreeMap<String, Option<String>>) -> Result<Vec<(HeaderName, Hea
             bad(format!("invalid value for {name}. Expected one of: {expected}, but got: {value:?}"))
         };
         if !allowed.is_empty() && !allowed.contains(&value.as_str()) {
-            // As the toolkit writes lists.
+            // Lists have the format of the toolkit.
             return Err(invalid(&format!("{allowed:?}").replace(',', "")));
         }
         let parsed = (HeaderName::try_from(&name), HeaderValue::try_from(&value));
@@ -271,7 +271,7 @@ pub(crate) fn bcrypt_cost(hash: &Secret) -> Option<u32> {
 /// for long.
 pub(crate) const MAX_HIDDEN_COST: u32 = 14;
 
-/// What does not do what it seems to, or tells user names.
+/// Settings that have no effect, or that leak user names.
 pub(super) fn user_notes(users: &BTreeMap<String, Secret>) -> Vec<String> {
     let note = |user: &String, problem: &str| format!("basic_auth_users.{user}: {problem}");
     let colons = users.keys().filter(|user| user.contains(':'));

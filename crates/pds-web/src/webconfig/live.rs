@@ -23,7 +23,7 @@ pub(crate) struct Current {
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     demands: Demands,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// Empty: no password is asked for.
+    /// Empty: no password is required.
     pub(crate) users: BTreeMap<String, Secret>,
     buckets: Option<Arc<Buckets>>,
     pub(super) summary: Summary,
@@ -32,7 +32,7 @@ pub(crate) struct Current {
 /// The rate limit.
 #[derive(Debug)]
 struct Buckets {
-    /// For users, or for everybody if no password is asked for.
+    /// For users, or for everybody if no password is required.
     welcome: DefaultDirectRateLimiter,
     /// For requests without a right password.
     strangers: DefaultDirectRateLimiter,
@@ -56,7 +56,7 @@ impl Current {
         })
     }
 
-    /// What `new` no longer asks of clients.
+    /// Requirements for clients that `new` lacks.
     fn given_up_by(&self, new: &Self) -> Option<String> {
         if self.tls.is_some() && new.tls.is_none() {
             return Some("TLS is gone; to switch it off, restart".to_owned());
@@ -108,7 +108,7 @@ struct State {
     current: Arc<Current>,
     /// The files as they were when last read, successfully or not.
     sources: Sources,
-    /// What was wrong with them, so that it is logged once.
+    /// Last problem with them, so that it is logged once.
     problem: Option<String>,
 }
 

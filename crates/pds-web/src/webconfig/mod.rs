@@ -33,7 +33,7 @@ pub(super) use file::{MAX_HIDDEN_COST, bcrypt_cost};
 pub(super) use live::{Current, Live};
 use pds_core::plain_file::{PlainFile, Sources};
 
-/// What a web configuration file means.
+/// A valid web configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Whether connections need TLS.
@@ -42,7 +42,7 @@ pub struct Summary {
     pub http2: bool,
     /// The active `client_auth_type`.
     pub client_auth: ClientAuth,
-    /// How many users there are; without one no password is asked for.
+    /// How many users there are; without one no password is required.
     pub users: usize,
     /// The limit on requests.
     pub rate: Option<Rate>,
@@ -53,17 +53,17 @@ pub struct Summary {
 /// `client_auth_type`, as Go names its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum ClientAuth {
-    /// No certificate is asked for.
+    /// No certificate is requested.
     #[default]
     NoClientCert,
-    /// One is asked for; any will do, and none.
+    /// A certificate is requested; any or none is accepted.
     RequestClientCert,
     /// Any certificate will do. Its old name is `RequireClientCert`.
     #[serde(alias = "RequireClientCert")]
     RequireAnyClientCert,
-    /// One from our CA, or none.
+    /// A certificate of our CA, or none.
     VerifyClientCertIfGiven,
-    /// One from our CA.
+    /// A certificate of our CA.
     RequireAndVerifyClientCert,
 }
 
@@ -94,7 +94,7 @@ pub enum WebConfigError {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// Not valid YAML of this format; the text holds no values, as they may be secret.
@@ -105,15 +105,15 @@ pub enum WebConfigError {
     Value {
         /// The key or section.
         key: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// Valid settings that TLS does not work with.
     #[error("tls_server_config: {problem}")]
     Tls {
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
-        /// What rustls said.
+        /// Error of rustls.
         source: rustls::Error,
     },
     /// Client certificates cannot be verified.

@@ -17,7 +17,7 @@ use pds_core::plain_file::{PlainFile, Sources};
 /// A PEM text with the key that names it.
 type PemText = (&'static str, PlainFile);
 
-/// The server's side of every handshake, and what it asks of clients; `None` if the file asks for no TLS. Settings
+/// The server's side of every handshake, and its requirements for clients; `None` if the file asks for no TLS. Settings
 /// without effect go to `notes`. A relative path begins at `folder`, that of the configuration file.
 pub(super) fn build(
     file: &File,
@@ -87,7 +87,7 @@ fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebCon
                            suites with AES-GCM or CHACHA20_POLY1305";
             return Err(WebConfigError::tls("cipher_suites", problem));
         }
-        // As with Go, the list says nothing about TLS 1.3, whose suites are all fine.
+        // The list does not affect TLS 1.3, whose suites are all fine, as with Go.
         provider.cipher_suites.retain(|suite| suite.tls13().is_some());
         provider.cipher_suites.extend(tls12);
     }
@@ -101,7 +101,7 @@ fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebCon
     Ok(provider)
 }
 
-/// What rustls has of a list; the rest goes to `notes`.
+/// Entries of a list that rustls supports; the rest goes to `notes`.
 fn available<T: Copy>(key: &str, asked: &[Named<T>], lacking: &str, notes: &mut Vec<String>) -> Vec<T> {
     let absent = asked.iter().filter(|(_, ours)| ours.is_none());
     notes.extend(absent.map(|(name, _)| format!("{key} {name}: {lacking}")));

@@ -42,7 +42,7 @@ pub struct Plan {
     pub labels: Vec<(String, String)>,
 }
 
-/// One metrics call of an app, with a journal of its own.
+/// A metrics call of an app, with a journal of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
     /// Its place in the plan, which names its journal.
@@ -135,7 +135,7 @@ pub fn metrics_calls() -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics)
 }
 
-/// The apps to ask about, each with its project.
+/// The apps to query, each with its project.
 fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>> {
     let is_meant = |project: &String| args.project.as_ref().is_none_or(|given| given == project);
     let configured = service::apps(config).filter(|(project, _)| is_meant(project));

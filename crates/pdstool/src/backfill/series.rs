@@ -27,7 +27,7 @@ pub struct Lines {
     pub samples: u64,
 }
 
-/// One series; the buckets of a histogram are one.
+/// A series; the buckets of a histogram are one.
 #[derive(Debug)]
 pub struct Series {
     family: &'static str,
@@ -36,7 +36,7 @@ pub struct Series {
 }
 
 impl Lines {
-    /// None yet, of the target with these labels; what does not fit into memory goes to `folder`.
+    /// Empty series of the target with these labels; `folder` takes what does not fit into memory.
     pub fn new(folder: &Path, target: String) -> Self {
         let (by_name, series) = (HashMap::new(), Vec::new());
         Self { folder: folder.to_owned(), target, by_name, series, samples: 0 }

@@ -18,12 +18,12 @@ use super::journal::{self, Record};
 use super::plan::{Stream, Work, metrics_calls};
 use super::series::Lines;
 
-/// What was written.
+/// The written text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// How many samples.
     pub samples: u64,
-    /// Of how many series; the buckets of a histogram are one.
+    /// Number of their series; the buckets of a histogram are one.
     pub series: u64,
     /// Seconds without a usable count.
     pub unaccounted: u64,
@@ -110,7 +110,7 @@ fn smallest_distance(mut times: Vec<f64>) -> f64 {
     times.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?)).fold(f64::INFINITY, f64::min)
 }
 
-/// The datapoints with a value whose buckets end within the range they were asked for in, by rising time.
+/// The datapoints with a value whose buckets end within their requested range, by rising time.
 fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> {
     let mut points = record.points.clone();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));

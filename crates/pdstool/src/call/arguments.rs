@@ -18,7 +18,7 @@ use pds_interface::{Arguments, CALLS, Call};
 /// A call with what was given on the command line.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// Which call.
+    /// The call.
     pub call: &'static Call,
     /// The values by the names of the call's identifiers, query parameters and body fields.
     pub given: BTreeMap<&'static str, String>,

@@ -6,7 +6,7 @@
 //!
 //! - [`arguments`]: calls as clap commands, and their parsed arguments.
 //! - [`accounts`]: a call about no project, made with every token.
-//! - [`created`]: a secret that was created, and whether it is what was asked for.
+//! - [`created`]: a secret that was created, and whether it is what was requested.
 //! - [`show`]: replies for people.
 
 pub mod accounts;

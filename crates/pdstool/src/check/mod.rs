@@ -1,6 +1,6 @@
 //! `pdstool check`: checks of configuration, tokens, web configuration, and of what the service does.
 //!
-//! - [`service`]: what the interface leaves open, found out by asking.
+//! - [`service`]: what the interface leaves open, found out by requests.
 //! - [`token`]: a service account's token.
 
 pub mod service;

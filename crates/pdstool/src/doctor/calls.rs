@@ -18,7 +18,7 @@ const CHECK: &str = "calls";
 /// Requests at a time.
 const AT_ONCE: usize = 8;
 
-/// The most apps whose settings are asked for.
+/// The most apps whose settings are requested.
 const MAX_APPS: usize = 200;
 
 /// Findings so far.
@@ -35,7 +35,7 @@ struct Answers {
 struct Failure {
     resource: Resource,
     cause: &'static Cause,
-    /// That of the first; others may name another id.
+    /// Remedy of the first; others may name another id.
     reason: String,
     subjects: Vec<String>,
 }

@@ -110,7 +110,7 @@ fn token(account: &Account) -> Vec<Finding> {
     found
 }
 
-/// What the limits allow against what the configuration needs; `answers` are the times that replies took.
+/// Compares the limits with the needs of the configuration; `answers` are reply times.
 pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
     let load = config.requests_per_minute();
     if load.total == 0.0 {

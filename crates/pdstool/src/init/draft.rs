@@ -7,7 +7,7 @@ use serde::Serialize;
 use pds_config::key::quoted;
 use pds_config::keys;
 
-/// What the configuration says.
+/// Content of the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
     /// The first line, without its `#`.

@@ -46,7 +46,7 @@ pub struct InitArgs {
     #[arg(long)]
     force: bool,
 
-    /// What to write: the file, or to standard output a Secret with the token and a ConfigMap, for kubectl apply -f -.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "toml")]
     output: Form,
 
@@ -67,12 +67,12 @@ pub struct InitArgs {
     app: Vec<String>,
 }
 
-/// What is written.
+/// Output format of `init`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// The file.
     Toml,
-    /// What the manifests and the chart mount.
+    /// A Secret with the token and a ConfigMap on standard output, for kubectl apply -f -.
     Kubernetes,
 }
 
@@ -160,7 +160,7 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     Ok(draft.text())
 }
 
-/// Where the manifests and the chart mount the token.
+/// Path at which the manifests and the chart mount the token.
 const MOUNTED: &str = "/run/secrets/pds/token";
 
 /// The Secret and the ConfigMap under the names that the manifests and the chart have for them.
@@ -178,7 +178,7 @@ fn manifests(token: &str, config: &str) -> String {
 /// The most apps of which the busiest is looked for.
 const MAX_EXAMINED: usize = 5;
 
-/// The address given or asked for.
+/// The address from the flag or the prompt.
 fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {
     if let Some(url) = &args.base_url {
         return Ok(url.clone());

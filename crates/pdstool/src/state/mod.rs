@@ -35,7 +35,7 @@ pub enum StateCommand {
     Diff(LedgerArgs),
 }
 
-/// Which ledgers.
+/// Selection of ledgers.
 #[derive(Clone, Debug, Args)]
 pub struct LedgerArgs {
     /// The daemon's configuration file: state file, Prometheus and apps.

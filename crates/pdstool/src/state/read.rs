@@ -15,7 +15,7 @@ use pds_ledger::{
     state,
 };
 
-/// What one origin holds of a counter.
+/// A counter, as one origin has it.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     /// The counter.
@@ -26,7 +26,7 @@ pub(super) struct Held {
     pub(super) ledger: Option<Ledger>,
 }
 
-/// What the two origins hold of a counter.
+/// A counter, as both origins have it.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     /// The counter.

@@ -1,4 +1,4 @@
-//! What is printed of ledgers: a row is a counter, a column is one line of a table here.
+//! Tables of ledgers: a row is a counter; a column is a row of the table here.
 
 use std::io;
 
@@ -25,7 +25,7 @@ const fn column<T>(name: &'static str, align: Align, narrow: bool, value: fn(&T)
     Column { name, align, narrow, value }
 }
 
-/// How rows of `T` are printed.
+/// Format of printed rows of `T`.
 pub(super) struct View<T: 'static> {
     columns: &'static [Column<T>],
     json: fn(&T) -> Value,

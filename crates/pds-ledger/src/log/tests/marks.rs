@@ -1,4 +1,4 @@
-//! How long a log says it is, and what becomes of a file that is shorter.
+//! Length that a log states, and files that are shorter.
 
 use super::*;
 

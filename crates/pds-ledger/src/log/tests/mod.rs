@@ -1,4 +1,4 @@
-//! What a log makes of disks that lose, tear and fail, and of files that are damaged.
+//! The log on disks that lose, tear and fail, and with damaged files.
 
 mod marks;
 mod model;
@@ -55,12 +55,12 @@ fn entries(number: usize) -> Vec<Entry> {
     entries
 }
 
-/// Where the first group begins.
+/// Start of the first group.
 const FIRST: usize = 12_288;
 
 const COMMITS: usize = 40;
 
-/// What a run of commits left: the last state that was committed, and the one that might have been.
+/// Result of a run of commits: the last committed state, and a possible later one.
 struct Left {
     committed: Option<State>,
     attempted: State,
@@ -116,7 +116,7 @@ fn a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way() {
             before += usize::from(is_before);
             under_way += usize::from(!is_before);
 
-            // What was read is durable now, and the log goes on.
+            // Everything that was read is durable now, and the log continues.
             let again = Model::of(model.disk().after_power_loss(&mut numbers));
             assert!(opened(&again).unwrap().1 == state, "operation {point}: read, and then lost");
             let entries = entries(point);
@@ -210,7 +210,7 @@ fn a_torn_end_is_the_commit_before_and_a_cut_one_is_refused() {
     let second = || [(b"a".to_vec(), None), (b"b".to_vec(), Some(vec![2; 3000]))];
     log.commit(second, || all(&first)).unwrap();
     let marked = model.disk().files[log.file.1].now.clone();
-    // As the machine leaves it that fails after the group and before the mark.
+    // State after a machine fails between the group and the mark.
     let mut unmarked = marked.clone();
     unmarked[..FIRST].copy_from_slice(&before[..FIRST]);
     assert_eq!(read(&unmarked).unwrap(), State::from([(b"b".to_vec(), vec![2; 3000])]));
@@ -268,7 +268,7 @@ fn a_length_in_a_file_asks_for_no_memory() {
 fn at_most_seventeen_bytes_are_written_for_ten_that_change() {
     let model = Model::default();
     let mut log = created(&model).unwrap();
-    // As the two ledgers of an app.
+    // Like the two ledgers of an app.
     let apps: Vec<[Entry; 2]> = (0..10_000)
         .map(|app| {
             [(66_u8, 464), (71, 104)].map(|(resource, size)| {

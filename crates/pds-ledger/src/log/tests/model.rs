@@ -40,14 +40,14 @@ impl Change {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
-    /// What a running process sees.
+    /// State that a running process sees.
     pub(super) now: Vec<u8>,
-    /// What is on the disk for sure, and what may be.
+    /// State that is durable, and state that may be.
     pub(super) synced: Vec<u8>,
     pub(super) pending: Vec<Change>,
 }
 
-/// Which files the two names lead to: that of the log, and that of its successor.
+/// Files of the two names: the log, and its successor.
 pub(super) type Names = [Option<usize>; 2];
 
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,7 @@ fn where_there_is_no_room_for_a_snapshot_the_log_grows_by_a_quarter_of_its_limit
     model.0.borrow_mut().fails = Some(next);
     log.commit(|| entry(100_000), Vec::new).unwrap();
     assert_eq!((log.file.1, log.limit), (0, MIN_LIMIT / 4 * 5));
-    // One more has room, and the one after it takes a snapshot.
+    // Another entry has room; the entry after it takes a snapshot.
     let files = [0, 1].map(|_| {
         log.commit(|| entry(100_000), Vec::new).unwrap();
         log.file.1

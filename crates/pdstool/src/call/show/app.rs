@@ -7,7 +7,7 @@ use pds_interface::get_app::App;
 
 use super::fields::Fields;
 
-/// One app: what it is, what it runs on, how it scales.
+/// An app: facts, hardware, scaling.
 pub(super) fn view(app: &App, mut fields: Fields) -> View {
     let heading = |text: &str| Block::Heading(text.to_owned());
     let name = fields.text("name");

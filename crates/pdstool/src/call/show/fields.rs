@@ -14,17 +14,17 @@ pub(in crate::call) type Field = (String, String);
 pub(super) struct Fields(Value);
 
 impl Fields {
-    /// Those of a reply; none if it is not JSON.
+    /// Fields of a reply; none if it is not JSON.
     pub(super) fn of(body: &[u8]) -> Self {
         Self(json(body))
     }
 
-    /// Those of an object inside.
+    /// Fields of an inner object.
     pub(super) fn inside(&self, name: &str) -> Self {
         Self(self.0.get(name).cloned().unwrap_or_default())
     }
 
-    /// Those of each element of a list.
+    /// Fields of each element of a list.
     pub(super) fn each(&self) -> impl Iterator<Item = Self> {
         self.0.as_array().into_iter().flatten().cloned().map(Self)
     }
@@ -58,7 +58,7 @@ impl Fields {
         self
     }
 
-    /// As [`flat`]; none if this is no object.
+    /// Like [`flat`]; none if this is no object.
     pub(super) fn flat(self) -> Vec<Field> {
         self.0.as_object().map(flat).unwrap_or_default()
     }

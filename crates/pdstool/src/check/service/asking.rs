@@ -13,7 +13,7 @@ use pds_interface::{
     Arguments, Call, Number, RangeEnd, ReplyBody, Resolution, TimeRange, response_time, run_execution_time,
 };
 
-/// How long ago the hour ended that is asked about: late data has come by then.
+/// Age of the requested hour's end: late data has arrived by then.
 const HOURS_AGO: i64 = 2;
 
 /// Asks about one app.
@@ -35,7 +35,7 @@ pub struct Asking {
     pub skews: Vec<f64>,
 }
 
-/// What a reply states about a range.
+/// Range stated in a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// How many requests.
@@ -45,7 +45,7 @@ pub struct Answer {
 }
 
 impl Asking {
-    /// For a service not asked anything yet.
+    /// For a service without requests so far.
     pub fn new(mut service: Service) -> Self {
         // Retries would be requests that are not counted.
         service.config.api.max_retries = 0;
@@ -100,7 +100,7 @@ impl Asking {
         self.counted(range, RangeEnd::Exclusive, None).await
     }
 
-    /// As [`Asking::requests`], for a service with ends of this kind, and one container.
+    /// Like [`Asking::requests`], for a service with ends of this kind, and one container.
     ///
     /// # Errors
     /// If the service does not answer.

@@ -100,7 +100,7 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// The ages in seconds at which the range is asked for.
+/// The ages in seconds at which the range is requested.
 const AGES: [u64; 22] =
     [1, 2, 3, 5, 8, 12, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600];
 

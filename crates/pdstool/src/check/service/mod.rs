@@ -1,4 +1,4 @@
-//! `pdstool check service`: what the interface leaves open, found out by asking the live service.
+//! `pdstool check service`: what the interface leaves open, found out from the live service.
 //!
 //! - [`asking`]: the requests, counted.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
@@ -91,7 +91,7 @@ pub fn toml(lines: &[Line]) -> String {
 /// Asks the service and prints what was found.
 ///
 /// # Errors
-/// If there is no app to ask about or no answer, or the configuration does not suit the service.
+/// If there is no app to query or no answer, or the configuration does not suit the service.
 pub async fn run(console: &mut Console, environment: &Environment, args: &CheckServiceArgs) -> Result<()> {
     let config = args.service.load(environment)?;
     let apps = apps(&config, args)?;
