@@ -57,7 +57,7 @@ fn the_catalogue_of_metrics_has_every_format() {
     for family in
         ["pds_app_info", "pds_app_requests_total", "pds_up", "pds_api_requests_total", "process_open_fds"]
     {
-        assert!(markdown.contains(&format!("\n| `{family}` | ")), "{family} is missing:\n{markdown}");
+        assert!(markdown.contains(&format!("\n- `{family}")), "{family} is missing:\n{markdown}");
     }
     let json: Value = serde_json::from_str(&of(&["-o", "json"])).unwrap();
     let up = json["rows"].as_array().unwrap().iter().find(|row| row["family"] == "pds_up").unwrap();

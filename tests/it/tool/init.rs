@@ -39,7 +39,7 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     let file = folder.path().join("pds-exporter.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(&format!("    \"{}\",\n    \"{}\",\n", apps[0], apps[1])), "{text}");
-    assert!(text.contains("# The address of the service."), "{text}");
+    assert!(text.contains("# The service's address"), "{text}");
     let checked = checked(&file);
     assert!(checked.starts_with("exit code 0"), "{checked}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
