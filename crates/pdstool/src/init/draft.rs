@@ -104,6 +104,6 @@ mod tests {
         let loaded = pds_config::load_text(std::path::Path::new("x.toml"), &draft.text()).unwrap();
         assert_eq!(loaded.config.projects[0].apps.len(), 2);
         assert_eq!(loaded.config.api.query_names.start, "from");
-        assert!(draft.text().contains("# The address of the service."), "{}", draft.text());
+        assert!(draft.text().contains("# The service's address"), "{}", draft.text());
     }
 }
