@@ -244,6 +244,16 @@ fn the_readme_links_every_page() {
     assert!(lonely.is_empty(), "the README does not link {lonely:?}");
 }
 
+/// Words of the README and `docs/`. More is not read at night.
+const MAX_WORDS: usize = 12_000;
+
+#[test]
+fn the_pages_are_short() {
+    let ours = pages().into_iter().filter(|(path, _)| path == "README.md" || path.starts_with("docs/"));
+    let words: usize = ours.map(|(_, page)| page.split_whitespace().count()).sum();
+    assert!(words <= MAX_WORDS, "{words} words: say nothing twice, and nothing that a generated list says");
+}
+
 #[test]
 fn the_map_of_the_architecture_is_that_of_the_layers() {
     let page = std::fs::read_to_string("docs/ARCHITECTURE.md").unwrap();
