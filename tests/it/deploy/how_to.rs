@@ -14,8 +14,10 @@ use crate::process::Exporter;
 use crate::server::Server;
 use crate::tool::simulated::Simulated;
 
-/// The headings, each with what shows that its recipe works.
-const RECIPES: &[(&str, fn(&Stage, &str))] = &[
+/// The heading of a recipe, and what shows that it works.
+type Recipe = (&'static str, fn(&Stage, &str));
+
+const RECIPES: &[Recipe] = &[
     ("Poll three projects with three tokens", |_, recipe| {
         let config = load("api.base_url = \"https://api.example.com\"\n", recipe, "");
         assert_eq!((config.projects.len(), config.accounts().len()), (3, 3));

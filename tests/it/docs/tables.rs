@@ -1,6 +1,6 @@
 //! What the pages hold that is generated: tables of metrics, keys, flags, commands, limits, requests and figures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -167,7 +167,7 @@ fn replies() -> String {
 
 /// Every reason of a verdict, with its remedy.
 fn reasons() -> String {
-    let mut lists = String::new();
+    let (mut lists, mut remedies) = (String::new(), HashMap::new());
     for verdict in [Verdict::Problem, Verdict::Warning, Verdict::Waiting] {
         let name = serde_json::to_value(verdict).unwrap();
         let gap = if lists.is_empty() { "" } else { "\n" };
@@ -177,6 +177,8 @@ fn reasons() -> String {
             let classes =
                 if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(" ")) };
             let (wrong, remedy) = (cause.says_of(&[]), cause.remedy_at(None));
+            let first = *remedies.entry(remedy.clone()).or_insert(cause.code);
+            let remedy = if first == cause.code { remedy } else { format!("As for `{first}`.") };
             writeln!(lists, "- **`{}`**{classes}: {wrong}. {remedy}", cause.code).unwrap();
         }
     }
