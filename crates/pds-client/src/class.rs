@@ -66,7 +66,7 @@ classes! {
     Invalid "invalid" "the request cannot be sent",
 }
 
-/// What a connection needs: classes whose names begin alike share a value of the label `code`.
+/// Kinds of failure to connect: classes whose names begin alike share a value of the label `code`.
 const CONNECTING: [&str; 3] = ["connect", "tls", "proxy"];
 
 impl Class {

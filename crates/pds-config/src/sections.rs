@@ -144,7 +144,7 @@ section! {
 }
 
 impl Config {
-    /// What replies about `range` of `app` are read with.
+    /// Terms for reading replies about `range` of `app`.
     pub fn terms(&self, app: Option<&App>, range: Option<TimeRange>) -> Terms {
         let mut thresholds = self.poll.thresholds.clone();
         if !thresholds.is_empty() {
