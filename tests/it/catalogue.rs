@@ -60,6 +60,8 @@ async fn every_documented_family_is_on_the_page_and_no_other() {
         "pds_app_accounting_behind_seconds",
         // No app is gone: the tests of `field` show it.
         "pds_app_gone_timestamp_seconds",
+        // An hour is sampled for hours: the tests of `polls` show it.
+        "pds_audit_completeness_ratio",
         // Nothing is read back here: the tests of `restore` show it.
         "pds_exporter_state_last_restore_successful",
     ];
