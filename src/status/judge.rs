@@ -1,5 +1,6 @@
 //! What is wrong with an app and with a project: one problem per cause.
 
+use pds_interface::Counted;
 use pds_interface::get_app::family;
 
 use pds_diagnosis::cause::{self, Cause, Scope, Verdict};
@@ -78,6 +79,7 @@ impl Causes {
 /// Finds what is wrong with an app, most severe first.
 pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) -> Judged {
     let mut found = of_resources(view, parts);
+    found.extend(parts.iter().find_map(|part| unknown_objective(view, part)));
     let (status, build) =
         (settings.label(&family::STATUS, "status"), settings.label(&family::LAST_BUILD_STATUS, "status"));
     let bad = |word: &str| word.contains("error") || word.contains("fail");
@@ -105,6 +107,18 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
     }));
     let (verdict, problems) = by_gravity(found);
     Judged { verdict, state, problems }
+}
+
+/// The objective's threshold is in no reply that was counted, so no share of slow requests is known.
+fn unknown_objective(view: &View, part: &Part<'_>) -> Option<Problem> {
+    let objective = view.plan.app_of(part.target)?.objective?;
+    let ledger = &part.found.as_ref().filter(|found| found.ledger.total > 0)?.ledger;
+    let is_counted = part.target.endpoint.counted == Some(Counted::Requests);
+    let is_known =
+        || ledger.buckets().any(|(at, _)| at.total_cmp(&objective.threshold.as_secs_f64()).is_eq());
+    let cause = &cause::OBJECTIVE_UNKNOWN;
+    let threshold = humantime::format_duration(objective.threshold);
+    (is_counted && !is_known()).then(|| Problem::of(cause, format!("{} ({threshold})", cause.says_of(&[]))))
 }
 
 /// Finds what is wrong with a project, most severe first.

@@ -268,6 +268,9 @@ causes! {
     BUILD_FAILED "build_failed" Apps Warning Target []
         "the last build failed"
         "Check the app's last build in the service's dashboard."
+    OBJECTIVE_UNKNOWN "objective_unknown" Numbers Warning Target []
+        "no reply has the objective's threshold"
+        "Set it to a `le` of pds_app_request_duration_seconds."
     RESOURCE_LATE "resource_late" Numbers Warning Consequence []
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."

@@ -427,6 +427,7 @@ pds_app_response_time_within_ratio{{{APP},threshold=\"60.0\"}} 0.5
     fn labels_of_the_distribution_are_read_in_any_unit() {
         for (label, seconds) in [
             ("1ms", 0.001),
+            ("1000ms", 1.0),
             ("1hr", 3600.0),
             ("<= 2.5 S", 2.5),
             ("<35MS", 0.035),

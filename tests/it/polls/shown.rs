@@ -65,6 +65,20 @@ async fn only_configured_thresholds_and_those_of_objectives_are_exposed_and_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
+    for (threshold, is_reason) in [("1s", false), ("1000ms", false), ("7s", true)] {
+        let objective = format!(", objective = {{ threshold = \"{threshold}\", share = 0.99 }}");
+        let rig = Rig::of(one_app(), "[poll]\nsettle = \"20s\"\n", objective.leak(), None).await;
+        for _ in 0..5 {
+            rig.pass(60, response_time::RESOURCE).await;
+        }
+        let reasons = &rig.status().summary.reasons;
+        let reason = reasons.iter().find(|reason| reason.code == "objective_unknown");
+        assert_eq!(reason.is_some(), is_reason, "{threshold}: {reasons:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
     let rig = Rig::start(one_app(), "").await;
     let (project, apps) = rig.world.projects().remove(0);
