@@ -162,7 +162,7 @@ async fn every_text_of_every_alert_reads_well_with_data_without_and_at_first_sta
             recorded.push(json!({ "record": "firing", "expr": "vector(0.25)", "labels": labels }));
             let expr = format!("firing{{of={}, namespace=\"{namespace}\"}}", rule["alert"]);
             // The hours of the budget are seconds here.
-            let annotations = rule["annotations"].to_string().replace("[1h])[30d:1h]", "[1s])[30s:1s]");
+            let annotations = rule["annotations"].to_string().replace("[1h])[30d:1h]", "[5s])[30s:1s]");
             let annotations: Value = serde_json::from_str(&annotations).unwrap();
             alerts.push(json!({ "alert": rule["alert"], "expr": expr, "annotations": annotations }));
         }
@@ -199,7 +199,8 @@ async fn every_text_of_every_alert_reads_well_with_data_without_and_at_first_sta
             }
         }
         let all = all.iter().filter(|rule| rule["alert"].is_string()).count();
-        alerts.len() == all * STAGES.len() && text.matches("coarser than the objective").count() == 4
+        let whole = ["coarser than the objective", " d is left"].map(|part| text.matches(part).count());
+        alerts.len() == all * STAGES.len() && whole == [4, 4]
     })
     .await;
     // The days are those that this Prometheus runs.
