@@ -212,7 +212,7 @@ rows! { Facts:
     SECONDS: gauge(
         "pds_app_response_time_seconds",
         ["window", "container_id", "percentile"],
-        "Response time percentile over the trailing window; absent while the window has no request"
+        "Response time percentile over the trailing window; absent without requests"
     ) => |facts, reader| {
         for (percentile, seconds) in facts.percentiles.iter().filter(|_| !facts.idle) {
             reader.put_window(&[("percentile", percentile)], *seconds);
@@ -221,7 +221,7 @@ rows! { Facts:
     WITHIN_RATIO: gauge(
         "pds_app_response_time_within_ratio",
         ["window", "container_id", "threshold"],
-        "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request"
+        "Estimated share of the window's requests within the threshold in seconds; absent without requests"
     ) => |facts, reader| {
         for (threshold, share) in facts.tally.shares.iter().filter(|_| !facts.idle && !facts.without_ratio) {
             reader.put_window(&[("threshold", LabelNumber::default().text(*threshold))], *share);

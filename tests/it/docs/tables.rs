@@ -151,9 +151,8 @@ fn limits() -> String {
 
 /// What limits replies of the service, and what they cost at most.
 fn replies() -> String {
-    let defaults = defaults();
-    let (at_once, most) = (MemoryBudget::default().share(Holder::Replies).bytes(), hostile(&defaults));
-    let mut larger = defaults.clone();
+    let mut larger = defaults();
+    let (at_once, most) = (MemoryBudget::default().share(Holder::Replies).bytes(), hostile(&larger));
     larger.api.max_response_bytes = 9 * MIB;
     let (at_once, each) = (at_once / MIB, (hostile(&larger) - most) as f64 / MIB as f64);
     format!(
