@@ -1,6 +1,7 @@
 //! Sockets from systemd, and notifications for it (`sd_notify(3)`). Without `NOTIFY_SOCKET` there are none.
 
 use std::io;
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use listenfd::ListenFd;
@@ -49,11 +50,6 @@ pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// A line for `systemctl status`.
-pub fn status(line: &str) {
-    tell(&[NotifyState::Status(line)]);
-}
-
 /// Tells the watchdog that the daemon is alive, each time `check` completes. Returns at once if the unit has no
 /// `WatchdogSec=`.
 pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked) {
@@ -67,8 +63,18 @@ pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked)
     }
 }
 
+/// The longest wait for a manager that does not read its socket: a busy one still gets the message, and a hanging one stops
+/// neither pages nor polls.
+const MAX_WAIT: Duration = Duration::from_millis(100);
+
 fn tell(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let message: String = state.iter().map(|state| format!("{state}\n")).collect();
+    let sent = UnixDatagram::unbound().and_then(|socket| {
+        socket.set_write_timeout(Some(MAX_WAIT))?;
+        socket.send_to(message.as_bytes(), path)
+    });
+    if let Err(error) = sent {
         tracing::debug!(%error, "systemd cannot be told");
     }
 }
