@@ -2,6 +2,7 @@
 //!
 //! It does not know the requests. Retries, pace and tokens belong to its callers.
 
+mod resolver;
 mod verifier;
 
 use std::io;
@@ -19,6 +20,7 @@ use url::{Host, Url};
 
 pub use verifier::OWN_AUTHORITY;
 
+use resolver::Resolver;
 use verifier::Verifier;
 
 /// The size of a file of trust anchors; all of Mozilla's take a quarter of a megabyte.
@@ -51,6 +53,8 @@ impl Config<'_> {
             .referer(false)
             .retry(reqwest::retry::never())
             .connect_timeout(self.connect_timeout)
+            // Sooner than the whole, so that the error names the lookup.
+            .dns_resolver(Resolver::new(self.connect_timeout.mul_f64(0.9)))
             .no_proxy();
         let Some(url) = self.proxy_url else { return Ok(builder) };
         Ok(builder.proxy(Proxy::all(url.clone()).map_err(BuildError::Proxy)?))
