@@ -131,6 +131,8 @@ impl Served {
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
+        // Who asked for the reload finds its outcome on the next page.
+        self.handle.context.store.touch();
         self.status
             .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
         match &result {

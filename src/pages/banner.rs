@@ -1,12 +1,10 @@
 //! The answer to the first question: can the numbers be trusted? If not, why, and what to do. Below it, the facts about
 //! the exporter and its service.
 
-use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::Status;
-use crate::status::reasons::TOKEN_SOON;
-use pds_diagnosis::cause::{ALL, Scope, Verdict};
+use pds_diagnosis::cause::{self, ALL, Cause, Scope, Verdict};
 use pds_diagnosis::model::ServiceState;
 use pds_diagnosis::verdict::{Audited, CountedAgain, Reason};
 
@@ -129,17 +127,11 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
     let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
     let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
-    // A tile is no calmer than the reasons that are about it.
-    let worst = |grade: Verdict, is_about: fn(Scope) -> bool| {
-        let reasons = frame.status.summary.reasons.iter();
-        let about = reasons
-            .filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && is_about(cause.scope)));
-        about.map(|reason| reason.verdict).fold(grade, Verdict::min)
-    };
+    let overloaded = worst(frame, |cause| *cause == cause::OVERLOADED) != Verdict::Ok;
     let refused = service.state == ServiceState::TokenRefused;
     html! {
         dl .facts aria-label="Exporter and service" {
-            (fact("Service", worst(Verdict::Ok, Scope::is_of_service), html! { span .address { (service.base_url) } }, match service.last_success {
+            (fact("Service", worst(frame, |cause| cause.scope.is_of_service()), html! { span .address { (service.base_url) } }, match service.last_success {
                 Some(at) => html! { "last answer " (ago(at, frame.now)) },
                 None => html! { "no answer yet" },
             }))
@@ -151,11 +143,11 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                     @else if service.last_success.is_some() { "no failures" }
                     @else { "no replies yet" }
                 }))
-            (fact("Next poll", if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
+            (fact("Next poll", if overloaded { Verdict::Problem } else if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
                 match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
-                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None => "polls are on schedule" } }))
+                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None if overloaded => "more are due than the limit allows", None => "polls are on schedule" } }))
             (configuration_fact(frame))
-            (fact("Token", worst(token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now), |scope| scope == Scope::Token),
+            (fact("Token", worst(frame, |cause| cause.scope == Scope::Token),
                 match expiry {
                     _ if refused => html! { "refused" },
                     Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
@@ -164,7 +156,7 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 },
                 match (unreadable, expiry) {
                     (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
-                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) " to expire" },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count_of(exporter.tokens.len() as u64)) " to expire" },
                     _ => html! { (counted(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             @if exporter.shards > 1 {
@@ -180,31 +172,34 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
     let (good, stored) =
         (exporter.configuration_good != Some(false), exporter.state_file_good != Some(false));
     let missing = exporter.restoring.as_ref().filter(|restoring| restoring.missing > 0);
-    let grade = match missing {
-        _ if !good || !stored => Verdict::Problem,
-        Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => Verdict::Problem,
-        Some(_) => Verdict::Waiting,
-        None => Verdict::Ok,
+    let is_about = |cause: &Cause| {
+        [
+            &cause::CONFIG_REFUSED,
+            &cause::WEB_CONFIG_REFUSED,
+            &cause::STATE_NOT_WRITTEN,
+            &cause::NOT_RESTORED,
+            &cause::RESTORING,
+        ]
+        .contains(&cause)
     };
     fact(
         "Configuration",
-        grade,
+        worst(frame, is_about),
         html! { a href=(frame.links.to("/config")) { @if good { "active" } @else { "last reload refused" } } },
         html! {
             @if !stored { "the state file cannot be written" }
-            @else if let Some(restoring) = missing { (restoring.missing) " counters wait for Prometheus" }
+            @else if exporter.web_configuration_good == Some(false) { "the web configuration was refused" }
+            @else if let Some(restoring) = missing { (counted(restoring.missing, "counter waits", "counters wait")) " for Prometheus" }
             @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
         },
     )
 }
 
-fn token_grade(expiry: Option<Timestamp>, unreadable: bool, now: Timestamp) -> Verdict {
-    match expiry.map(|at| at.as_second() - now.as_second()) {
-        Some(..=0) => Verdict::Problem,
-        _ if unreadable => Verdict::Problem,
-        Some(..TOKEN_SOON) => Verdict::Warning,
-        _ => Verdict::Ok,
-    }
+/// The grade of a tile, which is no calmer than the reasons that are about it.
+fn worst(frame: Frame<'_>, is_about: fn(&Cause) -> bool) -> Verdict {
+    let reasons = frame.status.summary.reasons.iter();
+    let about = reasons.filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && is_about(cause)));
+    about.map(|reason| reason.verdict).fold(Verdict::Ok, Verdict::min)
 }
 
 fn fact(name: &str, grade: Verdict, says: Markup, more: Markup) -> Markup {

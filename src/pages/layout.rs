@@ -5,9 +5,8 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::status::Status;
 
-use super::assets::{ICON, SCRIPT, STYLE, THEME, TROUBLE};
 use super::format;
-use super::links::Links;
+use super::links::{ICON, Links, SCRIPT, STYLE, THEME, TROUBLE};
 
 /// What every page is rendered from.
 #[derive(Clone, Copy, Debug)]

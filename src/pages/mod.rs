@@ -10,12 +10,10 @@
 //! - `strip`: what happened in the last hours.
 //! - `layout`: what all pages share.
 //! - `plots`: curves and sparklines, drawn by plotters.
-//! - `links`: every address of a page, behind any prefix.
+//! - `links`: every address of a page, behind any prefix; styles and scripts.
 //! - `format`: numbers, times and verdicts for people.
 //! - `sharing`: what a path answers, one rendering for all readers.
-//! - `assets`: styles and scripts, under names that change with their content.
 
-mod assets;
 mod banner;
 mod configuration;
 mod detail;

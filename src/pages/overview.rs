@@ -158,7 +158,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
                     @if page.is_empty() { tr role="row" { td role="cell" colspan=(Column::of_page().count()) .none {
                         @if frame.status.apps.is_empty() { (how_to_add(frame)) }
                         @else if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
-                        @else { "There is no page " (query.page) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
+                        @else { "There is no page " (count_of(query.page as u64)) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
                      } } }
                 }
             }
@@ -325,7 +325,7 @@ fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
             }
             td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
             td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now, None)) }
-            td role="cell" data-name="Apps" { (project.apps) }
+            td role="cell" data-name="Apps" { (count_of(project.apps as u64)) }
             td role="cell" data-name="Custom domains" { (value(project.custom_domains, number)) }
             td role="cell" data-name="Storage alerts" {
                 @match &project.volume_alerts {

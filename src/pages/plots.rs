@@ -381,7 +381,7 @@ mod tests {
     fn the_style_sheet_has_every_colour_of_the_plots() {
         for RGBColor(r, g, b) in [INK, GRID, LINE.0, P50.0, P90.0, P99.0] {
             let colour = format!("=\"#{r:02X}{g:02X}{b:02X}\"]");
-            assert!(crate::pages::assets::STYLE.content.contains(&colour), "{colour}");
+            assert!(crate::pages::links::STYLE.content.contains(&colour), "{colour}");
         }
     }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::status::Status;
 use pds_web::Response;
 
-use super::assets::hash;
+use super::links::hash;
 
 /// Bytes of pages kept for further readers, beyond the page made last.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;

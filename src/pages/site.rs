@@ -18,9 +18,8 @@ use pds_diagnosis::model::Exporter;
 use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 
-use super::assets::{Asset, FOLDER};
 use super::layout::{Frame, Page, page};
-use super::links::{Links, parameter};
+use super::links::{Asset, FOLDER, Links, parameter};
 use super::query::Query;
 use super::sharing::{Rendered, Sharing, nothing};
 use super::{configuration, detail, families, overview};

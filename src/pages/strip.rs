@@ -50,7 +50,8 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
     let minutes = minutes(frame);
     if told.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
         let since = minute(frame.now, minutes);
-        return html! { p .strip.sub { "Nothing happened since " @if !told.is_empty() { "the start at " } (since) " UTC." } };
+        let of = if lines.len() > 1 { " or the app" } else { "" };
+        return html! { p .strip.sub { "No outage of the service" (of) " since " @if !told.is_empty() { "the start at " } (since) " UTC." } };
     }
     // Closer together, times of day would be the same.
     let steps = if minutes < 60 { 2 } else { 6 };

@@ -62,7 +62,8 @@ impl<'a> Poll<'a> {
     pub(super) fn show(self, reading: Reading, variant: &Variant) {
         let Self { context, plan, target, .. } = self;
         if !reading.unexpected.is_empty() {
-            context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
+            let (key, label) = (&target.key, reading.unexpected_label.as_deref());
+            context.telemetry.unexpected(key.resource, &reading.unexpected, &key.to_string(), label);
         }
         if plan.is_replaced() {
             return;

@@ -296,6 +296,6 @@ fn note_beyond_room(ledger: &Ledger, tally: &Tally, Poll { context, target, .. }
     let unknown = ledger.beyond_room(tally).min(MAX_THRESHOLDS);
     if unknown > 0 {
         let fields = vec!["distribution"; unknown];
-        context.telemetry.unexpected(target.key.resource, &fields, &target.key.to_string());
+        context.telemetry.unexpected(target.key.resource, &fields, &target.key.to_string(), None);
     }
 }

@@ -1,5 +1,6 @@
 //! What is wrong with an app and with a project: one problem per cause.
 
+use pds_core::units;
 use pds_interface::Counted;
 use pds_interface::get_app::family;
 
@@ -161,11 +162,11 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes
         }
         None if *cause == cause::COUNTERS_AHEAD => stopped()
             .find_map(|resource| resource.accounted_until)
-            .map(|until| format!(", since {until}"))
+            .map(|until| format!(", since {}", units::time(until)))
             .unwrap_or_default(),
         None => String::new(),
     };
-    let first = parts.first().filter(|_| *cause == cause::NOT_FOUND);
+    let first = parts.first().filter(|_| [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause));
     let detail = first.and_then(|part| view.known_as(&part.subject.cell.key.owner));
     let hint = detail.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let text = format!("{}: {}{more}{hint}", names.join(", "), cause.says_of(&[]));
@@ -186,7 +187,6 @@ fn behind(seconds: Option<u64>) -> String {
     match seconds.unwrap_or_default().div_ceil(60) {
         // Held back until nothing that was shown before can be missing.
         0 => ", not shown yet".to_owned(),
-        1 => ", 1 minute behind".to_owned(),
-        minutes => format!(", {minutes} minutes behind"),
+        minutes => format!(", {} behind", units::seconds((60 * minutes) as f64)),
     }
 }

@@ -23,7 +23,7 @@ mod exporter;
 pub mod incidents;
 mod judge;
 mod overview;
-pub(crate) mod reasons;
+mod reasons;
 mod service;
 pub mod settings;
 pub mod source;

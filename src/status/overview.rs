@@ -12,9 +12,10 @@ use tokio::time::Duration;
 
 use crate::poll::counters::Counters;
 use crate::poll::plan::{Target, TargetSubject};
-use crate::store::{Change, History, Point, Variant};
+use crate::store::{Change, Failure, History, Point, Variant};
+use pds_client::Class;
 use pds_core::printable::steers_terminal;
-use pds_diagnosis::cause::{About, Verdict};
+use pds_diagnosis::cause::{self, About, Verdict};
 use pds_diagnosis::incident::Disputed;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
@@ -32,7 +33,7 @@ use super::settings::builds;
 use super::view::{Part, Place, Values, View};
 use pds_core::clock::to_second;
 use pds_diagnosis::incident::LastError;
-use pds_diagnosis::model::{App, Counting, Project, Resource, ResponseTime, State, TrendPoint};
+use pds_diagnosis::model::{App, Counting, Project, Resource, ResponseTime, State, TrendPoint, class_title};
 use pds_diagnosis::verdict::{Apps, Audited, Failing, Problem, Summary};
 
 /// A poll is overdue after two intervals and this many seconds.
@@ -262,11 +263,7 @@ impl View {
             resource: target.key.resource.as_str().into(),
             state,
             last_success: health.last_success.map(to_second),
-            failing: health.failing.map(|failure| Failing {
-                since: to_second(failure.since),
-                class: failure.class.into(),
-                message: failure.message.clone(),
-            }),
+            failing: health.failing.map(|failure| failing(target, &failure)),
             accounted_until: ledger.and_then(|ledger| time(ledger.until)),
             counting: counting.map(|(counting, _)| counting),
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
@@ -298,6 +295,21 @@ impl View {
             Counters::Hidden(behind) => (Counting::Behind, Some(behind)),
             Counters::Shown(_) => (Counting::Current, None),
         }
+    }
+}
+
+/// A failure as it stands: the service may have failed in another way since it refused the token, which no poll of this
+/// target has seen yet.
+fn failing(target: &Target, failure: &Failure) -> Failing {
+    let (since, message) = (to_second(failure.since), &failure.message);
+    let refused = cause::TOKEN_REFUSED.classes.contains(&failure.class);
+    match target.account.refusal_doubt().filter(|_| refused).map(Class::as_str) {
+        Some(class) => Failing {
+            since,
+            class: class.into(),
+            message: format!("{message}, then {}", class_title(class)).into(),
+        },
+        None => Failing { since, class: failure.class.into(), message: Arc::clone(message) },
     }
 }
 

@@ -20,9 +20,6 @@ use pds_diagnosis::verdict::{Failing, Problem, Reason};
 /// Polls that start later than this are a reason, in seconds.
 const MAX_POLL_LAG: f64 = 10.0;
 
-/// A token that expires within a week is a reason; in seconds.
-pub(crate) const TOKEN_SOON: i64 = 7 * 86_400;
-
 /// The most objects that a reason lists.
 const MAX_OBJECTS: usize = 20;
 /// The most that its text names.
@@ -57,6 +54,9 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     }
     let is_complete = view.context.store.is_complete();
     found.add_exporter(&status.exporter, view.now, Causes::of(view), is_complete);
+    if let Some(error) = &view.snapshot.state_error {
+        found.of(&cause::STATE_NOT_WRITTEN).detail = Some(error.to_string());
+    }
     for Difference { what, remedy, target, .. } in &view.snapshot.audit.differences {
         let of = found.of(&cause::AUDIT_DIFFERS);
         of.objects.push(target.clone());
@@ -74,14 +74,8 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     };
     let of_apps = status.apps.iter().map(|app| (app.ids(), &app.problems));
     let of_projects = status.projects.iter().map(|project| ((&*project.id, ""), &project.problems));
-    let all = || of_apps.clone().chain(of_projects.clone());
-    let is_of_service = |problem: &Problem| problem.cause.is_some_and(|cause| cause.scope.is_of_service());
-    let fails_otherwise = all().any(|(_, problems)| problems.iter().any(is_of_service));
-    for (object, problems) in all() {
-        // The service refused the token before it began to fail in another way.
-        let is_over = fails_otherwise && view.plan.client.account(object.0).is_refusal_doubted();
-        let stops = problems.iter().filter(|problem| !is_over || !problem.is(cause::TOKEN_REFUSED.code));
-        stops.filter(counts).for_each(|problem| found.stops(problem, object, view));
+    for (object, problems) in of_apps.chain(of_projects) {
+        problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
     // A token that is refused needs no second reason to be replaced.
     let refused = found.0.get(cause::TOKEN_REFUSED.code).map(|of| of.tokens.clone()).unwrap_or_default();
@@ -151,7 +145,6 @@ impl Found {
         for (good, cause) in [
             (exporter.configuration_good, &cause::CONFIG_REFUSED),
             (exporter.web_configuration_good, &cause::WEB_CONFIG_REFUSED),
-            (exporter.state_file_good, &cause::STATE_NOT_WRITTEN),
             (Some(!exporter.panicked), &cause::PANICKED),
         ] {
             if good == Some(false) {
@@ -183,19 +176,15 @@ impl Found {
     }
 
     fn add_token(&mut self, token: &Token, now: Timestamp) {
-        let is_unreadable = token.readable == Some(false) || token.file.is_none();
-        if let Some(problem) = token.problem.as_ref().filter(|_| is_unreadable) {
-            self.of_token(&cause::TOKEN_UNREADABLE, token).more = format!(": {problem}");
+        if token.readable == Some(false) || (token.file.is_none() && token.problem.is_some()) {
+            let problem = token.problem.as_ref().map(|problem| format!(": {problem}"));
+            self.of_token(&cause::TOKEN_UNREADABLE, token).more = problem.unwrap_or_default();
         }
         if let Some(told) = &token.range_ignored {
             self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());
         }
         let Some(at) = token.expires else { return };
-        let cause = match at.as_second() - now.as_second() {
-            ..=0 => &cause::TOKEN_EXPIRED,
-            1..TOKEN_SOON => &cause::TOKEN_EXPIRES_SOON,
-            _ => return,
-        };
+        let Some(cause) = Cause::of_expiry(at.as_second() - now.as_second()) else { return };
         let of = self.of_token(cause, token);
         of.since = of.since.into_iter().chain([at]).min();
     }
@@ -245,8 +234,10 @@ impl Stopped {
         text.push_str(&in_brackets(self.classes.iter().map(|class| &**class)));
         let is_expiry = [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON].contains(&cause);
         match self.since {
-            Some(at) if is_expiry && tokens.len() > 1 => text.push_str(&format!(", the first at {at}")),
-            Some(at) if is_expiry => text.push_str(&format!(" at {at}")),
+            Some(at) if is_expiry && tokens.len() > 1 => {
+                text.push_str(&format!(", the first at {}", units::time(at)))
+            }
+            Some(at) if is_expiry => text.push_str(&format!(" at {}", units::time(at))),
             Some(since) => text.push_str(&format!(" since {}", time_of_day(since, view.now))),
             None => {}
         }

@@ -35,7 +35,8 @@ impl Reason {
 pub(super) struct Gone {
     pub(super) reason: Reason,
     pub(super) since: Timestamp,
-    began: Instant,
+    /// Until when the page names it.
+    until: Instant,
     /// Whether it was found out more than once, over long enough.
     is_certain: bool,
 }
@@ -48,9 +49,10 @@ impl GoneApps {
     /// The service answered 404 for the app at `at`. Returns whether it is gone: it has for longer than `after`.
     pub(super) fn not_found(&mut self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
         let reason = Reason::NotFound;
-        let new = || Gone { reason, since: at, began: Instant::now(), is_certain: false };
-        let gone = self.0.entry(Arc::clone(owner)).or_insert_with(new);
-        gone.is_certain |= gone.began.elapsed() > after;
+        let until = Instant::now() + NAMED_FOR;
+        let new = Gone { reason, since: at, until, is_certain: false };
+        let gone = self.0.entry(Arc::clone(owner)).or_insert(new);
+        gone.is_certain |= until - gone.until > after;
         gone.is_certain
     }
 
@@ -68,16 +70,27 @@ impl GoneApps {
     ) {
         self.0.retain(|owner, gone| match gone.reason {
             Reason::NotFound => is_configured(owner),
-            Reason::Removed => !is_configured(owner) && gone.began.elapsed() < NAMED_FOR,
+            Reason::Removed => !is_configured(owner) && gone.until > Instant::now(),
         });
-        let gone = Gone { reason: Reason::Removed, since: at, began: Instant::now(), is_certain: true };
-        self.0.extend(owners.map(|owner| (owner, gone)));
+        self.recall(owners.map(|owner| (owner, at)), at);
+    }
+
+    /// The configuration lost these apps at these times, as known at `now`; the latest time of each counts.
+    pub(super) fn recall(&mut self, lost: impl Iterator<Item = (Arc<Owner>, Timestamp)>, now: Timestamp) {
+        for (owner, since) in lost {
+            let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
+            let until = Instant::now() + left;
+            let gone = Gone { reason: Reason::Removed, since, until, is_certain: true };
+            let known = self.0.entry(owner).or_insert(gone);
+            if known.since < since {
+                *known = gone;
+            }
+        }
     }
 
     /// Those that the page names at `now`, and until when.
     pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
         let certain = self.0.iter().filter(|(_, gone)| gone.is_certain);
-        let until = certain.map(|(owner, gone)| (owner, *gone, gone.began + NAMED_FOR));
-        until.filter(move |(.., until)| *until > now)
+        certain.map(|(owner, gone)| (owner, *gone, gone.until)).filter(move |(.., until)| *until > now)
     }
 }

@@ -158,6 +158,13 @@ impl Store {
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 
+    /// Apps that were counted until these times before this process started: those that the configuration no longer has are
+    /// gone since then.
+    pub fn recall(&self, counted: impl Iterator<Item = (Arc<Owner>, Timestamp)>, now: Timestamp) {
+        let index = self.index();
+        self.0.gone.lock().recall(counted.filter(|(owner, _)| !index.has_app(owner)), now);
+    }
+
     /// The cell with this key, if there is one.
     pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<TargetState>> {
         self.index().cell(key, section).cloned()
@@ -197,6 +204,11 @@ impl Store {
             index.complete.store(true, Ordering::Relaxed);
         }
         index.complete.load(Ordering::Relaxed)
+    }
+
+    /// Makes the next page anew: something has changed that is not kept here.
+    pub fn touch(&self) {
+        self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 
     /// A number that rises with every change.

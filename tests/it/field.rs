@@ -9,8 +9,10 @@ use pds_exporter::store::Filter;
 use pds_interface::{Resource, get_app, response_time};
 use pds_ledger::LedgerStore;
 use pds_simulator::{Fault, Kind, Settings, World};
+use pds_telemetry::Telemetry;
 
 use crate::poller::{Polling, rig_of};
+use crate::process::{Exporter, get, until};
 use crate::rig::{self, Configuration};
 
 /// A service with one app that does this, polled for so many seconds: series that are on the page, and that are not.
@@ -180,6 +182,29 @@ async fn an_app_that_is_gone_says_since_when_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_app_that_a_restart_removes_is_gone_since_it_was_counted_last() {
+    let (world, before, plan) = rig_for("").await;
+    for _ in 0..4 {
+        poll_all(&before, &plan).await;
+        tokio::time::advance(Duration::from_secs(60)).await;
+    }
+    let until = page(&world, &before);
+    let until =
+        until.lines().find(|line| line.starts_with("pds_app_accounted_until_timestamp_seconds{A")).unwrap();
+    let empty = Configuration::new(&world, plan.config.api.base_url.as_ref()).first_apps(0);
+    // As read from the state file.
+    let context = rig::context(before.ledgers.clone(), Telemetry::new(false).unwrap(), &before.clock);
+    drop(rig::plan(empty.load(), &context, None));
+    let gone = format!(
+        "pds_app_gone_timestamp_seconds{{A,reason=\"removed\"}} {}",
+        until.split_once(' ').unwrap().1
+    );
+    assert!(page(&world, &context).contains(&gone), "{gone} is not in {}", page(&world, &context));
+    tokio::time::advance(Duration::from_secs(86_400)).await;
+    assert!(!page(&world, &context).contains("pds_app_gone"), "a day is over");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_selection_is_down_once_the_last_poll_of_each_of_its_targets_failed() {
     let (world, context, plan) = rig_for("").await;
     let down = |query: &str| context.store.is_down(&Filter::parse(Some(query)));
@@ -196,6 +221,21 @@ async fn a_selection_is_down_once_the_last_poll_of_each_of_its_targets_failed() 
     world.faults().clear();
     poll_all(&context, &plan).await;
     assert!(!down(&of_app) && !down("fail=1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_selection_that_is_down_is_503_for_those_who_ask_for_that() {
+    let (world, _folder, config) = crate::logging::service(1).await;
+    world.faults().set([Fault::status(500)]);
+    let exporter = Exporter::start(&["--config.file", &config]);
+    exporter.wait_for("/-/ready").await;
+    let status =
+        async |query: &str| get(&format!("{}/metrics{query}", exporter.url)).await.unwrap().status().as_u16();
+    for (query, answer) in [("?fail=1", 503), ("", 200), ("?fail=0", 200), ("?app=nowhere&fail=1", 503)] {
+        assert_eq!(status(query).await, answer, "{query}");
+    }
+    world.faults().clear();
+    until("the service answers again", async || status("?fail=1").await == 200).await;
 }
 
 /// The OpenTelemetry Collector's Prometheus receiver drops a histogram without `_count`, and one whose buckets fall or

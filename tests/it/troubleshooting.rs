@@ -70,6 +70,15 @@ async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
     })
     .await;
     assert_eq!(last, ["service_error"]);
+    let status = exporter.get("/api/v1/status").await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    for app in status["apps"].as_array().unwrap() {
+        let problems = app["problems"].to_string();
+        assert!(
+            problems.contains("the service answers with errors") && !problems.contains("token"),
+            "{problems}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::admission::{AccountQueue, Admission};
-use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
-use super::error::{FetchError, Reason};
+use super::class::Class;
+use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry, project};
+use super::error::{FetchError, Reason, whole_seconds};
 use super::observer::Observer;
 use super::pace::Pace;
 use pds_core::redact::Redactor;
@@ -75,8 +76,8 @@ struct Refusal {
     last: Instant,
     /// The same token is not sent until then.
     until: Instant,
-    /// Whether a later answer left open if it still stands.
-    is_doubted: bool,
+    /// The later failure that left open if it still stands.
+    doubt: Option<Class>,
 }
 
 /// A 401 is about the token and stops the account. A 403 is about one path and stops only that.
@@ -120,6 +121,11 @@ impl Account {
         expiry(&self.inner.credentials.current().ok()?.secret)
     }
 
+    /// The project that its token is for, if the token states one.
+    pub fn project(&self) -> Option<String> {
+        project(&self.inner.credentials.current().ok()?.secret)
+    }
+
     /// Whether its requests wait for nothing but the exporter's own limits: the service neither slows it down nor refuses
     /// its token.
     pub fn is_free(&self) -> bool {
@@ -127,9 +133,9 @@ impl Account {
             && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
     }
 
-    /// Whether the service refused its token, and has since failed in another way.
-    pub fn is_refusal_doubted(&self) -> bool {
-        self.inner.state.lock().refusals.get(WHOLE_ACCOUNT).is_some_and(|refusal| refusal.is_doubted)
+    /// How the service has failed since it refused the token, if it has.
+    pub fn refusal_doubt(&self) -> Option<Class> {
+        self.inner.state.lock().refusals.get(WHOLE_ACCOUNT)?.doubt
     }
 
     /// Reports what is known of it, and from now on what becomes known. Does nothing if that is so already.
@@ -198,7 +204,7 @@ impl Account {
             since: before.map_or(now, |before| before.since),
             last: now,
             until: now + again.min(if whole { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
-            is_doubted: false,
+            doubt: None,
         };
         state.refusals.insert(key.to_owned(), refusal);
         if whole {
@@ -212,8 +218,8 @@ impl Account {
     }
 
     /// Records the outcome of a request to `path`, sent at `sent`, that was not refused. The token is sent again at once;
-    /// the refusal ends only if the answer shows that the service has `accepted` the token.
-    pub(super) fn record_outcome(&self, path: &str, sent: Instant, accepted: bool) {
+    /// the refusal ends only if the request has not `failed`, which shows that the service has accepted the token.
+    pub(super) fn record_outcome(&self, path: &str, sent: Instant, failed: Option<Class>) {
         let mut state = self.inner.state.lock();
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
             state.refusals.remove(path);
@@ -223,10 +229,10 @@ impl Account {
                 return;
             }
             refusal.until = sent;
-            refusal.is_doubted = true;
+            refusal.doubt = failed;
             self.inner.queue.set_probed(false);
         }
-        if accepted {
+        if failed.is_none() {
             self.end_refusal(&mut state);
             self.note_accepted(&mut state, true);
         }
@@ -332,11 +338,6 @@ impl Account {
             Ranges::Unknown | Ranges::Honoured => None,
         }
     }
-}
-
-/// `wait` in whole seconds, rounded up, for log lines and errors.
-pub(super) fn whole_seconds(wait: Duration) -> Duration {
-    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }
 
 impl PartialEq for Account {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::account::whole_seconds;
 use super::admission::Permit;
 use super::credentials::Token;
+use super::error::whole_seconds;
 use super::{Account, Class, Client, FetchError, Fetched, Observer, Reason};
 use pds_interface::call::Method;
 use pds_interface::{Request, Resource};
@@ -100,7 +100,8 @@ impl Exchange<'_> {
             let error = match transport.send(self.request, &token, &self.client.room).await {
                 Ok(fetched) => {
                     self.turn.account.answered();
-                    self.turn.account.record_outcome(&self.request.refused_as, sent, false);
+                    // Unless it is read.
+                    self.turn.account.record_outcome(&self.request.refused_as, sent, Some(Class::Decode));
                     return Ok((fetched, sent));
                 }
                 Err(reason) => failed(reason),
@@ -128,7 +129,7 @@ impl Exchange<'_> {
             account.record_refusal(path, token, error, self.client.ask_again);
             return false;
         }
-        account.record_outcome(path, sent, false);
+        account.record_outcome(path, sent, Some(error.class()));
         if error.status() == Some(429) {
             account.too_many(sent);
         }

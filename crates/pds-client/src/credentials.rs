@@ -331,14 +331,20 @@ fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
     }
 }
 
-/// The expiry that the token states, if it is a JWT with one. Only the service can verify its signature.
-pub(super) fn expiry(secret: &Secret) -> Option<Timestamp> {
-    #[derive(serde::Deserialize)]
-    struct Claims {
-        exp: f64,
-    }
+/// What the token states, if it is a JWT. Only the service can verify its signature.
+fn claims(secret: &Secret) -> Option<serde_json::Map<String, serde_json::Value>> {
     let parts: Vec<&str> = secret.expose().split('.').collect();
     let [_header, claims, _signature] = parts[..] else { return None };
-    let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
-    Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(claims.exp).ok()?).ok()
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
+}
+
+/// The project that the token states, if any.
+pub(super) fn project(secret: &Secret) -> Option<String> {
+    Some(claims(secret)?.get("project_id")?.as_str()?.to_owned())
+}
+
+/// The expiry that the token states, if any.
+pub(super) fn expiry(secret: &Secret) -> Option<Timestamp> {
+    let seconds = claims(secret)?.get("exp")?.as_f64()?;
+    Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
 }

@@ -167,6 +167,11 @@ fn excerpt(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
+/// `wait` in whole seconds, rounded up, for log lines and errors.
+pub(super) fn whole_seconds(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -232,7 +232,7 @@ impl Client {
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
         shared.observer.request_done(resource, class.code(), fetched.took);
         let read = read?;
-        turn.account.record_outcome(&request.refused_as, sent, true);
+        turn.account.record_outcome(&request.refused_as, sent, None);
         Ok((read, fetched))
     }
 
@@ -243,7 +243,7 @@ impl Client {
     pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
         let turn = Turn::new(account);
         let (fetched, sent) = Exchange { client: self, turn: &turn, resource: None, request }.run().await?;
-        account.record_outcome(&request.refused_as, sent, true);
+        account.record_outcome(&request.refused_as, sent, None);
         Ok(fetched)
     }
 }

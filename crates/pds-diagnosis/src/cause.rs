@@ -3,9 +3,13 @@
 //!
 //! The code is what `/api/v1/status` and the overview's `?reason=` carry; it is public and does not change.
 
+use pds_core::units;
 use pds_http::host_and_port;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A token that expires within a week is worth a warning; in seconds.
+const TOKEN_SOON: i64 = 7 * 86_400;
 
 /// The verdict on an app and its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -126,7 +130,7 @@ causes! {
         "the proxy refuses a tunnel to the service"
         "Allow the proxy to connect to the host of api.base_url, or leave api.proxy_url empty; check that it is a proxy."
     NAME_UNKNOWN "name_unknown" Numbers Problem Network ["dns"]
-        "the service's name has no address"
+        "the service's name cannot be resolved"
         "Check the name in api.base_url, and this machine's DNS (/etc/resolv.conf)."
     CONNECTION_REFUSED "connection_refused" Numbers Problem Network ["connect_refused"]
         "nothing listens at the service's address"
@@ -288,6 +292,15 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
+    /// The cause of a token that expires in so many seconds, if it does soon.
+    pub fn of_expiry(seconds: i64) -> Option<&'static Self> {
+        match seconds {
+            ..=0 => Some(&TOKEN_EXPIRED),
+            1..TOKEN_SOON => Some(&TOKEN_EXPIRES_SOON),
+            _ => None,
+        }
+    }
+
     /// What is wrong, of these tokens.
     pub fn says_of(&self, tokens: &[&str]) -> String {
         let token = match *tokens {
@@ -296,7 +309,8 @@ impl Cause {
             [token] => format!("the token of {token}"),
             [first, second] => format!("the tokens of {first} and {second}"),
             [first, second, ..] => {
-                format!("{} tokens ({first}, {second} and {} more)", tokens.len(), tokens.len() - 2)
+                let [all, more] = [tokens.len(), tokens.len() - 2].map(|count| units::count_of(count as u64));
+                format!("{all} tokens ({first}, {second} and {more} more)")
             }
         };
         self.says.replace("{token}", &token)

@@ -89,6 +89,8 @@ pub struct Reading {
     pub points: Vec<Point>,
     /// Fields with values outside their meaning, once for each such value.
     pub unexpected: Vec<&'static str>,
+    /// The first label of a distribution that is no threshold.
+    pub unexpected_label: Option<String>,
     /// A message in the reply; not a metric.
     pub message: Option<String>,
 }
@@ -232,7 +234,8 @@ fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<ReadSubjects, D
     let reply = R::read(body, terms, &mut unexpected)?;
     Ok(Box::new(move |subjects| {
         let sinks = subjects.iter().map(|subject| sink(&reply, *subject, &mut unexpected)).collect();
-        let mut reading = Reading { sinks, unexpected: unexpected.0, ..Reading::default() };
+        let Unexpected(unexpected, unexpected_label) = unexpected;
+        let mut reading = Reading { sinks, unexpected, unexpected_label, ..Reading::default() };
         reply.add_to(&mut reading);
         reading
     }))

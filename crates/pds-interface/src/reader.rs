@@ -31,9 +31,9 @@ pub struct Window<'a> {
     pub range: TimeRange,
 }
 
-/// The fields whose values were outside their meaning.
+/// The fields whose values were outside their meaning, and the first label of a distribution that is no threshold.
 #[derive(Debug, Default)]
-pub struct Unexpected(pub Vec<&'static str>);
+pub struct Unexpected(pub Vec<&'static str>, pub Option<String>);
 
 impl Unexpected {
     /// The value of `field` if it is within `low..=high`. A value outside is recorded as unexpected.

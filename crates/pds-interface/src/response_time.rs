@@ -71,6 +71,9 @@ fn stated_percentiles(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "properties": Map::from_iter(NAMES.map(property)) })
 }
 
+/// The most characters shown of a label that is no threshold.
+const MAX_LABEL: usize = 40;
+
 impl ResponseTime {
     /// The distribution as (threshold in seconds, share 0..=1), by rising threshold, each threshold once (the first
     /// of its entries counts). Bad entries are noted and left out.
@@ -79,6 +82,7 @@ impl ResponseTime {
         for (label, percentage) in &self.distribution.0 {
             let Some(threshold) = threshold_seconds(label) else {
                 unexpected.0.push("distribution");
+                unexpected.1.get_or_insert_with(|| label.chars().take(MAX_LABEL).collect());
                 continue;
             };
             if let Some(percentage) = unexpected.check("distribution", *percentage, -NOISE, 100.0 + NOISE) {
@@ -325,6 +329,17 @@ pds_app_window_requests{{{APP}}} 7
         assert_eq!(exposed(&CALL, &reply(data)), (page, vec!["percentiles", "distribution"]));
         let idle = r#"{"percentiles":{"p50":1,"p90":0},"distribution":{"1s":1,"2s":0},"total_requests":0}"#;
         assert_eq!(exposed(&CALL, &reply(idle)).1, Vec::<&str>::new(), "nothing is meant by them");
+    }
+
+    #[test]
+    fn the_first_label_that_is_no_threshold_is_kept_for_the_log() {
+        let long =
+            format!(r#"{{"distribution":{{"1s":50,"{}":50,"soon":50}},"total_requests":1}}"#, "x".repeat(99));
+        let reading = RESOURCE.polled().read(reply(&long).as_bytes(), &[]).unwrap();
+        assert_eq!(
+            (reading.unexpected, reading.unexpected_label),
+            (vec!["distribution"; 2], Some("x".repeat(40)))
+        );
     }
 
     #[test]

@@ -292,6 +292,16 @@ fn whole(count: f64) -> u64 {
     count.floor() as u64
 }
 
+/// Why a ledger is not shown as it is, beyond being behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// It is not known yet what was counted before. No ledger is opened until then.
+    Unknown,
+    /// It began at this cursor of Prometheus (Unix seconds), and is shown as it was then for a while, so that every
+    /// Prometheus that scrapes sees its counters at 0.
+    Begun(i64),
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

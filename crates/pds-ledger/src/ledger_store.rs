@@ -15,18 +15,15 @@ use pds_core::error_chain::with_sources;
 use pds_interface::Counted;
 
 use super::error::{NotCommitted, StateError};
-use super::key::Key;
-use super::ledger::Ledger;
+use super::key::{Key, Owner};
+use super::ledger::{Hold, Ledger};
 use super::record::Record;
 use super::restore::Restoring;
-use super::state::StateFile;
+use super::state::{MAX_COMMIT, StateFile};
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
 /// than this.
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A longer commit fails, as on a network file system that hangs. If it ends well later, writing again changes nothing.
-pub const MAX_COMMIT: Duration = Duration::from_secs(10);
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug, Default)]
@@ -164,6 +161,13 @@ impl LedgerStore {
         }
     }
 
+    /// Each app with the end of its ledgers in Unix seconds, one by one; without those that are set aside.
+    pub fn ends(&self) -> Vec<(Arc<Owner>, i64)> {
+        let ledgers = self.ledgers.read();
+        let counted = ledgers.by_key.iter().filter(|(_, ledger)| !ledger.set_aside);
+        counted.map(|(key, ledger)| (Arc::clone(&key.owner), ledger.until)).collect()
+    }
+
     /// Drops the ledgers of apps that are not `wanted` and whose cursor is before `oldest` (Unix seconds), and whatever
     /// keeps those of others that are not wanted from being shown.
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
@@ -198,8 +202,8 @@ impl LedgerStore {
 /// ledgers' own.
 #[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync {
-    /// A commit ended: the state file could be written, or not.
-    fn committed(&self, good: bool) {}
+    /// A commit ended: the state file could be written, or could not for this reason.
+    fn committed(&self, written: Result<(), &str>) {}
 
     /// The progress of restoring; `None` if it is not configured any more.
     fn restoring(&self, now: Option<Restoring>) {}
@@ -224,16 +228,6 @@ struct Ledgers {
     holds: HashMap<Key, Hold>,
     /// The thresholds of the last ledger. Usually all apps have the same and share one list.
     thresholds: Arc<[f64]>,
-}
-
-/// Why a ledger is not shown as it is, beyond being behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// It is not known yet what was counted before. No ledger is opened until then.
-    Unknown,
-    /// It began at this cursor of Prometheus (Unix seconds), and is shown as it was then for a while, so that every
-    /// Prometheus that scrapes sees its counters at 0.
-    Begun(i64),
 }
 
 impl Ledgers {
@@ -332,7 +326,7 @@ async fn commit_all(
 
 /// Ends the commit of `batch`: shows and logs how it went, and whether that differs from the last one, which went `good`.
 fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
-    observer.committed(written.is_ok());
+    observer.committed(written.as_ref().copied().map_err(String::as_str));
     match &written {
         Err(error) if *good => {
             tracing::error!(error, "the state cannot be written; counters stand still until it can");
@@ -376,8 +370,8 @@ mod tests {
     struct Commits(Mutex<Vec<bool>>);
 
     impl Observer for Commits {
-        fn committed(&self, good: bool) {
-            self.0.lock().push(good);
+        fn committed(&self, written: Result<(), &str>) {
+            self.0.lock().push(written.is_ok());
         }
     }
 

@@ -45,8 +45,8 @@ use std::time::Duration;
 pub use counters::{FAMILIES, behind, series};
 pub use error::{NotCommitted, Refusal, StateError};
 pub use key::{Key, Owner};
-pub use ledger::Ledger;
-pub use ledger_store::{COMMIT_INTERVAL, Committer, Hold, LedgerStore, Observer, Unobserved};
+pub use ledger::{Hold, Ledger};
+pub use ledger_store::{COMMIT_INTERVAL, Committer, LedgerStore, Observer, Unobserved};
 pub use stretch::{HOUR, Sample};
 pub use watermark::{Config, Settled, Watermark};
 

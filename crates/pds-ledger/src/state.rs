@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{Key, Owner};
 use pds_core::plain_file;
@@ -21,6 +22,9 @@ use super::log::folder::{Folder, try_lock};
 use super::log::format::replay;
 use super::log::{Entry, Log};
 use super::record::{Record, decode, encode};
+
+/// A longer commit fails, as on a network file system that hangs. If it ends well later, writing again changes nothing.
+pub const MAX_COMMIT: Duration = Duration::from_secs(10);
 
 /// Verdict on a state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +116,13 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Path) -> Result<T, StateError> + Send + 'static,
 ) -> Result<T, StateError> {
     let owned = path.to_owned();
-    let done = tokio::task::spawn_blocking(move || work(&owned)).await;
-    done.map_err(|error| StateError::io(path)(error.into()))?
+    let mut working = tokio::task::spawn_blocking(move || work(&owned));
+    loop {
+        if let Ok(done) = tokio::time::timeout(MAX_COMMIT, &mut working).await {
+            return done.map_err(|error| StateError::io(path)(error.into()))?;
+        }
+        tracing::warn!(path = %path.display(), "the file system of the state file does not answer; waiting for it");
+    }
 }
 
 fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {

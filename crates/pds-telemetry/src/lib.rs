@@ -74,6 +74,8 @@ struct Figures {
     /// The last unexpected value of each field; a field that is in here was logged.
     unexpected: HashMap<(Resource, &'static str), UnexpectedValue>,
     last_panic: Option<Instant>,
+    /// Why the last commit failed, if it did.
+    state_error: Option<Arc<str>>,
     recent: Recent,
     /// The last difference that audits found, by service account and, for samples, their age.
     differences: BTreeMap<(Arc<str>, &'static str), Difference>,
@@ -148,8 +150,8 @@ impl Telemetry {
         &self.0.known[resource.index()]
     }
 
-    /// A reply held values that violate the interface; logged once per field.
-    pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str) {
+    /// A reply held values that violate the interface, in a distribution perhaps this `label`; logged once per field.
+    pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str, label: Option<&str>) {
         for field in fields {
             self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
             let value = UnexpectedValue { resource, field, target: target.to_owned(), at: Instant::now() };
@@ -160,7 +162,8 @@ impl Telemetry {
                 || "a value is not what the interface says and counts as missing; further ones are only counted".to_owned(),
                 |key| format!("no field of the reply holds this; set {key} to the name of the one that does"),
             );
-            tracing::warn!(resource = resource.as_str(), field, target_id = target, "{problem}");
+            let label = label.filter(|_| *field == "distribution");
+            tracing::warn!(resource = resource.as_str(), field, target_id = target, label, "{problem}");
         }
     }
 

@@ -110,8 +110,9 @@ impl pds_client::Observer for Telemetry {
 }
 
 impl pds_ledger::Observer for Telemetry {
-    fn committed(&self, good: bool) {
-        self.0.metrics.state_committed.set(&[], flag(good));
+    fn committed(&self, written: Result<(), &str>) {
+        self.0.metrics.state_committed.set(&[], flag(written.is_ok()));
+        self.0.figures.lock().state_error = written.err().map(Into::into);
     }
 
     fn restoring(&self, now: Option<Restoring>) {

@@ -1,6 +1,7 @@
 //! The exporter's own figures at one moment, for the status page.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -21,6 +22,8 @@ pub struct Snapshot {
     pub web_config_good: Option<bool>,
     /// Whether the last write to the state file succeeded.
     pub state_good: Option<bool>,
+    /// Why that write failed, if it did.
+    pub state_error: Option<Arc<str>>,
     /// The progress of restoring counters from Prometheus, if configured.
     pub restoring: Option<Restoring>,
     /// How late the last poll began.
@@ -80,6 +83,7 @@ impl Telemetry {
             config_loaded: metrics.config_loaded_time.get().and_then(time),
             web_config_good: metrics.web_config_loaded.get().map(good),
             state_good: metrics.state_committed.get().map(good),
+            state_error: figures.state_error.clone(),
             restoring: figures.restoring.clone(),
             poll_lag_seconds: metrics.poll_lag.get().unwrap_or_default(),
             request_rate: figures.recent.rate(),

@@ -16,7 +16,7 @@
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: what the
 //!   scripts ask.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`output`]: what people see; [`time_arg`]: what they write.
+//! - [`console`], [`page`]: what people see; [`options`]: what they write.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;
@@ -29,7 +29,7 @@ pub mod error;
 pub mod exporter;
 pub mod init;
 pub mod manual;
-pub mod output;
+pub mod options;
 pub mod page;
 pub mod reconcile;
 pub mod report;
@@ -37,7 +37,6 @@ pub mod service;
 pub mod simulate;
 pub mod state;
 pub mod status;
-pub mod time_arg;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -15,7 +15,7 @@ use super::Cli;
 use super::completion;
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::output::OutputFormat;
+use super::options::OutputFormat;
 use super::page::{self, Block, Table};
 
 /// `pdstool metrics`.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use pds_core::printable::plain;
 
 use super::console::{BAR, Console, FAINT, STRONG, style_of};
-use super::output::OutputFormat;
+use super::options::OutputFormat;
 
 /// A part of what a command shows.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,7 +17,7 @@ use pds_ledger::Key;
 
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::output::OutputArg;
+use super::options::OutputArg;
 use super::page::{self, Align, Block, Table, columns};
 use super::service::{Environment, Service, ServiceArgs};
 use super::state::read;

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::console::{Console, STRONG, style_of};
 use crate::error::{Result, ToolError};
-use crate::output::OutputFormat;
+use crate::options::OutputFormat;
 use crate::page::{self, Table, capitalized};
 use pds_core::printable::plain;
 use pds_core::units;
-use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::cause::{Cause, Verdict};
 use pds_diagnosis::verdict::Reason;
 
 /// The most subjects that a finding names.
@@ -90,6 +90,11 @@ impl Finding {
         Self::new(State::Problem, text, Some(remedy.into()))
     }
 
+    /// What `cause` says of its objects, and more.
+    pub fn of(cause: &Cause, text: String, remedy: String) -> Self {
+        Self::new(cause.verdict.into(), text, Some(remedy))
+    }
+
     /// The same, corrected by a line of the configuration: section, key and value as TOML.
     pub fn with(mut self, section: &'static str, key: &'static str, value: impl Into<String>) -> Self {
         self.lines.push((section, key, value.into()));
@@ -97,15 +102,22 @@ impl Finding {
     }
 }
 
+impl From<Verdict> for State {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Problem => Self::Problem,
+            Verdict::Warning => Self::Warning,
+            Verdict::Ok | Verdict::Waiting => Self::Note,
+        }
+    }
+}
+
 /// A reason of an exporter's verdict.
 impl From<&Reason> for Finding {
-    fn from(Reason { verdict, text, remedy, .. }: &Reason) -> Self {
-        let state = match verdict {
-            Verdict::Problem => State::Problem,
-            Verdict::Warning => State::Warning,
-            Verdict::Ok | Verdict::Waiting => State::Note,
-        };
-        Self::new(state, &**text, Some(remedy.to_string()).filter(|remedy| !remedy.is_empty()))
+    fn from(Reason { verdict, text, detail, remedy, .. }: &Reason) -> Self {
+        let said = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let remedy = Some(remedy.to_string()).filter(|remedy| !remedy.is_empty());
+        Self::new((*verdict).into(), format!("{text}{said}"), remedy)
     }
 }
 
@@ -278,7 +290,10 @@ impl Report {
 fn folded((check, found): (&'static str, Vec<Finding>)) -> Finding {
     match &*found {
         [only] => only.clone(),
-        several => Finding { check, ..Finding::ok(format!("all {} are well (-o wide)", several.len())) },
+        several => {
+            let count = units::count_of(several.len() as u64);
+            Finding { check, ..Finding::ok(format!("all {count} are well (-o wide)")) }
+        }
     }
 }
 
@@ -286,7 +301,7 @@ fn folded((check, found): (&'static str, Vec<Finding>)) -> Finding {
 pub fn first_few(subjects: &[String]) -> String {
     let (named, rest) = subjects.split_at(subjects.len().min(MAX_NAMED));
     let named = named.join(", ");
-    if rest.is_empty() { named } else { format!("{named} and {} more", rest.len()) }
+    if rest.is_empty() { named } else { format!("{named} and {} more", units::count_of(rest.len() as u64)) }
 }
 
 /// The values of each key, the keys in the order in which they come first.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use jiff::SignedDuration;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
@@ -19,7 +20,7 @@ use pds_simulator::{DEVIATIONS, Fault, Kind, Settings, World, faults};
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::init::draft::{Draft, DraftProject};
-use super::output::{OutputArg, OutputFormat, write_private};
+use super::options::{OutputArg, OutputFormat, write_private};
 use super::page::{self, Table};
 
 /// `pdstool simulate`.
@@ -51,15 +52,15 @@ pub struct Simulate {
     /// The output format.
     #[command(flatten)]
     pub output: OutputArg,
-    /// Seconds by which the service's clock is ahead; negative for behind.
+    /// Set the service's clock ahead, or behind with a negative value such as -30s.
     #[arg(
         long,
-        value_name = "SECONDS",
-        default_value_t = 0,
-        allow_negative_numbers = true,
+        value_name = "DURATION",
+        default_value = "0s",
+        allow_hyphen_values = true,
         help_heading = DEVIATIONS
     )]
-    pub clock_skew: i64,
+    pub clock_skew: SignedDuration,
     /// Certificate and key.
     #[command(flatten)]
     pub tls: TlsArgs,
@@ -119,8 +120,8 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
     let tls = args.tls.acceptor()?;
     let world = World::new(args.settings.clone(), clock);
     let mut faults = read_faults(args)?;
-    if args.clock_skew != 0 {
-        faults.push(Kind::ClockSkew { seconds: args.clock_skew }.into());
+    if !args.clock_skew.is_zero() {
+        faults.push(Kind::ClockSkew { seconds: args.clock_skew.as_secs() }.into());
     }
     world.faults().set(faults);
     let unbound = |error| ToolError::failed(format!("--listen {}: cannot listen: {error}", args.listen));

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::console::{Console, repeat};
 use super::error::{Result, ToolError};
 use super::exporter::{Exporter, ExporterArgs, ExporterStatus, Fleet, read_all};
-use super::output::{OutputArg, OutputFormat};
+use super::options::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use super::report::{Finding, Report};
 use pds_config::keys::nearest;
 use pds_core::units;
 use pds_diagnosis::cause::Verdict;
 use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
-use pds_diagnosis::model::{App, resource_title};
+use pds_diagnosis::model::{App, class_title, resource_title};
 
 /// The options of commands that read running exporters.
 #[derive(Clone, Debug, Args)]
@@ -174,7 +174,8 @@ fn shard(ExporterStatus { exporter, .. }: &ExporterStatus) -> String {
 }
 
 fn well(ExporterStatus { summary, .. }: &ExporterStatus) -> String {
-    format!("{} of {} well", summary.apps.ok, summary.apps.all)
+    let [well, all] = [summary.apps.ok, summary.apps.all].map(|count| units::count_of(count as u64));
+    format!("{well} of {all} well")
 }
 
 /// The exporters, the worst first.
@@ -285,7 +286,8 @@ fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
         let polled =
             resource.last_success.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at)));
         let failing = resource.failing.as_ref();
-        let failing = failing.map(|f| format!("; failing for {}: {}, {}", age(f.since), f.class, f.message));
+        let failing = failing
+            .map(|f| format!("; failing for {}: {}, {}", age(f.since), class_title(&f.class), f.message));
         let (title, state) = (resource_title(&resource.resource), resource.state.as_str());
         ("Polled", format!("{title}: {state}, last success {polled}{}", failing.unwrap_or_default()))
     }));

@@ -39,7 +39,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
             @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
             @for resource in &detail.app.resources {
                 @if let Some(given_up) = &resource.given_up {
-                    p { (format::resource(&resource.resource)) " of " (given_up.start) " to " (given_up.end)
+                    p { (format::resource(&resource.resource)) " of " (format::absolute(given_up.start)) " to " (format::absolute(given_up.end))
                         " was not counted, as the service refused it: " span .message { (given_up.reason) } }
                 }
                 @if resource.pending_seconds > 0 {
@@ -48,7 +48,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                 }
                 @if let Some(disputed) = resource.disputed {
                     p { "The service no longer has " (format::count_of(disputed.lacks)) " of the "
-                        (if resource.resource == "response_time" { "requests" } else { "runs" }) " of " (disputed.start) " to " (disputed.end)
+                        (if resource.resource == "response_time" { "requests" } else { "runs" }) " of " (format::absolute(disputed.start)) " to " (format::absolute(disputed.end))
                         ". The counters keep them. Its backend was down, its history is shorter than "
                         code { "accounting.recheck_after" } ", or the app was made anew." }
                 }
@@ -113,7 +113,7 @@ pub(super) fn replies(frame: Frame<'_>, detail: &Detail) -> Markup {
             @for (resource, reply) in &detail.replies {
                 @match reply {
                     Some(reply) => details .reply {
-                        summary { (format::resource(resource)) " " span .sub { (reply.text.len()) " bytes, " (ago(reply.at, frame.now)) } }
+                        summary { (format::resource(resource)) " " span .sub { (format::bytes(reply.text.len() as f64)) ", " (ago(reply.at, frame.now)) } }
                         button type="button" .copy hidden { "Copy" }
                         pre tabindex="0" role="region" aria-label={ "Reply: " (format::resource(resource)) } { (indented(&reply.text)) }
                     }

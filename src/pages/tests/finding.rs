@@ -59,7 +59,7 @@ async fn a_name_of_any_length_takes_one_line_and_is_whole_in_its_tooltip() {
     let fixture = fixture::with_apps(&[("p-1", &name)]).await;
     let page = get(&site(&fixture.source, ""), "/", "");
     assert!(page.contains(&format!("title=\"{name}\"")));
-    let style = super::super::assets::STYLE.content;
+    let style = super::super::links::STYLE.content;
     assert!(style.contains(
         ".line, .apps .app, .title h1, .projects th a { overflow: hidden; text-overflow: ellipsis; white-space: nowrap;"
     ));

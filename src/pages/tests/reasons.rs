@@ -127,7 +127,7 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_is_the_reason_of_counters_that_stand_still() {
     let fixture = answered().await;
-    fixture.context.telemetry.committed(false);
+    fixture.context.telemetry.committed(Err("No space left on device (os error 28)"));
     assert_eq!(only(&fixture).await.1, "The state file cannot be written");
     fixture.count_until(600).await;
     let (code, text, remedy) = only(&fixture).await;
@@ -159,7 +159,7 @@ async fn fifty_expiring_tokens_are_one_reason_and_hide_no_failed_build() {
     assert_eq!(
         texts,
         [
-            ("50 tokens (p-00, p-01 and 48 more) will expire, the first at 2026-03-03T00:00:00Z", 50),
+            ("50 tokens (p-00, p-01 and 48 more) will expire, the first at 2026-03-03 00:00:00 UTC", 50),
             ("The last build failed: 50 apps (p-00-a, p-01-a, p-02-a, ...)", 50),
         ]
     );

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
 use parking_lot::{MappedMutexGuard, Mutex};
 use tokio::time::{Duration, Instant};
 
@@ -153,7 +154,15 @@ impl Plan {
         if let Some(before) = before {
             before.replaced.store(true, Ordering::Release);
         }
-        context.store.reconcile(wanted(&config, &places), context.clock.now());
+        let now = context.clock.now();
+        context.store.reconcile(wanted(&config, &places), now);
+        if before.is_none() {
+            let ends = context.ledgers.ends().into_iter();
+            let ends = ends.filter(|(app, _)| config.shard.owns_app(&app.project, &app.app));
+            context
+                .store
+                .recall(ends.filter_map(|(app, at)| Some((app, Timestamp::from_second(at).ok()?))), now);
+        }
         show_objectives(&places, &context.store);
         let windows: Vec<ConfiguredWindow> = config
             .poll

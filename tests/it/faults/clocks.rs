@@ -67,7 +67,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
                 "The clocks of the service and of this machine differ: the service's is 3,600 s behind ours",
             ]
         );
-        let since = "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01T12:02:00Z";
+        let since = "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01 12:02:00 UTC";
         assert_eq!(rig.problems(), [since.to_owned()].into());
     }
     assert_eq!(rig.page().sum("pds_app_requests_total"), before);

@@ -61,7 +61,7 @@ async fn of_time_around_a_second_that_is_refused_one_step_is_given_up() {
     assert_eq!(given_up["reason"], *found.reason);
     let (project, apps) = rig.world.projects().remove(0);
     let page = rig.web(&format!("/apps/{project}/{}", apps[0]));
-    let told = "response time of 2026-03-01T12:30:00Z to 2026-03-01T12:31:00Z was not counted, as the service refused";
+    let told = "response time of 2026-03-01 12:30:00 UTC to 2026-03-01 12:31:00 UTC was not counted, as the service refused";
     assert!(page.contains(told), "{page}");
     assert!(!rig.web("/").contains("was not counted"));
 }

@@ -111,7 +111,7 @@ stale_after = \"1h\"",
     telemetry.config_loaded(None);
     pds_web::Observer::web_config_read(telemetry, false);
     telemetry.panicked();
-    pds_ledger::Observer::committed(telemetry, false);
+    pds_ledger::Observer::committed(telemetry, Err("No space left on device (os error 28)"));
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
     telemetry.token_expiry(&stage.world.projects()[0].0, Some(expired));
     let others = [&slow, &empty, &mute].map(|stage| stage.url.as_str()).join(" ");

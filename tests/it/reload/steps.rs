@@ -1,6 +1,7 @@
 //! Each step of a reload fails in turn.
 
 use super::*;
+use crate::process::http;
 
 /// A token that expired on 14 July 2017.
 const EXPIRED: &str = "eyJhbGciOiJub25lIn0.eyJleHAiOjE1MDAwMDAwMDB9.c2lnbmF0dXJl";
@@ -40,4 +41,13 @@ async fn a_reload_that_fails_at_any_step_changes_no_series_of_what_stays_in_forc
         assert_eq!(in_force().await, before, "{step}");
     }
     running.assert_still_polling().await;
+}
+
+impl Running {
+    /// On the page that is kept for a second.
+    pub(super) async fn compressed_metric(&self, series: &str) -> Option<f64> {
+        let request = http().get(format!("{}/metrics", self.exporter.url)).header("accept-encoding", "gzip");
+        let body = request.send().await.unwrap().bytes().await.unwrap();
+        value(&std::io::read_to_string(flate2::read::GzDecoder::new(&*body)).unwrap(), series)
+    }
 }

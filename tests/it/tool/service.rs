@@ -240,7 +240,7 @@ fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_
         "8d",
         "--compress",
         "--clock-skew",
-        "-3600",
+        "-1h",
     ]);
     let mut text = String::new();
     for columns in ["80", "200"] {

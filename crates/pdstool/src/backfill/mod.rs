@@ -28,8 +28,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
 use super::error::Result;
+use super::options::{TimeArg, checked};
 use super::service::{Environment, ServiceArgs};
-use super::time_arg::{TimeArg, checked};
 use pds_core::units;
 use pds_interface::range::rfc3339;
 use plan::{Plan, Work};

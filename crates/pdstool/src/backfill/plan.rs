@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, ToolError};
+use crate::options::TimeArg;
 use crate::service;
-use crate::time_arg::TimeArg;
 use pds_config::Config;
 use pds_core::plain_file;
 use pds_interface::range::rfc3339;

@@ -8,9 +8,9 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use crate::options::{TimeArg, checked};
 use crate::page::capitalized;
 use crate::report::grouped;
-use crate::time_arg::{TimeArg, checked};
 use pds_interface::param::{Param, ParamKind};
 use pds_interface::range::{parse_rfc3339, rfc3339};
 use pds_interface::{Arguments, CALLS, Call};

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::console::Console;
 use crate::error::{Result, ToolError};
-use crate::output::OutputFormat;
+use crate::options::OutputFormat;
 use crate::page;
 use pds_core::printable::plain;
 use pds_core::secret::REDACTED;

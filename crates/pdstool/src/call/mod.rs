@@ -29,7 +29,7 @@ use pds_interface::Request;
 
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::output::OutputFormat;
+use super::options::OutputFormat;
 use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
 

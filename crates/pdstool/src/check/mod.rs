@@ -17,7 +17,7 @@ use pds_web::webconfig::{self, ClientAuth, Rate};
 
 use super::console::Console;
 use super::error::Result;
-use super::output::{OutputArg, OutputFormat};
+use super::options::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use super::service::{Environment, load};
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::console::Console;
 use crate::error::{Result, ToolError};
-use crate::output::{OutputArg, OutputFormat};
+use crate::options::{OutputArg, OutputFormat};
 use crate::page::{self, Block, Table};
 use crate::report::grouped;
 use crate::service::{Environment, Service, ServiceArgs};

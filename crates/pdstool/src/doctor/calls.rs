@@ -57,10 +57,11 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
             let [least, most] = [least, most].map(|took| units::seconds(took.as_secs_f64()));
             let text = match (subjects.len(), took.len()) {
                 (1, _) => format!("answers in {most}"),
-                (asked, answered) if asked == answered => {
-                    format!("all {asked} answer, in {least} to {most}")
+                (asked, answered) => {
+                    let [asked, answered] = [asked, answered].map(|count| units::count_of(count as u64));
+                    let of = if asked == answered { "all".to_owned() } else { format!("{answered} of") };
+                    format!("{of} {asked} answer, in {least} to {most}")
                 }
-                (asked, answered) => format!("{answered} of {asked} answer, in {least} to {most}"),
             };
             report.add(CHECK, [Finding::ok(format!("{}: {text}", resource.call().purpose))]);
         }

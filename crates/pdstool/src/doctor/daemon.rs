@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use crate::exporter::Exporter;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
+use pds_core::units;
 use pds_diagnosis::cause;
 use pds_ledger::restore::{Prometheus, Source};
 use pds_ledger::state::{self, Examined};
@@ -28,7 +29,9 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
     }
     match state::examine(path).await {
         Ok(Examined::InUse) => Finding::ok(format!("{name} is in use by a running daemon")),
-        Ok(Examined::Ledgers(count)) => Finding::ok(format!("{name} is sound and holds {count} ledgers")),
+        Ok(Examined::Ledgers(count)) => {
+            Finding::ok(format!("{name} is sound and holds {}", units::counted(count, "ledger", "ledgers")))
+        }
         Ok(Examined::Missing) => Finding::note(format!("{name} does not exist yet; the daemon creates it")),
         Err(error) => {
             let remedy =
@@ -40,7 +43,6 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
 
 /// The problem that keeps this process's user from making files in the folder of the state file, if any.
 fn folder_problem(path: &Path) -> Option<Finding> {
-    const LEAST: u64 = 16 << 20;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = folder.display();
     if !folder.is_dir() {
@@ -51,10 +53,15 @@ fn folder_problem(path: &Path) -> Option<Finding> {
         let remedy = "Make it writable for the daemon's user: new files and the lock belong there.";
         return Some(Finding::problem(format!("the folder {name} cannot be written: {error}"), remedy));
     }
-    let disk = statvfs(folder).ok()?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let text = format!("no space is left for {name}: {} KiB", free >> 10);
-    (disk.f_blocks > 0 && free < LEAST).then(|| Finding::problem(text, "Free space on that disk."))
+    let disk = statvfs(folder).ok().filter(|disk| disk.f_blocks > 0)?;
+    no_space(folder, disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// The problem of a disk with so many bytes free.
+fn no_space(folder: &Path, free: u64) -> Option<Finding> {
+    const LEAST: u64 = 16 << 20;
+    let text = format!("no space is left for {}: {}", folder.display(), units::bytes(free as f64));
+    (free < LEAST).then(|| Finding::problem(text, "Free space on that disk."))
 }
 
 /// Whether the address that the daemon listens on by default is free, where no daemon answers there.
@@ -106,8 +113,32 @@ pub async fn running(exporter: &Exporter, expected: bool) -> Vec<Finding> {
     let summary = &status.summary;
     if summary.reasons.is_empty() {
         let verdict = summary.verdict.as_str();
-        let text = format!("{name}: {} of {} apps ok, verdict {verdict}", summary.ok, summary.apps.all);
+        let (ok, all) = (units::count_of(summary.ok as u64), units::counted(summary.apps.all, "app", "apps"));
+        let text = format!("{name}: {ok} of {all} ok, verdict {verdict}");
         return vec![Finding::ok(text)];
     }
     summary.reasons.iter().map(Finding::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::State;
+
+    #[tokio::test]
+    async fn an_address_that_another_program_has_is_a_problem() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = taken.local_addr().unwrap();
+        let found = listening(address).await;
+        assert!(found.state == State::Problem && found.text.contains("Address already in use"), "{found:?}");
+        drop(taken);
+        assert_eq!(listening(address).await.state, State::Ok);
+    }
+
+    #[test]
+    fn a_full_disk_is_no_question_of_rights() {
+        let found = no_space(Path::new("/var/lib/pds"), 4096).unwrap();
+        assert_eq!(found.text, "no space is left for /var/lib/pds: 4,096 bytes");
+        assert_eq!(no_space(Path::new("/var/lib/pds"), 1 << 30), None);
+    }
 }

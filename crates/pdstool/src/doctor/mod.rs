@@ -19,7 +19,7 @@ use url::Url;
 use super::console::Console;
 use super::error::Result;
 use super::exporter::{Exporter, address, local_exporter};
-use super::output::OutputArg;
+use super::options::OutputArg;
 use super::report::{Finding, Report, State};
 use super::service::{Environment, Service, ServiceArgs};
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;

@@ -14,9 +14,6 @@ use pds_diagnosis::cause::{self, Cause};
 
 use crate::report::{Finding, first_few, grouped};
 
-/// A token that expires within this time, in seconds, is worth a warning.
-const SOON: f64 = 7.0 * 86_400.0;
-
 /// Loads the configuration, if it can be used.
 pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Option<Config>) {
     let config = match args.load(environment) {
@@ -69,13 +66,35 @@ fn refused(error: ToolError) -> Vec<Finding> {
 
 /// The tokens: whether they can be read, by whom, and when they expire.
 pub fn tokens(service: &Service) -> Vec<Finding> {
-    service.accounts().iter().flat_map(token).collect()
+    let of =
+        |account: &Account| [token(account), other_project(service, account).into_iter().collect()].concat();
+    service.accounts().iter().flat_map(of).collect()
+}
+
+/// A token that is for a project without apps here.
+fn other_project(service: &Service, account: &Account) -> Option<Finding> {
+    let of = account.project()?;
+    let projects = service.config.projects.iter().map(|project| &*project.id);
+    let wanted: Vec<String> =
+        projects.filter(|id| service.client.account(id) == *account).map(str::to_owned).collect();
+    (!wanted.is_empty() && !wanted.contains(&of)).then(|| {
+        let text = format!(
+            "token {} is for the project {of}, but is set for {}",
+            account.name(),
+            first_few(&wanted)
+        );
+        Finding::warning(
+            text,
+            "Set token_file of each project to the token of its own service account, or correct the id.",
+        )
+    })
 }
 
 fn token(account: &Account) -> Vec<Finding> {
     let file = account.file().map(|path| path.display().to_string());
-    let remedy = |cause: &Cause| cause.remedy_at(file.as_deref());
-    let says = |cause: &Cause| cause.says_of(&[account.name()]);
+    let wrong = |cause: &Cause, more: String| {
+        Finding::of(cause, cause.says_of(&[account.name()]) + &more, cause.remedy_at(file.as_deref()))
+    };
     let mut found = Vec::new();
     if account.is_readable_by_others() {
         let file = file.as_deref().unwrap_or_default();
@@ -86,24 +105,18 @@ fn token(account: &Account) -> Vec<Finding> {
         .as_ref()
         .map_or("in the configuration or the environment".to_owned(), |file| format!("in {file}"));
     found.push(match (account.problem(), account.expiry()) {
-        (Some(problem), _) => {
-            let unreadable = &cause::TOKEN_UNREADABLE;
-            Finding::problem(format!("{}: {problem}", says(unreadable)), remedy(unreadable))
-        }
+        (Some(problem), _) => wrong(&cause::TOKEN_UNREADABLE, format!(": {problem}")),
         (None, None) => Finding::ok(format!("token {}, {place}: has no expiry", account.name())),
         (None, Some(expiry)) => {
-            let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
-            let (when, within) = (units::time(expiry), units::seconds(left));
-            let [expired, soon] = [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON];
-            match left {
-                ..=0.0 => {
-                    Finding::problem(format!("{} at {when}; it is {place}", says(expired)), remedy(expired))
-                }
-                ..SOON => Finding::warning(
-                    format!("{} at {when}, in {within}; it is {place}", says(soon)),
-                    remedy(soon),
-                ),
-                _ => Finding::ok(format!("token {}, {place}: expires {when}, in {within}", account.name())),
+            let left = expiry.as_second() - Timestamp::now().as_second();
+            let when = units::time(expiry);
+            match Cause::of_expiry(left) {
+                Some(cause) => wrong(cause, format!(" at {when}; it is {place}")),
+                None => Finding::ok(format!(
+                    "token {}, {place}: expires {when}, in {}",
+                    account.name(),
+                    units::seconds(left as f64)
+                )),
             }
         }
     });
@@ -117,7 +130,10 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
         return Vec::new();
     }
     let mut found = vec![match load.exceeds(&config.api) {
-        Some(set) => Finding::warning(format!("{}: {set}", cause::OVERLOADED.says), cause::OVERLOADED.remedy),
+        Some(set) => {
+            let cause = &cause::OVERLOADED;
+            Finding::of(cause, format!("{}: {set}", cause.says), cause.remedy_at(None))
+        }
         None => {
             let allowed = match config.api.max_requests_per_second {
                 Some(limit) => format!("api.max_requests_per_second = {limit} is enough"),

@@ -21,7 +21,7 @@ use super::check::service::asking::Asking;
 use super::check::service::{examine, toml};
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::output::write_private;
+use super::options::write_private;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
 use draft::{Draft, DraftProject};

@@ -16,7 +16,7 @@ use pds_ledger::Key;
 
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::output::OutputArg;
+use super::options::OutputArg;
 use super::service::{Environment, load};
 
 /// `pdstool state`.

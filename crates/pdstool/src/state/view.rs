@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::output::OutputFormat;
+use crate::options::OutputFormat;
 use crate::page::{self, Align, Block, Table};
 use pds_ledger::Ledger;
 

@@ -1,9 +1,11 @@
 //! What is wrong with many in one way is told once.
 
+use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN};
 use super::{PROJECT, Patient, answering};
 use crate::client::server::{Seen, status};
 use pds_diagnosis::cause;
+use pds_simulator::Settings;
 
 #[test]
 fn the_same_refusal_is_reported_once_with_its_subjects() {
@@ -46,4 +48,25 @@ fn what_is_wrong_with_many_apps_is_one_finding_that_names_the_first_few() {
     assert_eq!(check, "configuration");
     assert!(text.starts_with("projects[0].apps[0].interval, projects[0].apps[1"), "{text}");
     assert!(text.contains(".interval and 35 more: "), "{text}");
+}
+
+#[test]
+fn a_token_of_another_project_and_a_proxy_that_is_not_used_are_named() {
+    let patient = Patient::new();
+    let service = Simulated::with(Settings { projects: 2, ..Settings::default() });
+    let [(wanted, _), (other, _)] = &service.world.projects()[..] else { panic!() };
+    let token = |project: &str| service.world.token(project).unwrap();
+    let text = |of: &str| {
+        format!(
+            "base_url = \"{}\"\ntoken = \"{}\"\n[[projects]]\nid = \"{wanted}\"\n",
+            service.url,
+            token(of).expose()
+        )
+    };
+    let said = format!("token default is for the project {other}, but is set for {wanted}");
+    assert_eq!(patient.examined(&text(other)).wrong().iter().filter(|(_, text, _)| *text == said).count(), 1);
+    let found = patient.examined_with(&text(wanted), &[("HTTPS_PROXY", "http://127.0.0.1:1")]);
+    let said = found.wrong().into_iter().map(|(_, text, _)| text).collect::<Vec<_>>();
+    let unused = "set but not used: HTTPS_PROXY; only api.proxy_url, which is empty, leads to the service through a proxy";
+    assert_eq!(said, [cause::NO_APPS.says, unused]);
 }

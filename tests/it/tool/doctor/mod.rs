@@ -41,9 +41,15 @@ impl Patient {
 
     /// Examines with a configuration of this text after `[api]`.
     fn examined(&self, text: &str) -> Found {
+        self.examined_with(text, &[])
+    }
+
+    /// The same with variables in the environment.
+    fn examined_with(&self, text: &str, variables: &[(&str, &str)]) -> Found {
         let file = self.path("pds-exporter.toml");
         std::fs::write(&file, format!("[api]\n{text}")).unwrap();
         let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &self.exporter.url()]);
+        command.envs(variables.iter().copied());
         let output = command.args(["--config.file", file.to_str().unwrap()]).output().unwrap();
         let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
         Found { code: output.status.code(), json }
@@ -116,7 +122,7 @@ fn a_simulated_service_is_found_to_be_well() {
         ("clock", "agree within 1.5 s"),
         ("limits", "requests/min; api.max_requests_per_second = 50 is enough"),
         ("state file", "counters start at zero on every start"),
-        ("daemon", "1 of 1 apps ok, verdict ok"),
+        ("daemon", "1 of 1 app ok, verdict ok"),
     ] {
         found.says(check, part);
     }
@@ -151,13 +157,25 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
     };
     let service = Service::start(answering);
     let file = patient.path("pds-exporter.toml");
-    let text = format!(
-        "[api]\nbase_url = \"{}\"\ntoken = \"{TOKEN}\"\nmax_requests_per_second = 1\nmax_response_bytes = \"1KiB\"\n[state]\npath = \"no/folder/state\"\n[poll]\ninterval = \"1s\"\n[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\", \"p-1-typo\"]\n",
-        service.url()
-    );
-    std::fs::write(&file, text).unwrap();
+    let broken =
+        "max_requests_per_second = 1\n[state]\npath = \"no/folder/state\"\n[poll]\ninterval = \"1s\"\n";
+    // Enough for replies as slow as a busy machine makes them.
+    let slow = "max_requests_per_second = 50\nmax_concurrent_requests = 1000\n";
+    let many = |apps: u32| (0..apps).map(|app| format!("'p-1-{app}', ")).collect::<String>();
+    let two = "'p-1-a', 'p-1-typo'".to_owned();
     let mut pages = String::new();
-    for (columns, form) in [("80", "table"), ("200", "table"), ("80", "csv")] {
+    for (name, columns, form, tables, apps) in [
+        ("80 columns", "80", "table", broken, &two),
+        ("200 columns", "200", "table", broken, &two),
+        ("csv", "80", "csv", broken, &two),
+        ("8 apps", "120", "table", slow, &many(8)),
+        ("10,000 apps", "120", "table", slow, &many(10_000)),
+    ] {
+        let text = format!(
+            "[api]\nbase_url = \"{}\"\ntoken = \"{TOKEN}\"\nmax_response_bytes = \"1KiB\"\n{tables}[[projects]]\nid = \"p-1\"\napps = [{apps}]\n",
+            service.url()
+        );
+        std::fs::write(&file, text).unwrap();
         let mut command = pdstool(&["doctor", "--exporter", &patient.exporter.url(), "-o", form]);
         command.env("COLUMNS", columns).args(["--config.file", file.to_str().unwrap()]);
         let output = command.output().unwrap();
@@ -172,7 +190,7 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
         let text = ended(&output)
             .replace(service.url().trim_start_matches("http://"), "127.0.0.1:8080")
             .replace(folder, "/etc/pds-exporter");
-        writeln!(pages, "{columns} columns\n{}", steady(&text)).unwrap();
+        writeln!(pages, "{name}\n{}", steady(&text)).unwrap();
     }
     assert_golden(&golden("doctor.txt"), &pages);
 }
@@ -255,6 +273,8 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     let absent = patient.examined(&text);
     assert_eq!(absent.code, Some(0), "{:#}", absent.json);
     absent.says("state file", "does not exist yet");
+    let homeless = patient.examined(&text.replace("\"state\"", "\"nowhere/state\""));
+    assert!(homeless.only().1.ends_with("/nowhere does not exist"), "{:#}", homeless.json);
     std::fs::write(&file, "not a database").unwrap();
     let found = patient.examined(&text);
     assert!(found.only().1.contains("is damaged"), "{:#}", found.json);

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::console::{Console, STRONG};
 use crate::error::{Result, ToolError};
-use crate::output::{OutputArg, OutputFormat};
+use crate::options::{OutputArg, OutputFormat};
 use crate::page;
 use crate::report::{Finding, Line, Report, grouped};
 use crate::service::{self, Environment, Service, ServiceArgs};
