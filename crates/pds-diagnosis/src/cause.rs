@@ -8,9 +8,6 @@ use pds_http::host_and_port;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A token that expires within a week is worth a warning; in seconds.
-const TOKEN_SOON: i64 = 7 * 86_400;
-
 /// The verdict on an app and its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -292,11 +289,11 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
-    /// The cause of a token that expires in so many seconds, if it does soon.
+    /// The cause of a token that expires in so many seconds, if that is within a week.
     pub fn of_expiry(seconds: i64) -> Option<&'static Self> {
         match seconds {
             ..=0 => Some(&TOKEN_EXPIRED),
-            1..TOKEN_SOON => Some(&TOKEN_EXPIRES_SOON),
+            1..604_800 => Some(&TOKEN_EXPIRES_SOON),
             _ => None,
         }
     }
