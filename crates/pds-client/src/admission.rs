@@ -47,7 +47,7 @@ struct State {
     /// No request waits for a longer pause.
     patience: Duration,
     in_flight: usize,
-    /// Accounts that were ever used, by number.
+    /// The queue of each account, by number.
     queues: BTreeMap<u64, Queue>,
     /// How many queues have something in flight.
     holding: usize,
@@ -107,9 +107,12 @@ impl Admission {
         self.settle(&mut state);
     }
 
-    /// Adds the queue of an account.
+    /// Adds the queue of an account, for which a place is kept from now on.
     pub(super) fn queue(self: &Arc<Self>) -> AccountQueue {
-        AccountQueue { admission: Arc::clone(self), number: self.state.lock().next_number() }
+        let mut state = self.state.lock();
+        let number = state.next_number();
+        state.queue(number);
+        AccountQueue { admission: Arc::clone(self), number }
     }
 
     /// Adds polls that are due: the index of each target, its queue, and since when it is due.
@@ -313,7 +316,10 @@ impl Permit {
     /// Records that its request is sent.
     pub(super) fn sent(&mut self) {
         self.is_sent = true;
-        self.admission.state.lock().queue(self.queue).pace.sent();
+        // Its account may be gone.
+        if let Some(queue) = self.admission.state.lock().queues.get_mut(&self.queue) {
+            queue.pace.sent();
+        }
     }
 }
 
