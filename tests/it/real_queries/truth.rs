@@ -29,7 +29,9 @@ impl About {
             () if query.starts_with("pds_app:runs:rate") => Self::Rate { runs: true },
             () if query.starts_with("pds_app:requests:increase") && !has("(") => Self::Increase,
             () if query.starts_with("pds_app:slo_errors:ratio_rate") && !has("(") => Self::Slow,
-            () if !has("[") || has("topk") || has("histogram_quantile") || has("late_") || has("(le)") => {
+            () if !has("[")
+                || ["topk", "histogram_quantile", "late_", "(le)", ", le)"].into_iter().any(has) =>
+            {
                 Self::Else
             }
             () if has("_bucket") && has("1 - ") && has("le=\"1.0\"") => Self::Slow,
