@@ -55,11 +55,11 @@ pub struct Daemon {
 /// A handle to a running daemon. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    /// What polls work with.
+    /// The parts that polls share.
     pub context: Context,
     /// The pages to serve.
     pub pages: Pages,
-    /// What reads cursors from Prometheus.
+    /// The reader of cursors in Prometheus.
     pub restorer: Restorer,
     /// The plan in force. A reload holds the lock, so reloads happen one after the other.
     plan: Arc<Mutex<Arc<Plan>>>,
@@ -242,7 +242,7 @@ impl PollThread {
         let (started, start) = std::sync::mpsc::channel();
         std::thread::Builder::new().name("polls".to_owned()).spawn(move || match runtime() {
             Ok(runtime) => {
-                // Whoever starts the thread waits for this.
+                // The starter of the thread waits for this.
                 let _ = started.send(Ok(runtime.handle().clone()));
                 // Only ever dropped.
                 let _ = runtime.block_on(ended);

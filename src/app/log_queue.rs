@@ -13,7 +13,7 @@ const MAX_QUEUED_LINES: usize = 1024;
 /// How long an exit waits until the lines are written.
 const MAX_FLUSH: Duration = Duration::from_secs(1);
 
-/// What the writing thread is given.
+/// A message to the writing thread.
 enum Work {
     Line(Vec<u8>),
     /// Replies once the lines before it are written.

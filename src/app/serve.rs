@@ -1,4 +1,4 @@
-//! What the web server asks of the daemon: readiness, reload, quit.
+//! The daemon's side of the web server: readiness, reload, quit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct Served {
     reload: Arc<Mutex<()>>,
 }
 
-/// Where the configuration comes from, and the flags that override its keys.
+/// The source of the configuration, and the flags that override its keys.
 #[derive(Clone, Debug)]
 pub struct ConfigSource {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What all pages share: head, header, navigation and footer.
+//! The parts that all pages share: head, header, navigation and footer.
 
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
@@ -8,7 +8,7 @@ use crate::status::Status;
 use super::format;
 use super::links::{ICON, Links, SCRIPT, STYLE, THEME, TROUBLE};
 
-/// What every page is rendered from.
+/// The input of every page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame<'a> {
     pub(super) links: &'a Links,

@@ -10,7 +10,7 @@ use pds_core::template::percent_encode;
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     prefix: String,
-    /// Where the metrics are (`--web.telemetry-path`).
+    /// The path of the metrics (`--web.telemetry-path`).
     pub(super) telemetry_path: String,
 }
 
@@ -84,7 +84,7 @@ pub(super) const ICON: Asset = asset("icon.svg", SVG, include_str!("assets/icon.
 /// The icon of a page that is not up to date.
 pub(super) const TROUBLE: Asset = asset("trouble.svg", SVG, include_str!("assets/trouble.svg"));
 
-/// Where assets are, below the prefix.
+/// The path of assets, below the prefix.
 pub(super) const FOLDER: &str = "/static/";
 
 impl Asset {

@@ -42,7 +42,7 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     }
 }
 
-/// What a tab of the browser says: what is wrong, if anything is.
+/// The title in a tab of the browser: what is wrong, if anything is.
 pub(super) fn title(summary: &Summary) -> String {
     match (summary.verdict, summary.apps.unwell()) {
         (Verdict::Problem, _) => "Numbers cannot be trusted".to_owned(),
@@ -171,7 +171,7 @@ fn class(column: &Column) -> Option<&'static str> {
     column.is_number().then_some("number")
 }
 
-/// What to do about an empty list.
+/// The remedy of an empty list.
 fn how_to_add(frame: Frame<'_>) -> Markup {
     html! {
         @if frame.status.exporter.shards > 1 { "No configured app belongs to this shard." }
@@ -249,7 +249,7 @@ fn freshness(resources: &[Resource], now: Timestamp, polls: Option<&str>) -> Mar
     }
 }
 
-/// What the signs of freshness mean.
+/// The legend of the signs of freshness.
 fn freshness_legend() -> Markup {
     let meanings = [
         (State::Fresh, "the last poll succeeded"),

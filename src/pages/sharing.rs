@@ -16,7 +16,7 @@ const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// Pages kept for further readers.
 const MAX_KEPT: usize = 32;
 
-/// What a path shows.
+/// The content of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendered {
     /// A page.

@@ -28,7 +28,7 @@ use super::{configuration, detail, families, overview};
 /// 304 if unchanged.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// What a request names beside the page.
+/// The parameters of a request beside its page.
 #[derive(Clone, Copy, Debug)]
 struct Asked<'a> {
     /// The project and app of an app's page, else empty.
@@ -123,7 +123,7 @@ impl StatusPages {
         }
     }
 
-    /// What is at `path` (without the route prefix, still encoded) for `query` (without `?`).
+    /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`).
     pub fn respond(&self, path: &str, query: &str) -> Rendered {
         if let Some(asset) = path.strip_prefix(FOLDER).and_then(Asset::named) {
             return Rendered::Asset(asset.content_type, asset.content);

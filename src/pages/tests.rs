@@ -38,7 +38,7 @@ fn get(site: &StatusPages, path: &str, query: &str) -> String {
     }
 }
 
-/// What stands between the tags.
+/// The text between the tags.
 fn texts(markup: &str) -> String {
     let texts = markup.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text.trim());
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")

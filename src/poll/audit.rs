@@ -14,7 +14,7 @@ use super::plan::{Plan, Poll};
 use super::ranges;
 use super::schedule::phase_seconds;
 
-/// What one check found.
+/// The finding of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
     /// There was nothing to add up.
@@ -28,7 +28,7 @@ enum Finding {
     Unanswered,
 }
 
-/// So long before an hour is audited it has ended, so that data rarely arrives meanwhile; in seconds.
+/// The least age of an audited hour in seconds, so that data rarely arrives meanwhile.
 const AGE: i64 = 600;
 
 /// The least part of a sampled hour that is counted in time.
@@ -65,7 +65,7 @@ fn newest(plan: &Plan, settled: i64) -> TimeRange {
     TimeRange { start: end - length, end }
 }
 
-/// What the ledger added for the range, where it knows.
+/// The count that the ledger added for the range, if it is known.
 fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option<u64> {
     let ledger = context.ledgers.ledger(&target.key)?;
     (range.end - range.start == HOUR && range.end <= ledger.until)
@@ -135,9 +135,9 @@ pub(super) async fn sample(poll: Poll<'_>, sample: Sample, age: &'static str) {
 struct Check<'a> {
     poll: Poll<'a>,
     range: TimeRange,
-    /// What the ledger added for it.
+    /// The count that the ledger added for it.
     added: Option<u64>,
-    /// What is known to be broken already, and not looked for again.
+    /// The assumption that is known to be broken, and not checked again.
     known: Option<Assumption>,
     /// Whether replies name their range, so that one that is ignored shows.
     named: bool,
@@ -186,7 +186,7 @@ impl Check<'_> {
         if self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive {
             return Ok(if sum < whole { Assumption::EndIncluded } else { Assumption::Totals });
         }
-        // What happened at the middle was counted twice: its bucket, or its last instant.
+        // The middle was counted twice: its bucket, or its last instant.
         let twice = sum.saturating_sub(whole);
         if twice == 0 || self.total(middle, middle).await? != twice {
             return Ok(Assumption::Totals);

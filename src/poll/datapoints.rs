@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pds_interface::param::Resolution;
 use pds_interface::{Point, TimeRange};
 
-/// What is known about the datapoints of one target.
+/// Facts about the datapoints of one target.
 #[derive(Debug, Default)]
 pub struct Datapoints {
     /// The requested resolution; each has its own bucket width.

@@ -38,7 +38,7 @@ pub enum PollError {
     NotBelieved {
         /// The assumption that does not hold.
         broken: Assumption,
-        /// What the service does, and what to set.
+        /// The service's behaviour, and the key to set.
         told: String,
     },
     /// The reply cannot be added to the counters.

@@ -1,4 +1,4 @@
-//! What is known of how a service counts: the assumptions of counting, and which of them hold for each service account.
+//! Evidence of how a service counts: the assumptions of counting, and which of them hold for each service account.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use pds_interface::{Ignored, Resource, TimeRange};
 use pds_ledger::{HOUR, Ledger};
 use pds_telemetry::Telemetry;
 
-/// What counting assumes, and a service may not keep to.
+/// An assumption of counting that a service may not keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
     /// It reads these bounds of a range by their configured names.
@@ -55,7 +55,7 @@ impl Assumption {
     }
 }
 
-/// What the service does instead.
+/// The service's behaviour instead.
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -83,7 +83,7 @@ pub struct Audit {
 pub(super) struct Evidence {
     /// Whether a check has passed.
     pub(super) passed: bool,
-    /// What was found and logged last.
+    /// The last finding that was logged.
     pub(super) broken: Option<Assumption>,
     /// How far back the oldest range lies that was found to be answered, in seconds.
     pub(super) reach: Option<i64>,

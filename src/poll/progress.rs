@@ -80,7 +80,7 @@ pub struct Progress {
 struct Remembered {
     /// When the next poll is due.
     due: Option<Instant>,
-    /// What was learned about the datapoints of a call with a series.
+    /// Facts about the datapoints of a call with a series.
     datapoints: Option<Box<Datapoints>>,
     /// None for targets that neither count nor have containers.
     more: Option<Box<More>>,
@@ -126,7 +126,7 @@ struct Refusals {
 }
 
 impl Progress {
-    /// What was learned about the datapoints so far.
+    /// Changes or reads the facts about the datapoints.
     pub(crate) fn datapoints<T>(&self, learn: impl FnOnce(&mut Datapoints) -> T) -> T {
         learn(self.remembered.lock().datapoints.get_or_insert_default())
     }
@@ -140,7 +140,7 @@ impl Progress {
         self.remembered.lock().due = Some(due);
     }
 
-    /// What was counted again since the process started.
+    /// The rechecks since the process started.
     pub fn rechecked(&self) -> CountedAgain {
         self.remembered.lock().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
     }

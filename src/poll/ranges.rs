@@ -18,7 +18,7 @@ pub struct RangeAsk<'a> {
     pub container: Option<Arc<str>>,
     /// The window that shows its reply, if any.
     pub window: Option<&'a ConfiguredWindow>,
-    /// What the ledger does with its reply.
+    /// The ledger's use of its reply.
     pub purpose: Purpose,
 }
 
@@ -39,14 +39,14 @@ impl RangeAsk<'_> {
         })
     }
 
-    /// Where its window's series go.
+    /// The place of its window's series.
     pub(super) fn variant(&self) -> Variant {
         let window = self.window.map_or(0, |window| window.seconds.unsigned_abs());
         Variant { window, container: self.container.clone() }
     }
 }
 
-/// What the ledger does with a reply.
+/// The ledger's use of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Nothing.

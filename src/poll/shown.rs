@@ -1,4 +1,4 @@
-//! What the replies of one poll show together: the datapoint behind the gauges, and whether a container filter works.
+//! Conclusions from all replies of one poll: the datapoint behind the gauges, and whether a container filter works.
 
 use std::sync::atomic::Ordering;
 
@@ -52,7 +52,7 @@ impl<'a> Replies<'a> {
         self.0.push(WindowReply { asked: asked.clone(), window, tally, point });
     }
 
-    /// What the reply about the first configured window without container filter counts, if it had traffic.
+    /// The count of the first configured window without container filter, if it had traffic.
     fn first_window(&self) -> Option<&Tally> {
         let reply = self.of_first_window().find(|reply| reply.asked.container.is_none())?;
         reply.tally.as_ref().filter(|tally| tally.total > Some(0))

@@ -1,4 +1,4 @@
-//! What happened in the last six hours, to the service, to each token and to each app: read from their events.
+//! The incidents of the last six hours of the service, each token and each app, read from their events.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -15,13 +15,13 @@ use pds_core::clock::to_second;
 
 /// How far back incidents reach.
 pub const REACH: SignedDuration = SignedDuration::from_hours(6);
-/// What ends and begins again within this time is one incident.
+/// Failures that end and begin again within this time are one incident.
 const GAP: SignedDuration = SignedDuration::from_mins(5);
 
 /// The service among the names of tokens.
 pub(super) const SERVICE: &str = "";
 
-/// What is going on with the service and with each token, by name.
+/// The current incidents of the service and of each token, by name.
 pub(super) type GoingOn = Vec<(Box<str>, What)>;
 
 /// The events of the service and of each token.

@@ -1,4 +1,4 @@
-//! What is wrong with an app and with a project: one problem per cause.
+//! The problems of an app and of a project: one per cause.
 
 use pds_core::units;
 use pds_interface::Counted;
@@ -12,7 +12,7 @@ use pds_diagnosis::verdict::Problem;
 
 use Counting::{Ahead, Behind, Current, Restoring};
 
-/// What is found of an app.
+/// The judgement of an app.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     /// The verdict on it and its numbers.
@@ -23,7 +23,7 @@ pub(super) struct Judged {
     pub(super) problems: Vec<Problem>,
 }
 
-/// What symptoms follow from, in the state that the exporter is in.
+/// The causes of symptoms in the present state of the exporter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Causes {
     /// A poll that is overdue.
@@ -132,7 +132,7 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
     (found.first().map_or(Verdict::Ok, Problem::verdict), found)
 }
 
-/// What is wrong with the resources of an app or project: each cause once, and no consequence of another one.
+/// The problems of the resources of an app or project: each cause once, without consequences of another one.
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
     let known = Causes::of(view);
     let mut causes: Vec<&'static Cause> = Vec::new();

@@ -229,13 +229,13 @@ impl View {
         }
     }
 
-    /// What changed within `reach` in the settings of an app.
+    /// The changes within `reach` in the settings of an app.
     pub(super) fn changes(&self, parts: &[Part<'_>], reach: SignedDuration) -> Vec<Change> {
         let since = self.now.saturating_sub(reach).unwrap_or(self.now);
         parts.iter().flat_map(|part| part.subject.cell.history(|history| history.changes(since))).collect()
     }
 
-    /// What is shown of a target, which has the ledger `found`.
+    /// The model of a target with the ledger `found`.
     pub(super) fn resource(
         &self,
         target: &Target,

@@ -25,7 +25,7 @@ const MAX_OBJECTS: usize = 20;
 /// The most that its text names.
 const MAX_NAMED: usize = 3;
 
-/// What a cause stops.
+/// The objects that a cause stops.
 #[derive(Debug, Default)]
 struct Stopped {
     apps: usize,
@@ -35,12 +35,12 @@ struct Stopped {
     classes: BTreeSet<Cow<'static, str>>,
     since: Option<Timestamp>,
     last: Option<Failing>,
-    /// What the text adds to what the cause says.
+    /// An addition to the cause's clause.
     more: String,
     detail: Option<String>,
 }
 
-/// What each cause stops, by its code.
+/// The objects that each cause stops, by its code.
 #[derive(Debug, Default)]
 struct Found(BTreeMap<&'static str, Stopped>);
 
@@ -139,7 +139,7 @@ impl Found {
         }
     }
 
-    /// What is wrong with the exporter itself.
+    /// Adds the problems of the exporter itself.
     fn add_exporter(&mut self, exporter: &Exporter, now: Timestamp, causes: Causes, is_complete: bool) {
         exporter.tokens.iter().for_each(|token| self.add_token(token, now));
         for (good, cause) in [

@@ -43,7 +43,7 @@ struct AccountSummary {
     polled: bool,
     /// Whether one got its reply, or has not failed.
     answered: bool,
-    /// What the other failures have in common.
+    /// The common cause of the other failures.
     silence: Option<ServiceState>,
     last_success: Option<Timestamp>,
     first_failing: Option<Timestamp>,
@@ -79,7 +79,7 @@ impl<'a> Totals<'a> {
         all
     }
 
-    /// What is going on with the service, and with each token apart from that.
+    /// The state of the service, and of each token apart from that.
     pub(super) fn going_on(&self) -> GoingOn {
         let service = self.all().going_on();
         let is_same = |what: &What| std::mem::discriminant(what) == std::mem::discriminant(&service);
@@ -201,7 +201,7 @@ impl AccountSummary {
         self.first_failing.map(|first| self.last_success.unwrap_or(first))
     }
 
-    /// What is going on with everything that is asked for: nothing is answered, or most counters catch up.
+    /// The state of all requests: none is answered, or most counters catch up.
     fn going_on(&self) -> What {
         match self.last_failing.as_ref().filter(|_| self.state().is_silent()) {
             Some(failing) => {

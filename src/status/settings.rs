@@ -29,7 +29,7 @@ pub struct Setting {
     pub name: String,
     /// Its value.
     pub value: Value,
-    /// What that means.
+    /// The meaning of the value.
     pub meaning: &'static str,
     /// The metric family that exposes it.
     pub family: &'static str,

@@ -1,4 +1,4 @@
-//! Where the model is read from.
+//! The source of the model.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// The time between looks for incidents and reasons; shorter after the start, when most of what is set up wrong shows.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// What the model is read from. Cloning shares it.
+/// The source of the model. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Source(Arc<Inner>);
 

@@ -1,4 +1,4 @@
-//! What the model is read from.
+//! The input of the model.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl Part<'_> {
     }
 }
 
-/// What the model is read from, at one moment.
+/// The input of the model at one moment.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) plan: Arc<Plan>,
@@ -57,7 +57,7 @@ pub(super) struct View {
     pub(super) settled: Settled,
     pub(super) snapshot: Snapshot,
     pub(super) observed: Arc<Observed>,
-    /// Where the targets of each resource of apps stand in the plan.
+    /// The places of the targets of each resource of apps in the plan.
     of_apps: Vec<Range<usize>>,
     wrong_address: OnceLock<bool>,
     /// How many unknown ids were compared with those that are known.

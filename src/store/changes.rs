@@ -1,4 +1,4 @@
-//! What a poll changed in the settings of an app.
+//! Changes that a poll finds in the settings of an app.
 
 use jiff::Timestamp;
 

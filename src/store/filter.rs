@@ -68,7 +68,7 @@ impl Filter {
         has(&self.projects, &owner.project) && has(&self.apps, &owner.app)
     }
 
-    /// What it names, in the order of the cells. `apps` are all there are, sorted by their own id.
+    /// The apps that it names, in the order of the cells. `apps` are all there are, sorted by their own id.
     pub(super) fn select<'a>(&'a self, apps: &'a [Arc<Owner>]) -> Vec<Selector<'a>> {
         let projects: HashSet<&str> = self.projects.iter().map(String::as_str).collect();
         let mut selectors: Vec<Selector<'_>> = if self.spans_targets() {

@@ -43,7 +43,7 @@ pub struct PollFailure {
     pub is_own: bool,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// Polls succeeded.
@@ -82,7 +82,7 @@ impl Failure {
     }
 }
 
-/// What a poll's outcome changed. Logged unless it is `Same`.
+/// The change by a poll's outcome. Logged unless it is `Same`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
     /// Nothing.
@@ -99,7 +99,7 @@ pub enum Transition {
 /// Something that happened at a moment, or over a stretch of consecutive polls. Unix seconds; durations are packed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub what: What,
     /// How many polls it is.
     pub polls: u32,
@@ -183,7 +183,7 @@ impl Events {
     }
 }
 
-/// What happened to one target.
+/// The events of one target.
 #[derive(Debug, Default)]
 pub struct History {
     /// The events.
@@ -232,7 +232,7 @@ impl History {
         self.events.0.iter().rfind(|event| event.failure().is_some()).cloned()
     }
 
-    /// What changed in an app's settings since `since`; the newest first.
+    /// The changes in an app's settings since `since`; the newest first.
     pub fn changes(&self, since: Timestamp) -> Vec<Change> {
         let changes = self.events.0.iter().rev().filter_map(|event| match &event.what {
             What::Changed(changes) => Some(changes.iter().rev()),

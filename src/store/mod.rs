@@ -83,7 +83,7 @@ struct Shared {
     slot_seconds: AtomicU32,
 }
 
-/// What can be found without a look at every cell.
+/// Indices of the cells.
 #[derive(Debug, Default)]
 struct Index {
     /// The cells by section, each section sorted by key.

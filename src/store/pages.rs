@@ -120,7 +120,7 @@ impl Pages {
             *kept = before;
             return Ok(body);
         }
-        // What is made is kept even if this request is given up.
+        // The page is kept even if this request is given up.
         let made = tokio::task::spawn_blocking(move || {
             let _rendering = rendering;
             let made = match before {

@@ -21,7 +21,7 @@ use pds_telemetry::catalogue::{GONE, LAST_SUCCESS, UP};
 pub struct Snapshot {
     /// The store's version that this is, at least.
     pub(super) version: u64,
-    /// What it shows a part of.
+    /// The filter that it was made with.
     pub(super) filter: Box<Filter>,
     sections: Vec<Part>,
     health: Vec<TargetHealth>,
@@ -37,7 +37,7 @@ struct Part {
     targets: Vec<(Arc<str>, Arc<Samples>)>,
 }
 
-/// What a health family shows of a target.
+/// The value of a target in a health family.
 type Reading = fn(&TargetHealth) -> Option<f64>;
 
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use pds_ledger::Key;
 
-/// What all texts together may take.
+/// The most bytes of all texts together.
 const MAX_TOTAL_BYTES: usize = 1024 * 1024;
 /// The longest text that is kept. A longer one is of no use on a page.
 const MAX_REPLY_BYTES: usize = 128 * 1024;

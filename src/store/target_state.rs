@@ -37,12 +37,12 @@ pub struct Health {
     pub failing: Option<Arc<Failure>>,
 }
 
-/// What one target last said, and its health.
+/// The last values of one target, and its health.
 #[derive(Debug)]
 pub struct TargetState {
     /// Its name.
     pub key: Key,
-    /// Where it stands.
+    /// The section of the page that it belongs to.
     pub section: Section,
     shared: Arc<Shared>,
     contents: Mutex<Contents>,
@@ -71,7 +71,7 @@ struct Contents {
     rare: Option<Box<Rare>>,
 }
 
-/// What few targets have.
+/// Facts that few targets have.
 #[derive(Debug, Default)]
 struct Rare {
     /// Text of the last reply for people, not a metric.

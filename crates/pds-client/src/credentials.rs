@@ -331,7 +331,7 @@ fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
     }
 }
 
-/// What the token states, if it is a JWT. Only the service can verify its signature.
+/// The claims of the token, if it is a JWT. Only the service can verify its signature.
 fn claims(secret: &Secret) -> Option<serde_json::Map<String, serde_json::Value>> {
     let parts: Vec<&str> = secret.expose().split('.').collect();
     let [_header, claims, _signature] = parts[..] else { return None };

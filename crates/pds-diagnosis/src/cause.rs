@@ -49,7 +49,7 @@ pub enum About {
     Apps,
 }
 
-/// What a cause lies in, and so what else it stops.
+/// The part at fault, which decides what else a cause stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The service.
@@ -84,7 +84,7 @@ pub struct Cause {
     pub about: About,
     /// The verdict it leads to.
     pub verdict: Verdict,
-    /// What it lies in.
+    /// The part at fault.
     pub scope: Scope,
     /// The error classes of polls that it explains.
     pub classes: &'static [&'static str],
@@ -298,7 +298,7 @@ impl Cause {
         }
     }
 
-    /// What is wrong, of these tokens.
+    /// The clause that says what is wrong, about these tokens.
     pub fn says_of(&self, tokens: &[&str]) -> String {
         let token = match *tokens {
             [] => "the token".to_owned(),

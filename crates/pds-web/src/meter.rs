@@ -67,7 +67,7 @@ impl Meter {
         Self { framing, left: BURST, refilled: Instant::now(), skip, header, filled: 0 }
     }
 
-    /// So many bytes moved that earn units.
+    /// The number of bytes moved that earn units.
     pub fn earn(&mut self, bytes: usize) {
         let earned = bytes as f64 / self.framing.bytes_per_unit;
         // Credit for a large response is kept, as its acknowledgements come later.

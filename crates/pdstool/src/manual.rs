@@ -93,7 +93,7 @@ impl Completions {
         if self.of == "pdstool" {
             return Ok(completion::script(self.shell, &mut console.out)?);
         }
-        // Where it writes to must not fail.
+        // The writer must not fail.
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut Flags::command(), &self.of, &mut text);
         Ok(console.out.write_all(&text)?)

@@ -109,7 +109,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     let service = args.service.open(environment)?;
     let poll = &service.config.poll;
     let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    // So much later, on average, a counter holds what happened.
+    // The average delay until a counter holds what happened.
     let behind =
         seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
     let now = Timestamp::now();

@@ -35,7 +35,7 @@ fn figure(title: &str, plot: &Plot, instead: &str, legend: &[(&str, &str)], tabl
 /// Values over time.
 pub(super) struct OverTime<'a> {
     pub(super) title: &'a str,
-    /// What the plot shows.
+    /// The samples of the plot.
     pub(super) label: &'a str,
     pub(super) caption: &'a str,
     pub(super) times: Range<f64>,

@@ -43,7 +43,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
         }
         (cause(frame, detail))
         (queries::open_in(web, app))
-        // What went wrong comes before what there is to see.
+        // Problems come before plots.
         @let evidence = html! { (polls::resources(frame, detail)) (polls::polls(frame, detail)) };
         @if app.verdict == Verdict::Problem { (evidence) }
         (strip::app(frame, &detail.token, &app.incidents))
@@ -87,7 +87,7 @@ fn cause(frame: Frame<'_>, detail: &Detail) -> Markup {
     }
 }
 
-/// What to do about a problem of an app, as the overview says.
+/// The remedy of a problem of an app, as on the overview.
 fn remedy(frame: Frame<'_>, problem: &Problem) -> Markup {
     let mut reasons = frame.status.summary.reasons.iter();
     let remedy = match reasons.find(|reason| problem.is(&reason.code)) {

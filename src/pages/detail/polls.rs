@@ -1,4 +1,4 @@
-//! What is polled for an app, how the last polls went, and what was replied.
+//! The polls of an app: targets, outcomes and replies.
 
 use maud::{Markup, html};
 

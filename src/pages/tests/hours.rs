@@ -1,4 +1,4 @@
-//! What happened in the last hours.
+//! Pages about the last hours.
 
 use tokio::time::{Duration, advance};
 

@@ -1,4 +1,4 @@
-//! What the pages say when little is known, or when something is wrong.
+//! Pages when little is known, or when something is wrong.
 
 use tokio::time::{Duration, advance};
 

@@ -25,16 +25,16 @@ use super::transition_log::TransitionLog;
 
 use cells::{Place, places, polled, show_objectives, wanted, within};
 
-/// What polls work with, independent of the configuration.
+/// The parts that polls share, independent of the configuration.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Where samples go.
+    /// The store of samples.
     pub store: Store,
-    /// Where counters are kept.
+    /// The store of counters.
     pub ledgers: LedgerStore,
-    /// Where the exporter counts what it does.
+    /// The exporter's own metrics.
     pub telemetry: Telemetry,
-    /// What is logged of failures and recoveries.
+    /// The log of failures and recoveries.
     pub transitions: Arc<TransitionLog>,
     /// The wall clock.
     pub clock: Clock,
@@ -64,7 +64,7 @@ pub struct Plan {
     pub windows: Vec<ConfiguredWindow>,
     /// The targets.
     pub targets: Vec<Arc<Target>>,
-    /// What audits know of each service account.
+    /// The evidence about each service account.
     pub audit: Arc<Audit>,
     /// How the configuration exceeds its rate limit, if it does.
     pub overload: Option<String>,
@@ -125,7 +125,7 @@ pub struct TargetSubject {
     pub project: usize,
     /// Index into [`Project::apps`](pds_config::Project::apps).
     pub app: Option<usize>,
-    /// Where its series go.
+    /// The cell of its series.
     pub cell: Arc<TargetState>,
 }
 
@@ -207,7 +207,7 @@ impl Plan {
         plan
     }
 
-    /// What each target of this scope is about: one of `places`, or all projects of a service account.
+    /// The subjects of each target of this scope: one of `places`, or all projects of a service account.
     fn about<'a>(&self, scope: Scope, places: &'a [Place<'a>]) -> Vec<Vec<&'a Place<'a>>> {
         if scope != Scope::Account {
             return within(scope, places).map(|place| vec![place]).collect();

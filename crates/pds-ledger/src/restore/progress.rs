@@ -65,7 +65,7 @@ impl Obstacle {
         Self { text: text.into(), expected: true }
     }
 
-    /// So many cursors still move.
+    /// The number of cursors that still move.
     pub(super) fn still_counted(counters: usize) -> Self {
         let text = format!(
             "another shard still counts {counters} of them: they are taken over once their cursors stand still"
