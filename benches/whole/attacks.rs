@@ -19,14 +19,14 @@ use crate::web::{Http, Polling, Web, scraper, start, url};
 const APPS: usize = 2_000;
 /// With values, where memory is measured.
 const LOADED_APPS: usize = 8_000;
-/// What the shipped manifests allow at least, in MB.
+/// The lowest limit of the shipped manifests, in MB.
 const MEMORY: f64 = 134.2;
 /// How long scrapes are measured, on an open connection and on new ones.
 const TIME: Duration = Duration::from_secs(10);
-/// Where attacks come from. Scrapes come from 127.0.0.1.
+/// The source address of attacks. Scrapes come from 127.0.0.1.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// What an attacking client does again and again.
+/// The repeated act of an attacking client.
 #[derive(Clone, Copy)]
 enum Attack {
     /// Requests, and then stays silent.
@@ -89,7 +89,7 @@ pub(crate) fn latency(daemon: &str) {
         table::row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), "p99 in ms");
         table::row(&format!("{name}: new connection"), on_new, 1, Target::AtMost(1000.0), "p99 in ms");
         let stalls = runtime.block_on(of_exporter(&open, &url));
-        // Of a machine that stands still, the exporter's timers tell as much as any.
+        // The exporter's timers show a machine that stands still as well as any.
         let bare = bare.late();
         let note = format!("timers late by more than 50 ms; {bare} of a thread that only sleeps");
         table::row(&format!("{name}: stalls"), stalls, 0, Target::AtMost(f64::from(bare)), &note);

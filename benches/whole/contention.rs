@@ -1,4 +1,4 @@
-//! What scraping costs while everything changes.
+//! The cost of scrapes while everything changes.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Busy {
     }
 }
 
-/// What was measured of one selection.
+/// The measurements of one selection.
 struct Figures {
     /// Milliseconds that half of the scrapes took, and all but one in a hundred.
     p50: f64,

@@ -7,7 +7,7 @@ use crate::fixture::configuration;
 use crate::process::{Core, Process, command, role};
 use crate::scrape::Scraper;
 
-/// What a run asks of the exporter.
+/// The requests of a run to the exporter.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) apps: usize,
@@ -41,7 +41,7 @@ impl<'a> Setting<'a> {
 pub(crate) const WITHOUT_PAUSE: &str =
     "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\n[accounting]\nstep = \"1s\"\n";
 
-/// So many apps that polling them without pause takes a whole core.
+/// A number of apps that takes a whole core to poll without pause.
 pub(crate) const FOR_A_CORE: usize = 20_000;
 
 /// An exporter with its upstream.

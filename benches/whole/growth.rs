@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-/// What an exporter of so many apps takes at one poll a minute, with counters and state.
+/// The cost of an exporter of so many apps at one poll a minute, with counters and state.
 pub(crate) struct Load {
     pub(crate) apps: f64,
     /// Percent of one core.
@@ -11,7 +11,7 @@ pub(crate) struct Load {
     pub(crate) memory: f64,
 }
 
-/// Where it is drawn.
+/// Its place in the drawing.
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/growth.svg");
 const INK: RGBColor = RGBColor(0x16, 0x20, 0x2C);
 const GRID: RGBColor = RGBColor(0xD9, 0xDE, 0xE5);

@@ -1,4 +1,4 @@
-//! What the exporter takes over time: memory, processor, disk.
+//! The cost of the exporter over time: memory, processor, disk.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ pub(crate) fn memory(daemon: &str) {
 /// of its own: on the exporter's it would run between its lines.
 pub(crate) fn steady(daemon: &str) {
     let loads = [10, 100, 1_000, 10_000].map(|apps| steady_load(daemon, apps));
-    // What lies between 100 and 1,000 apps foretells 10,000.
+    // The difference between 100 and 1,000 apps foretells 10,000.
     let [_, few, more, most] = &loads;
     let grown = |at: fn(&Load) -> f64| {
         let slope = (at(more) - at(few)) / (more.apps - few.apps);

@@ -1,4 +1,4 @@
-//! What scraping costs while nothing changes.
+//! The cost of scrapes while nothing changes.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use crate::table::{self, Figure, Target};
 
 const APPS: usize = 1_000;
 
-/// What it costs to poll, and how long a scrape takes. `PEER_PYTHON` names the interpreter that has its packages.
+/// The cost of polls, and the time of a scrape. `PEER_PYTHON` names the interpreter that has its packages.
 pub(crate) fn cost(_daemon: &str) {
     let Some(python) = std::env::var_os("PEER_PYTHON") else {
         eprintln!("no peer: PEER_PYTHON names no interpreter");

@@ -1,4 +1,4 @@
-//! What polling costs, and how close it comes to the upstream's own pace.
+//! The cost of polls, and how close it comes to the upstream's own pace.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(crate) fn stop(process: &Process) {
 
 fn go_on(process: &Process) {
     signal(process, "CONT");
-    // What has gathered meanwhile is no part of the next round.
+    // Entries gathered meanwhile are no part of the next round.
     std::thread::sleep(Duration::from_secs(1));
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Process {
     pub(crate) url: String,
 }
 
-/// Where a process runs: on one core of the machine, or where the system likes.
+/// The cores of a process: one of the machine, or any.
 #[derive(Clone, Copy)]
 pub(crate) enum Core {
     Any,
@@ -129,7 +129,7 @@ pub(crate) fn cpu_of(pid: u32) -> f64 {
     fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS_A_SECOND
 }
 
-/// What a command prints after `name`, a number.
+/// The number that a command prints after `name`.
 pub(crate) fn number_of(mut command: Command, name: &str) -> f64 {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();

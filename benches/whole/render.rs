@@ -1,4 +1,4 @@
-//! What making a page costs, in this process: no network, no other work.
+//! The cost of making a page, in this process: no network, no other work.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What it takes to read where the counters of many apps continue from Prometheus.
+//! The cost of reading the cursors of many apps from Prometheus.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ pub(crate) fn restored(exporter: &Exporter, prometheus: &Process) -> Duration {
     began.elapsed()
 }
 
-/// What it was asked since it has scraped the exporter.
+/// The requests that it received since it scraped the exporter.
 pub(crate) fn cost_of(prometheus: &Process) -> String {
     let told = |path: &str| -> f64 {
         let body = Scraper::new(&format!("{}{path}", prometheus.url), false).body();

@@ -1,4 +1,4 @@
-//! What the status pages of many apps cost, in this process.
+//! The cost of the status pages of many apps, in this process.
 
 use std::time::Instant;
 

@@ -31,7 +31,7 @@ impl From<f64> for Figure {
     }
 }
 
-/// Where the target lies.
+/// The path of the target.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),

@@ -11,7 +11,7 @@ use crate::fixture::configuration;
 use crate::http::tls;
 use crate::process::{Core, Process, command, role};
 
-/// What the exporter is configured with.
+/// The exporter's configuration.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Web {
     Plain,
@@ -94,7 +94,7 @@ pub(crate) fn scraper(folder: &Path, web: Web, http: Http, keeps: bool) -> reqwe
         .unwrap()
 }
 
-/// Where it listens, by a name that its certificate has.
+/// Its address, by a name that its certificate has.
 pub(crate) fn url(exporter: &Process, web: Web) -> String {
     match web {
         Web::Tls | Web::TlsRetry => exporter.url.replace("http:", "https:").replace("127.0.0.1", "localhost"),

@@ -99,7 +99,7 @@ pub(crate) fn state_file(data: &[u8]) {
     }
 }
 
-/// Where a file has its marks.
+/// The places of the marks in a file.
 const MARKS: [usize; 2] = [4096, 8192];
 
 /// A commit that holds these bytes, at this offset of a file.

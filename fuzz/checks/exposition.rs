@@ -28,7 +28,7 @@ pub(crate) fn labels(data: &[u8]) {
     }
 }
 
-/// What is exposed of any body, a strict parser reads back: the same series, with the same labels and values.
+/// A strict parser reads back the series of any body: the same ones, with the same labels and values.
 pub(crate) fn exposition(data: &[u8]) {
     for page in pages(data) {
         if page.series.is_empty() {
@@ -62,7 +62,7 @@ fn put(series: &mut Series, family: &str, labels: BTreeMap<String, String>, valu
     assert_eq!(before, None, "{family} with {labels:?} stands twice");
 }
 
-/// What the parser has read. The bound of a bucket is its label `le` again.
+/// The series that the parser has read. The bound of a bucket is its label `le` again.
 fn read_back(parsed: &MetricsExposition<OpenMetricsType, OpenMetricsValue>) -> Series {
     let mut series = Series::new();
     for (name, family) in &parsed.families {
@@ -88,12 +88,12 @@ fn read_back(parsed: &MetricsExposition<OpenMetricsType, OpenMetricsValue>) -> S
     series
 }
 
-/// What is exposed of one reply.
+/// The series of one reply.
 #[derive(Default)]
 struct Page {
     /// As OpenMetrics text without its end.
     text: String,
-    /// What was meant to be written.
+    /// The text that was meant to be written.
     series: Series,
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn assert_golden(path: &Path, text: &str) {
     );
 }
 
-/// What stands before, between and after the markers `<!-- name: begin -->` and `<!-- name: end -->`.
+/// The text before, between and after the markers `<!-- name: begin -->` and `<!-- name: end -->`.
 pub(crate) fn between<'a>(page: &'a str, name: &str) -> (&'a str, &'a str, &'a str) {
     let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));

@@ -177,7 +177,7 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
         .map(|target| target.key.clone())
         .collect();
     let _polling = Polling::start(context, plan);
-    // What the first commit did not take with it waits for the second, ten minutes later.
+    // Entries that the first commit did not take wait for the second, ten minutes later.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let journal = world.requests();
     for call in ["get_app", "response_time", "run_execution_time"] {

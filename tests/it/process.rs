@@ -27,7 +27,7 @@ pub(crate) fn alone() -> tempfile::TempDir {
 /// A running `pds-exporter`.
 pub(crate) struct Exporter {
     child: Child,
-    /// What it has logged.
+    /// Its log.
     log: Arc<Mutex<Vec<String>>>,
     /// `http://127.0.0.1:port`
     pub(crate) url: String,

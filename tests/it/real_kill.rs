@@ -188,7 +188,7 @@ async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
         exporter.kill();
         std::fs::copy(&state, &copy).unwrap();
         let counted = ledgers(&copy).await.unwrap();
-        // What the kill may have torn is cut off now.
+        // The start cuts off an entry that the kill may have torn.
         let good = std::fs::read(&copy).unwrap();
         assert_eq!(counted.len(), 12);
         for number in 0..100 {

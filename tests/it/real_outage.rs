@@ -23,7 +23,7 @@ const SCRAPE: u64 = 15;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3600;
 
-/// What was scraped of one app, by series: seconds and values.
+/// The scraped samples of one app by series: seconds and values.
 #[derive(Default)]
 struct Recording {
     scrapes: i64,

@@ -1,4 +1,4 @@
-//! What the pages tell a newcomer to type, typed: from a service of which nothing is known to counters in Prometheus.
+//! The commands that the pages give a newcomer: from an unknown service to counters in Prometheus.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -57,7 +57,7 @@ async fn the_steps_of_the_readme_lead_from_nothing_to_right_counters_in_promethe
     let (done, said) = shell(&init.replace("https://api.example.com", &service.url), folder.path());
     assert!(done, "{said}");
     let (_, said) = shell(doctor, folder.path());
-    // What a daemon on the usual port says, if there is one, is none of ours.
+    // A daemon on the usual port, if there is one, is not ours.
     let (ours, _) = said.split_once("Daemon").unwrap();
     assert!(!ours.contains("problem ") && !ours.contains("warning "), "{said}");
 
@@ -77,7 +77,7 @@ async fn the_steps_of_the_readme_lead_from_nothing_to_right_counters_in_promethe
     let cursor = of("pds_app_accounted_until_timestamp_seconds", ",resource=\"response_time\"");
     let mut first = None;
     until("Prometheus has right counters over twenty seconds", async || {
-        // Of one scrape, and the cursor last, as it is the larger number.
+        // Samples of one scrape, the cursor last, as it is the larger number.
         let both = prometheus.by_app(&format!("sort({total} or {cursor})"), Timestamp::now()).await;
         let [(.., counted), (.., end)] = &both[..] else { return false };
         let (start, before) = *first.get_or_insert((*end, *counted));

@@ -1,4 +1,4 @@
-//! What a release is made with: workflows, the published crate, packages, and the facts of the build.
+//! The parts of a release: workflows, the published crate, packages, and the facts of the build.
 
 mod bare_machine;
 mod dry_run;

@@ -22,7 +22,7 @@ struct Running {
     world: World,
     exporter: Exporter,
     file: String,
-    /// What the file holds at first.
+    /// The first contents of the file.
     text: String,
     folder: TempDir,
 }

@@ -124,7 +124,7 @@ fn the_table_of_rates_is_current() {
     assert_current("docs/scale.md", "rates", &rates());
 }
 
-/// What exporters of so many apps ask of the service, and what they make of Prometheus.
+/// The requests of exporters of so many apps to the service, and their cost in Prometheus.
 fn rates() -> String {
     // What Prometheus takes for a series in memory, and for a sample on disk.
     let (series_bytes, sample_bytes) = (4e3, 1.5);
@@ -174,7 +174,7 @@ fn thousands(figure: f64) -> String {
 struct Simulation {
     world: World,
     shards: Vec<Handle>,
-    /// What the service allows a second, of which each shard has a tenth.
+    /// The service's limit a second, of which each shard has a tenth.
     allowed: u32,
 }
 

@@ -18,7 +18,7 @@ use crate::rig::{self, Configuration};
 
 use super::Event;
 
-/// What the test itself knows of one ledger.
+/// The test's own record of one ledger.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expected {
     pub(super) first: i64,
@@ -51,7 +51,7 @@ impl Rig {
     }
 
     pub(super) async fn of(folder: &std::path::Path, settings: Settings, accounting: &'static str) -> Self {
-        // What has settled then ends on the hour: the first hour is whole.
+        // The settled time then ends on the hour: the first hour is whole.
         let start = "2026-03-01T12:00:27Z".parse().unwrap();
         let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
         let world = World::new(settings, service_clock.clone());

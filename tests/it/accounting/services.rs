@@ -29,7 +29,7 @@ const fn at(hour: i64, minute: i64) -> i64 {
     START + (hour - 10) * 3600 + minute * 60
 }
 
-/// What a service knows of a second when it is `now`.
+/// The service's knowledge of a second at `now`.
 #[derive(Clone, Copy)]
 struct Service {
     /// Whether it knows of the requests of that second; the last argument says whether they take more than a second.
@@ -161,7 +161,7 @@ impl Exporter {
         rig::page(&self.context, Format::Text)
     }
 
-    /// What the counters say: all requests, and those that took up to a second.
+    /// The counters: all requests, and those that took up to a second.
     fn counts(&self) -> (u64, u64) {
         let ledger = self.ledger();
         let fast = ledger.buckets().find(|(threshold, _)| *threshold == 1.0).map_or(0, |(_, count)| count);

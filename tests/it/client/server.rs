@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-/// What to answer.
+/// The answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     status: u16,

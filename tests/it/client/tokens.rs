@@ -298,7 +298,7 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     let shown: Vec<_> =
         asking.page().lines().filter(|l| l.starts_with("pds_token")).map(str::to_owned).collect();
     assert_eq!(shown, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
-    // What the client after a reload no longer uses is gone.
+    // A connection that the client after a reload does not use is gone.
     api.token = inline(LASTING);
     asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));
     assert!(!asking.page().contains("pds_token_expiry"));

@@ -1,4 +1,4 @@
-//! What the values of a configuration mean: of the file, of the environment, and by default.
+//! The meaning of the values of a configuration: in the file, in the environment, and by default.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

@@ -9,9 +9,9 @@ use super::dashboards::{dashboards, expressions};
 use super::{command, deploy, files, list, rules, string, succeed, text, unknown_series, yaml};
 use crate::golden::assert_current;
 
-/// Where the links of the rule files lead.
+/// The targets of links in the rule files.
 const RUNBOOKS: &str = "https://github.com/example/pds-exporter/blob/main/deploy/prometheus/runbooks";
-/// What identifies a release, as it is written in rules.
+/// The identity of a release, as written in rules.
 const RELEASE: &str = "cluster, namespace, job";
 
 fn alerts() -> BTreeSet<String> {

@@ -76,7 +76,7 @@ fn hadolint_finds_no_fault_with_the_dockerfile() {
     succeed(command("hadolint", [deploy("Dockerfile")]));
 }
 
-/// What the Dockerfile copies: files and folders of the project by name.
+/// The files and folders of the project that the Dockerfile copies, by name.
 fn build_context() -> Vec<&'static str> {
     let mut lines = include_str!("../../../deploy/Dockerfile.dockerignore").lines();
     assert_eq!(lines.next(), Some("*"), "nothing by default");

@@ -65,7 +65,7 @@ type Checked = Omit<Plain<Dashboard>, "annotations">
   & { annotations: { list: (Plain<AnnotationQuery> & OfPrometheus)[] } };
 "#;
 
-/// What the schema of Grafana `version` has against the dashboards; empty if nothing.
+/// The complaints of the schema of Grafana `version` about the dashboards; empty if there are none.
 fn refusal(version: u32, dashboards: &[Value]) -> String {
     let mut program =
         format!("import type {{ AnnotationQuery, Dashboard }} from \"grafana-schema-{version}\";{CHECKED}");

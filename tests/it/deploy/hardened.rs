@@ -1,4 +1,4 @@
-//! What runs on Kubernetes is hardened: examined by checkov.
+//! Objects on Kubernetes are hardened: examined by checkov.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -135,7 +135,7 @@ fn load(before: &str, recipe: &str, after: &str) -> Config {
     pds_config::load_text(Path::new("pds-exporter.toml"), &text).unwrap().config
 }
 
-/// What the reader of the page has: a service, an exporter of one of its apps, and a machine with a configuration.
+/// The surroundings of the page's reader: a service, an exporter of one of its apps, and a machine with a configuration.
 struct Stage {
     runtime: Runtime,
     machine: Machine,

@@ -215,7 +215,7 @@ fn prometheus_rule_holds_the_rule_files() {
 #[test]
 fn the_shipped_configuration_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
-    // Where the Secret is mounted.
+    // The mount path of the Secret.
     let token = folder.path().join("token");
     fs::write(&token, "token").unwrap();
     let config = text("kubernetes/base/pds-exporter.toml");

@@ -1,4 +1,4 @@
-//! What the deployments grant: what the exporter takes by measurement, and what hostile replies can take beyond.
+//! The resources that the deployments grant: the measured cost of the exporter, and that of hostile replies beyond.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn hostile(config: &Config) -> u64 {
     in_flight * 9 / 2
 }
 
-/// What all that others can do takes at once where memory is limited to `limit`: replies take 4.5 times what they hold.
+/// The cost of all attacks at once with memory limited to `limit`: replies take 4.5 times what they hold.
 fn all_at_once(limit: u64) -> u64 {
     let budget = MemoryBudget::within(Some(limit));
     budget.bytes() + budget.share(Holder::Replies).bytes() * 7 / 2

@@ -55,7 +55,7 @@ pub(crate) fn command<A: AsRef<std::ffi::OsStr>>(
     command
 }
 
-/// What the command prints to both outputs; panics with it where the command fails.
+/// Both outputs of the command; panics with them if it fails.
 pub(crate) fn succeed(mut command: Command) -> String {
     let output = command.output().unwrap();
     let said =
@@ -64,7 +64,7 @@ pub(crate) fn succeed(mut command: Command) -> String {
     said
 }
 
-/// What the command prints to its standard output; panics where it fails.
+/// The standard output of the command; panics if it fails.
 pub(crate) fn output(mut command: Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -21,7 +21,7 @@ pub(super) fn has_model(object: &Value) -> bool {
     MODELS.iter().any(|(version, ..)| *version == object["apiVersion"])
 }
 
-/// What its API has against one of the objects; `None` if all are accepted.
+/// The API's complaint about one of the objects; `None` if all are accepted.
 fn refusal(objects: &[Value]) -> Option<String> {
     let mut program = String::new();
     for (version, package, name) in MODELS {

@@ -27,12 +27,12 @@ pub(crate) fn taken_by(apps: u32) -> [String; 5] {
     let written = row(": state written, kB/s");
     let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
     let (cpu, memory) = (&row(" each minute: % of a core")[1], &row(": RSS in MB")[1]);
-    // Of the minutes measured the middle one; the others stand behind it.
+    // The middle one of the measured minutes; the others stand behind it.
     let cpu = cpu.split(' ').next().unwrap_or_default();
     [apps.to_string(), cpu.to_owned(), memory.clone(), file.to_owned(), written[1].clone()]
 }
 
-/// What an exporter takes by the number of its apps.
+/// The cost of an exporter by the number of its apps.
 pub(super) fn resources() -> String {
     let mut table = "| apps | CPU, % of one core | memory (RSS), MB | state file, MB | written, kB/s |\n\
                      | --- | --- | --- | --- | --- |\n"
@@ -43,7 +43,7 @@ pub(super) fn resources() -> String {
     table
 }
 
-/// What the shipped rules take in Prometheus, as `benches/prometheus` measured it.
+/// The cost of the shipped rules in Prometheus, as `benches/prometheus` measured it.
 pub(super) fn in_prometheus() -> String {
     let results = std::fs::read_to_string("benches/prometheus.md").unwrap();
     let item = |line: &str| {
@@ -63,7 +63,7 @@ fn figure(what: &str) -> String {
     row[1].split(' ').next().unwrap().to_owned()
 }
 
-/// What the README says of size.
+/// The README's figures of size.
 pub(super) fn light() -> String {
     format!(
         "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten with {} MB\n  \
@@ -134,7 +134,7 @@ fn figures(text: &str) -> BTreeSet<String> {
     figures.map(|(number, unit)| format!("{number} {unit}")).collect()
 }
 
-/// What is written by hand, without code, and what is generated.
+/// The prose written by hand, without code, and the generated parts.
 fn parts(page: &str) -> (String, String) {
     let (mut by_hand, mut generated, mut inside) = (String::new(), String::new(), false);
     for line in page.lines() {

@@ -1,4 +1,4 @@
-//! What the pages hold that is generated: tables of metrics, keys, flags, commands, limits, requests and figures.
+//! The generated parts of the pages: metrics, keys, flags, commands, limits, requests and figures.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -104,14 +104,14 @@ fn requests() -> String {
     rows.into_iter().map(|(what, requests)| format!("- {what}: {requests:.1}\n")).collect()
 }
 
-/// What asking for an app's settings costs a minute: what twice as often adds.
+/// The cost a minute of requests for an app's settings: the difference to twice as often.
 fn settings_alone(config: &Config) -> f64 {
     let mut often = config.clone();
     often.poll.settings_interval /= 2;
     often.requests_per_minute().apps[0].2 - config.requests_per_minute().apps[0].2
 }
 
-/// What is limited for clients, and to how much, with the defaults.
+/// The limits of clients, with the defaults.
 fn limits() -> String {
     use pds_web::limits::*;
     let limits = pds_web::Limits::default();
@@ -149,7 +149,7 @@ fn limits() -> String {
     rows.into_iter().map(|(what, value)| format!("- {what}: {value}\n")).collect()
 }
 
-/// What limits replies of the service, and what they cost at most.
+/// The limits of replies of the service, and their greatest cost.
 fn replies() -> String {
     let mut larger = defaults();
     let (at_once, most) = (MemoryBudget::default().share(Holder::Replies).bytes(), hostile(&larger));

@@ -129,7 +129,7 @@ impl Rig {
         source.status().summary.reasons.iter().map(|reason| reason.text.clone()).collect()
     }
 
-    /// What is wrong with the apps, each thing once.
+    /// The problems of the apps, each once.
     pub(super) fn problems(&self) -> BTreeSet<String> {
         let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
         source
@@ -140,7 +140,7 @@ impl Rig {
             .collect()
     }
 
-    /// Where each ledger stands that is open.
+    /// The cursor of each open ledger.
     pub(super) fn cursors(&self) -> BTreeMap<Key, i64> {
         let ledger = |target: &Arc<Target>| Some(self.context.ledgers.ledger(&target.key)?.until);
         let targets = self.plan.targets.iter();
@@ -184,7 +184,7 @@ impl Rig {
         self.clock.unix_seconds() - ends.first().unwrap()
     }
 
-    /// What stands on the page now.
+    /// The text of the page now.
     pub(super) fn page(&self) -> Page {
         Page { text: rig::whole_page(&self.context), asked: self.asked() }
     }

@@ -64,7 +64,7 @@ async fn the_status_says_how_many_were_counted_again_and_what_share_came_late() 
 
     let resource = resource(&rig);
     let until = resource.rechecked_until.unwrap().as_second();
-    // Where counting began.
+    // The start of counting.
     let first = "2026-03-01T11:59:00Z".parse::<jiff::Timestamp>().unwrap().as_second();
     let rechecked = resource.rechecked.unwrap();
     assert!(until >= first + 2 * 3600);

@@ -143,7 +143,7 @@ async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
             if of_long_ranges && is_outage {
                 continue;
             }
-            // What is longer than a window is what has to be caught up with.
+            // A range longer than a window is caught up with.
             tokio::time::advance(Duration::from_secs(20 * 60)).await;
             rig.world.faults().set([if of_long_ranges { fault.of_ranges_longer_than(300) } else { fault }]);
             poll(&rig, 25).await;

@@ -33,7 +33,7 @@ struct Rig {
     clock: Clock,
     /// Tables of the configuration before the project's.
     tables: String,
-    /// What the configuration says of each app beside its id.
+    /// The configuration of each app beside its id.
     of_apps: &'static str,
     state: Option<PathBuf>,
     running: Option<(Context, Arc<Plan>, Committer)>,
@@ -135,7 +135,7 @@ impl Rig {
         self.source().status()
     }
 
-    /// What the first app's ledger of requests is said to be, in words and figures.
+    /// The description of the first app's ledger of requests, in words and figures.
     fn problem(&self) -> (Option<String>, Option<u64>) {
         let status = self.status();
         let app = &status.apps[0];

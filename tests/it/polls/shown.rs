@@ -1,4 +1,4 @@
-//! What stands on the pages and what does not: windows, texts of the service, counters that are behind.
+//! The contents of the pages: windows, texts of the service, counters that are behind.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
     assert!(shown.contains("OOM &lt;b&gt; [31m killed ; sent [redacted]; xxx"), "{shown}");
     assert!(!shown.contains(&token) && !rig.page().contains("OOM"));
 
-    // What is stale is not shown, and neither is what the service no longer says.
+    // A stale text is not shown, nor one that the service no longer sends.
     rig.world.faults().set([Fault::status(500)]);
     tokio::time::advance(std::time::Duration::from_secs(3600)).await;
     rig.poll(Cadence::Settings).await;

@@ -133,7 +133,7 @@ impl Life {
         (place as i64 + 1) * self.scrape as i64
     }
 
-    /// What was scraped, as Prometheus' backfill and VictoriaMetrics read it.
+    /// The scraped samples, as Prometheus' backfill and VictoriaMetrics read them.
     pub(crate) fn openmetrics(&self) -> String {
         let mut text = String::new();
         for (name, values) in &self.scraped {

@@ -117,7 +117,7 @@ fn queries(recording: &Recording, pages: &[String]) -> BTreeSet<String> {
     let mut queries: BTreeSet<String> = crate::docs::queries().into_iter().map(|(_, query)| query).collect();
     for rule in rules() {
         let expression = rule["expr"].as_str().unwrap();
-        // What a rule records and another reads, as it was scraped.
+        // A record that another rule reads, as it was scraped.
         let raw = expression
             .replace(
                 "pds:slo_requests:total{le=\"+Inf\"}",

@@ -39,7 +39,7 @@ async fn no_panel_asks_for_more_samples_of_ten_thousand_apps_over_a_day_than_pro
     life.pass(60).await;
     tokio::time::resume();
     let mut text = life.openmetrics();
-    // What rules record has a series an app, too.
+    // Recorded rules have a series an app, too.
     let recorded =
         rules().iter().filter_map(|rule| rule["record"].as_str().map(str::to_owned)).collect::<Vec<_>>();
     let totals = text.lines().filter(|line| line.starts_with("pds_app_requests_total{"));

@@ -1,4 +1,4 @@
-//! What the simulated service knows to be true of a query and a window.
+//! The truth of a query and a window, as the simulated service knows it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use pds_simulator::{THRESHOLDS, Truth};
 
 use super::MINUTE;
 
-/// What a query speaks of, as far as the service knows the truth of it.
+/// The subject of a query, as far as the service knows the truth of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum About {
     /// Requests or runs per second.
@@ -24,7 +24,7 @@ impl About {
     pub(super) fn of(query: &str) -> Self {
         let has = |part: &str| query.contains(part);
         match () {
-            // What a rule records.
+            // The record of a rule.
             () if query.starts_with("pds_app:requests:rate") => Self::Rate { runs: false },
             () if query.starts_with("pds_app:runs:rate") => Self::Rate { runs: true },
             () if query.starts_with("pds_app:requests:increase") && !has("(") => Self::Increase,
@@ -61,13 +61,13 @@ pub(super) fn window(query: &str) -> i64 {
         }
 }
 
-/// What was scraped of one counter of an app, and what there was.
+/// The scraped samples of one counter of an app, and the truth.
 pub(crate) struct Counted {
     pub(crate) project: String,
     pub(crate) app: String,
     /// By instance, seconds and cursors.
     pub(crate) samples: Vec<Vec<(i64, i64)>>,
-    /// What happened in each minute.
+    /// The truth of each minute.
     pub(crate) truth: BTreeMap<i64, Truth>,
 }
 

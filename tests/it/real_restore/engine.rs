@@ -1,4 +1,4 @@
-//! What keeps the series: Prometheus as it is in Debian 12 and in sid, VictoriaMetrics.
+//! The stores of the series: Prometheus as it is in Debian 12 and in sid, VictoriaMetrics.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 
 /// A running engine.
 pub(super) struct Engine {
-    /// Where its HTTP API is.
+    /// The address of its HTTP API.
     pub(super) url: String,
     _processes: Vec<Process>,
     folder: TempDir,
@@ -84,12 +84,12 @@ impl Engine {
         self._processes.push(Process::start(program, &arguments, self.folder.path(), ready).await);
     }
 
-    /// What an expression gives now.
+    /// The value of an expression now.
     pub(super) async fn query(&self, expression: &str) -> Vec<Value> {
         result_of(&self.url, "/api/v1/query", &[("query", expression)]).await
     }
 
-    /// What its programs have logged.
+    /// The log of its programs.
     pub(super) fn log(&self) -> String {
         let logs = ["prometheus", "prometheus-3", "victoria-metrics"];
         let logs = logs.map(|name| fs::read_to_string(self.folder.path().join(format!("{name}.log"))));

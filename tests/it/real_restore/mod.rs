@@ -90,7 +90,7 @@ impl Cast {
         let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;
         let config = PathBuf::from(configuration(&world, &service, folder.path()));
         restoring_from(&engine, &config);
-        // Of a pair, one server scrapes every two seconds, and may not have seen the last step.
+        // One server of a pair scrapes every two seconds, and may not have seen the last step.
         let max_gap = if matches!(kind, Kind::Pair) { 4 } else { 0 };
         Self { world, engine, config, addresses, max_gap, started: 0, _folder: folder }
     }

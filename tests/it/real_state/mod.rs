@@ -44,7 +44,7 @@ impl Rig {
         self.folder.path().join("state.log")
     }
 
-    /// What the page says of the second app: how many requests, and up to when.
+    /// The page's figures of the second app: how many requests, and up to when.
     fn counted(&self, page: &str, app: usize) -> Option<(f64, f64)> {
         let labels = self.labels(app);
         let total = value(page, &format!("pds_app_requests_total{{{labels}}}"))?;
@@ -53,7 +53,7 @@ impl Rig {
         Some((total, value(page, &until)?))
     }
 
-    /// What the state file says of the app of that number: how many requests, and up to when.
+    /// The state file's entry of the app of that number: how many requests, and up to when.
     async fn on_disk(&self, state: &Path, app: usize) -> (f64, f64) {
         let id = self.world.projects().remove(0).1.remove(app);
         let ledgers = pds_ledger::state::read(state).await.unwrap();

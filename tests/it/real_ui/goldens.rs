@@ -22,7 +22,7 @@ use super::look;
 
 /// Minutes of polls before a picture is taken.
 const MINUTES: u64 = 50;
-/// What the pages call the service, whose port differs from run to run.
+/// The service's name on the pages, whose port differs from run to run.
 const SERVICE: &str = "https://api.example.com";
 
 #[tokio::test(start_paused = true)]

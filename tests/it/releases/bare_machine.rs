@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::project;
 
-/// What the script uses of a machine.
+/// The parts of a machine that the script uses.
 const USED: &[&str] = &["awk", "bash", "cat", "cmp", "dirname", "grep", "mkdir", "python3", "sed"];
 
 /// A clone, and a folder of programs: what is [`USED`], and these.
@@ -34,7 +34,7 @@ fn machine(programs: &[&str]) -> TempDir {
     machine
 }
 
-/// What is said on that machine, where nothing can be installed.
+/// The message on that machine, where nothing can be installed.
 fn told(machine: &TempDir, arguments: &[&str]) -> String {
     let mut command = Command::new("/usr/bin/bash");
     if fs::metadata("/proc/self").unwrap().uid() == 0 {

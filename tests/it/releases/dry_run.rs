@@ -22,7 +22,7 @@ fn steps(job: &str) -> Vec<String> {
     steps.filter_map(|step| step["run"].as_str()).map(str::to_owned).collect()
 }
 
-/// What the steps of a job find around them.
+/// The environment of the steps of a job.
 struct Runner {
     folder: tempfile::TempDir,
     registry: Server,
@@ -44,7 +44,7 @@ impl Runner {
         let insecure = format!("[[registry]]\nlocation = \"{}\"\ninsecure = true\n", runner.registry.address);
         fs::write(path("home/.config/containers/registries.conf"), insecure).unwrap();
         for program in ["cosign", "gh"] {
-            // What is tagged at that moment stands behind it.
+            // The tag of that moment stands behind it.
             let script = "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>\"$LOG\"\nskopeo list-tags \"docker://$IMAGE\" >>\"$LOG\" || true\n";
             fs::write(path("programs").join(program), script).unwrap();
             fs::set_permissions(path("programs").join(program), fs::Permissions::from_mode(0o755)).unwrap();

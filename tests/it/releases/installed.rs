@@ -1,4 +1,4 @@
-//! What a package installs beside the programs: man pages and completions.
+//! The files of a package beside the programs: man pages and completions.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -18,7 +18,7 @@ use crate::process::series;
 
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// What it was asked.
+/// The requests that it received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) path: String,
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
     pub(crate) form: HashMap<String, String>,
 }
 
-/// What it answers instead; `None` for what it would.
+/// Its answer instead; `None` for the usual one.
 type Trouble = dyn Fn(&Asked) -> Option<(u16, String)> + Send + Sync;
 
 /// The model. Cloning shares it.
@@ -93,7 +93,7 @@ impl Prometheus {
         state.series = series.collect();
     }
 
-    /// What it keeps of the metrics of this name.
+    /// Its samples of the metrics of this name.
     pub(crate) fn of(&self, name: &str) -> Vec<(Labels, Vec<(i64, f64)>)> {
         let state = self.state.lock().unwrap();
         let of = state.series.iter().filter(|(labels, _)| labels["__name__"] == name);

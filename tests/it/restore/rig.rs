@@ -51,7 +51,7 @@ impl Rig {
     /// A service with one project of so many apps.
     pub(super) async fn start(apps: usize) -> Self {
         crate::process::let_clients_be_built();
-        // What has settled then ends on the hour.
+        // The settled time then ends on the hour.
         let clock = Clock::standing_at("2026-03-01T12:00:27Z".parse().unwrap());
         let settings = Settings { seed: 7, projects: 1, apps, ..Settings::default() };
         let world = World::new(settings, clock.clone());
@@ -149,7 +149,7 @@ impl Rig {
         assert_eq!(exporter.shown(), self.apps().len());
     }
 
-    /// What was scraped is all there was, from the first cursor that was scraped to the last.
+    /// The scraped increase equals the truth from the first scraped cursor to the last.
     pub(super) fn assert_exact(&self) {
         for app in self.apps() {
             for (resource, name) in COUNTERS {

@@ -101,7 +101,7 @@ impl<'a> Configuration<'a> {
         text
     }
 
-    /// What the program makes of it.
+    /// The program's result.
     pub(crate) fn load(&self) -> Config {
         pds_config::load_text(Path::new("test.toml"), &self.text()).unwrap().config
     }

@@ -1,4 +1,4 @@
-//! What is logged on one thread of a test.
+//! The log of one thread of a test.
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What tests build an exporter of: a service, a configuration of its apps, and the daemon or its parts.
+//! The parts of an exporter in tests: a service, a configuration of its apps, and the daemon or its parts.
 
 mod configuration;
 mod log;
@@ -40,7 +40,7 @@ pub(crate) async fn daemon(config: Config, clock: &Clock) -> Handle {
     handle
 }
 
-/// What polls by hand work with, of a new process with this state file or none.
+/// The parts for polls by hand, of a new process with this state file or none.
 pub(crate) async fn open(state: Option<&Path>, clock: &Clock) -> (Context, Committer) {
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, committer) =

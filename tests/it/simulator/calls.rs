@@ -1,4 +1,4 @@
-//! What the calls answer, and that what they change stays changed.
+//! The answers of the calls, and their lasting changes.
 
 use reqwest::Method;
 use serde_json::json;

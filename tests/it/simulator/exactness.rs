@@ -17,7 +17,7 @@ fn range(start: i64, end: i64) -> TimeRange {
     TimeRange { start, end }
 }
 
-/// What a reply to response time says, as a truth without runs.
+/// A reply to response time as a truth without runs.
 fn counted(data: &Value) -> (u64, Vec<u64>) {
     let total = data["total_requests"].as_u64().unwrap();
     let within = THRESHOLDS.map(|(label, _)| {

@@ -1,4 +1,4 @@
-//! What other people's scripts read: the schema of `/api/v1/status`.
+//! The contract with other people's scripts: the schema of `/api/v1/status`.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ pub(super) fn on_a_terminal(mut command: Command) -> PtySession {
     spawn_command(command, Some(DEADLINE)).unwrap()
 }
 
-/// What else it prints, and its exit code.
+/// Its other output, and its exit code.
 pub(super) fn exit_code(mut session: PtySession) -> (String, Option<i32>) {
     let rest = session.exp_eof().unwrap();
     // `Exited(Pid(1234), 0)`; the type itself is not to be had.

@@ -33,7 +33,7 @@ pub(crate) fn range(seen: &Seen) -> TimeRange {
     TimeRange { start: bound("start"), end: bound("end") }
 }
 
-/// What the service answers.
+/// The service's answer.
 pub(crate) fn answer(seen: &Seen) -> Reply {
     let TimeRange { start, end } = range(seen);
     let time = |second: i64| jiff::Timestamp::from_second(second).unwrap();

@@ -69,7 +69,7 @@ fn call(url: &str, args: &[&str]) -> Command {
     command
 }
 
-/// What a command ended with, as a text to compare: exit code, output and errors.
+/// The result of a command as a text to compare: exit code, output and errors.
 fn ended(output: &Output) -> String {
     let mut text =
         format!("exit code {}\n", output.status.code().map_or("none".to_owned(), |code| code.to_string()));

@@ -10,7 +10,7 @@ use super::simulated::Simulated;
 use super::{ended, golden, pdstool};
 use crate::golden::assert_golden;
 
-/// What the check found of a service with these habits, asked with these lines of the configuration.
+/// The findings of the check about a service with these habits, with these lines of the configuration.
 fn checked(settings: Settings, lines: &str, args: &[&str]) -> Found {
     found(&Simulated::with(settings), lines, args)
 }

@@ -18,7 +18,7 @@ const AT: i64 = 1_700_000_000;
 /// An app, what the file holds of it, and the cursor of Prometheus.
 type Origins = (&'static str, Option<(i64, u64)>, Option<i64>);
 
-/// What both origins hold of the requests of each app: how many seconds before now the cursor is, and the file's total.
+/// The requests of each app in both origins: how many seconds before now the cursor is, and the file's total.
 const REQUESTS: &[Origins] = &[
     ("p-1-ahead-in-file", Some((60, 50)), Some(180)),
     ("p-1-ahead-in-prometheus", Some((120, 1_000)), Some(60)),

@@ -25,7 +25,7 @@ use crate::rig::{self, Configuration};
 const TABLES: &str =
     "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n";
 
-/// What is broken, and the cause that everything is to name.
+/// The fault, and the cause that every surface names.
 struct SetUp {
     name: &'static str,
     cause: &'static Cause,
@@ -39,11 +39,11 @@ struct SetUp {
     limited: fn(Fault) -> Fault,
     /// When the tokens expire.
     expiry: Option<Timestamp>,
-    /// What is written instead of this text of the configuration.
+    /// The replacement of this text of the configuration.
     edit: fn(String) -> String,
-    /// What happens to the folder and the process of an exporter that has begun to poll.
+    /// The faults of the folder and the process of an exporter that has begun to poll.
     after: Option<fn(&Path, &Exporter)>,
-    /// What the doctor says to do first, if it knows more than the exporter: the step that fails, the line of a file.
+    /// The doctor's first remedy, if it knows more than the exporter: the step that fails, the line of a file.
     step: Option<&'static str>,
 }
 
@@ -113,7 +113,7 @@ fn of_a_token() -> Vec<SetUp> {
     ]
 }
 
-/// What the service answers.
+/// The service's answer.
 fn of_replies() -> Vec<SetUp> {
     let field = |field: &str, json: &str| Kind::Value { field: field.to_owned(), json: json.to_owned() };
     vec![
@@ -209,7 +209,7 @@ impl Patient {
     }
 }
 
-/// What is wrong, in the words of the table, around the name of the token.
+/// The cause in the words of the table, around the name of the token.
 fn assert_names(cause: &Cause, what: &str, said: &str) {
     let said = said.to_lowercase();
     for part in cause.says.split("{token}") {

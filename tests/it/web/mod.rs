@@ -159,7 +159,7 @@ fn http_status(code: u16) -> ::http::StatusCode {
     ::http::StatusCode::from_u16(code).unwrap()
 }
 
-/// What curl got.
+/// The reply that curl got.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: u16,

@@ -1,4 +1,4 @@
-//! Where the configuration and the tokens come from: one ConfigMap, several, what exists already, a volume.
+//! Sources of the configuration and the tokens: one ConfigMap, several, what exists already, a volume.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

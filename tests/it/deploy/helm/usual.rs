@@ -1,4 +1,4 @@
-//! What charts of the community have, by the example that sets all of it.
+//! The features of community charts, by the example that sets all of them.
 
 use serde_json::{Value, json};
 

@@ -197,7 +197,7 @@ fn a_section_that_is_null_is_its_default() {
     }
     let expected = accepted(&defaults, release);
     for (section, value) in defaults.as_object().unwrap() {
-        // What is enabled here stays so, and security contexts are for the platform to fill in.
+        // Features enabled here stay so, and the platform fills in security contexts.
         let is_enabled = value.get("enabled") == Some(&true.into());
         let is_context = section.to_lowercase().contains("securitycontext");
         let keys = value.as_object().into_iter().flat_map(|fields| fields.keys());

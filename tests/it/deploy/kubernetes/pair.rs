@@ -66,7 +66,7 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
         for (kind, selector) in selectors(other) {
             assert!(!selects(selector), "{way}: {kind} {selector} selects the pods of the other");
         }
-        // What names another object names its own.
+        // A reference to another object names its own.
         let headless = one.iter().find(|object| object["spec"]["clusterIP"] == "None");
         assert_eq!(
             workload["spec"].get("serviceName"),

@@ -1,4 +1,4 @@
-//! What is wrong with many in one way is told once.
+//! A problem that many share is reported once.
 
 use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN};

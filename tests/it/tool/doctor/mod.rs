@@ -24,7 +24,7 @@ struct Patient {
     exporter: Service,
 }
 
-/// What the doctor found, and its exit code.
+/// The doctor's findings, and its exit code.
 struct Found {
     code: Option<i32>,
     json: Value,
@@ -57,7 +57,7 @@ impl Patient {
 }
 
 impl Found {
-    /// What is in a state worse than a note.
+    /// The findings that are worse than a note.
     fn wrong(&self) -> Vec<(&str, &str, &str)> {
         let findings = self.json["findings"].as_array().unwrap().iter();
         let wrong =

@@ -14,7 +14,7 @@ fn connections(page: &str, state: &str) -> f64 {
     page.lines().find_map(|line| line.strip_prefix(&series)).unwrap().parse().unwrap()
 }
 
-/// So many connections that were used once and do nothing now, and the page that is served beside them.
+/// Connections that were used once and do nothing now, and the page that is served beside them.
 async fn with_idle(exporter: &Exporter, count: usize) -> (Vec<TcpStream>, String) {
     let mut idle = Vec::new();
     for _ in 0..count {

@@ -25,10 +25,10 @@ use tokio_rustls::client::TlsStream;
 use super::certificates::Authority;
 use crate::process::{DEADLINE, Exporter};
 
-/// Where attacks come from; scrapes come from 127.0.0.1.
+/// The source address of attacks; scrapes come from 127.0.0.1.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// What the shipped manifests allow.
+/// The limits of the shipped manifests.
 const MEMORY_LIMIT: u64 = 128 * 1024 * 1024;
 
 /// The daemon with `apps` apps whose service cannot be reached, and `args`.
