@@ -8,11 +8,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
-use pds_client::Turn;
 use pds_core::units;
-use pds_interface::polled::Terms;
 use pds_interface::range::rfc3339;
-use pds_interface::{Arguments, Counted, TimeRange};
+use pds_interface::{Counted, TimeRange};
 use pds_ledger::Key;
 
 use super::console::Console;
@@ -166,21 +164,13 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
 
 /// The total of the day that begins at `start`, as the service has it.
 async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
-    let (config, resource) = (&service.config, key.resource);
-    let account = service.client.account(&key.owner.project);
     let mut total = 0;
     for part in 0..PARTS {
         let begin = start + part * DAY / PARTS;
         let range = TimeRange { start: begin, end: begin + DAY / PARTS };
-        let arguments = Arguments::about(&key.owner.project, &key.owner.app)
-            .in_range_to(range, config.accounting.range_end)
-            .at_resolution(config.poll.resolution);
-        let request = resource.call().request(&arguments, &config.api.query_names)?;
-        let terms = Terms { range: Some(range), ..Terms::default() };
-        let decode = move |body: &[u8]| resource.polled().decode(body, &terms);
-        let (read, _) = service.client.read(&Turn::new(&account), resource, &request, decode).await?;
+        let (read, _) = service.read(key.resource, &key.owner.project, &key.owner.app, range).await?;
         let tally = read(&[]).tally.unwrap_or_default();
-        let answered = tally.range.map(|range| config.accounting.range_end.answered(range));
+        let answered = tally.range.map(|range| service.config.accounting.range_end.answered(range));
         if answered.is_some_and(|answered| answered != range) {
             return Err(ToolError::failed("the reply is about another range"));
         }

@@ -14,6 +14,7 @@ use pds_config::{Config, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_core::units;
 use pds_diagnosis::cause::CLOCKS_DIFFER;
+use pds_interface::polled::ReadSubjects;
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
@@ -137,6 +138,30 @@ impl Service {
         Ok(list_projects::Reply::decode(&self.client.call(account, &request).await?.body)?)
     }
 
+    /// Requests `resource` once, as a poll does; metrics for `range`. Returns the decoded reply and what came with it.
+    ///
+    /// # Errors
+    /// If the service does not reply, or the reply cannot be read.
+    pub async fn read(
+        &self,
+        resource: Resource,
+        project: &str,
+        app: &str,
+        range: TimeRange,
+    ) -> Result<(ReadSubjects, Fetched)> {
+        let (config, polled) = (&self.config, resource.polled());
+        let mut arguments = Arguments::about(project, app).at_resolution(config.poll.resolution);
+        if polled.cadence == Cadence::Metrics {
+            arguments = arguments.in_range_to(range, config.accounting.range_end);
+        }
+        let request = resource.call().request(&arguments, &config.api.query_names)?;
+        let mut apps = config.projects.iter().filter(|known| *known.id == *project).flat_map(|of| &of.apps);
+        let terms = config.terms(apps.find(|known| *known.id == *app), Some(range));
+        let decode = move |body: &[u8]| polled.decode(body, &terms);
+        let account = self.client.account(project);
+        Ok(self.client.read(&Turn::new(&account), resource, &request, decode).await?)
+    }
+
     /// Requests `resource` once, as a poll does; metrics for the last five settled minutes.
     ///
     /// # Errors
@@ -145,15 +170,8 @@ impl Service {
         let Config { api, poll, accounting, .. } = &self.config;
         let end = Timestamp::now().as_second() - i64::try_from(poll.settle.as_secs()).unwrap_or(0);
         let asked = TimeRange { start: end - 300, end };
-        let mut arguments = Arguments::about(project, app).at_resolution(poll.resolution);
-        if resource.polled().cadence == Cadence::Metrics {
-            arguments = arguments.in_range_to(asked, accounting.range_end);
-        }
-        let request = resource.call().request(&arguments, &api.query_names)?;
-        let read = move |body: &[u8]| resource.polled().read(body, &[]);
-        let account = self.client.account(project);
-        let (reading, fetched) = self.client.read(&Turn::new(&account), resource, &request, read).await?;
-        let Some(answered) = reading.tally.and_then(|tally| tally.range) else { return Ok(fetched) };
+        let (read, fetched) = self.read(resource, project, app, asked).await?;
+        let Some(answered) = read(&[]).tally.and_then(|tally| tally.range) else { return Ok(fetched) };
         let answered = accounting.range_end.answered(answered);
         match answered.ignores(asked) {
             Some(ignored) => Err(ToolError::RangeIgnored(api.query_names.told(ignored, asked, answered))),

@@ -8,9 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Result, ToolError};
 use crate::service::Service;
-use pds_client::Turn;
 use pds_exposition::samples::Layouts;
-use pds_interface::{Arguments, Point, Subject, TimeRange, Window};
+use pds_interface::{Point, Subject, TimeRange, Window};
 
 use super::journal::{self, Record};
 use super::plan::{Plan, Stream, Work};
@@ -57,19 +56,10 @@ async fn one(service: &Service, work: &Work, stream: &Stream<'_>, progress: &Pro
 /// Requests all ranges that end with a step, one after another, and records their windows and the step.
 async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> Result<Record> {
     let Stream { project, app, resource, .. } = *stream;
-    let (config, polled) = (&service.config, resource.polled());
-    let account = service.client.account(project);
     let mut record = Record { end, ..Record::default() };
     for length in plan.lengths() {
         let range = TimeRange { start: end - length, end };
-        let arguments = Arguments::about(project, app)
-            .in_range_to(range, config.accounting.range_end)
-            .at_resolution(config.poll.resolution);
-        let request = resource.call().request(&arguments, &config.api.query_names)?;
-        let mut apps = config.projects.iter().filter(|known| *known.id == *project).flat_map(|of| &of.apps);
-        let terms = config.terms(apps.find(|known| *known.id == *app), Some(range));
-        let decode = move |body: &[u8]| polled.decode(body, &terms);
-        let (read, _) = service.client.read(&Turn::new(&account), resource, &request, decode).await?;
+        let (read, _) = service.read(resource, project, app, range).await?;
 
         let label = humantime::format_duration(Duration::from_secs(range.seconds())).to_string();
         let windows = plan.windows.iter().enumerate().filter(|(_, seconds)| **seconds == length);
@@ -83,7 +73,7 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
         record.points.extend(points.map(|point| (point.time, point.values, end)));
         for sink in reading.sinks {
             let samples = sink.finish(&Layouts::default());
-            for family in 0..polled.families().len() {
+            for family in 0..resource.polled().families().len() {
                 let series = samples.of(family);
                 record.gauges.extend(series.map(|(labels, value)| (family, labels.to_owned(), value)));
             }
