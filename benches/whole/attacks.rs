@@ -4,11 +4,12 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Barrier;
 
 use crate::http::{tls, trusting_tls};
 use crate::process::{Core, Process, role};
@@ -53,6 +54,10 @@ enum Attack {
     Filter,
 }
 
+/// The clients of [`Attack::Records`].
+const RECORDS: usize = 48;
+static PREPARED: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(RECORDS));
+
 /// Name, number of clients, what each does, and how the exporter is configured.
 const ATTACKS: &[(&str, usize, Option<Attack>, Web)] = &[
     ("no attack", 0, None, Web::Plain),
@@ -61,7 +66,7 @@ const ATTACKS: &[(&str, usize, Option<Attack>, Web)] = &[
     ("700 clients that do not read `/api/v1/status`", 700, Some(Attack::Unread), Web::Plain),
     ("30 clients that break off TLS handshakes (RSA 4096)", 30, Some(Attack::Handshake), Web::Tls),
     ("30 clients whose TLS handshakes need a retry (RSA 4096)", 30, Some(Attack::Shake), Web::TlsRetry),
-    ("48 clients that send 1 MB of `KeyUpdate` records", 48, Some(Attack::Records), Web::Tls),
+    ("48 clients that send 1 MB of `KeyUpdate` records", RECORDS, Some(Attack::Records), Web::Tls),
     ("40 clients that give scrapes up", 40, Some(Attack::GiveUp), Web::Plain),
     ("40 clients that read 256 KB/s", 40, Some(Attack::Slow), Web::Plain),
     ("800 clients that send half a header", 800, Some(Attack::Header), Web::Plain),
@@ -208,6 +213,8 @@ async fn once(attack: Attack, address: SocketAddr) -> std::io::Result<()> {
                 client.writer().write_all(b"x")?;
                 client.write_tls(&mut records)?;
             }
+            // All at once: preparing them takes longer than the exporter needs to read them.
+            PREPARED.wait().await;
             stream.write_all(&records).await?;
             until_closed(&mut stream).await
         }

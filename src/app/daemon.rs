@@ -223,9 +223,6 @@ pub(super) fn runtime() -> io::Result<runtime::Runtime> {
 }
 
 /// The thread on which the daemon polls, so that nothing the service sends delays a scrape. It ends when this is dropped.
-///
-/// The work of a library on a reply is not always bounded: a flood of 1xx replies is parsed as long as more arrive. On
-/// a thread of its own, that delays only other polls, until `api.timeout` ends it.
 #[derive(Debug)]
 pub(super) struct PollThread {
     runtime: runtime::Handle,

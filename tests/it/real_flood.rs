@@ -13,7 +13,7 @@ async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
     let file = folder.path().join("pds-exporter.toml");
     let apps: Vec<_> = (0..8).map(|app| format!("\"a{app}\"")).collect();
     let text = format!(
-        "[api]\nbase_url = \"http://{address}\"\ntoken = \"some-token-or-other\"\ntimeout = \"3s\"\n\
+        "[api]\nbase_url = \"http://{address}\"\ntoken = \"some-token-or-other\"\ntimeout = \"30s\"\n\
          [poll]\ninterval = \"3s\"\n[[projects]]\nid = \"p\"\napps = [{}]\n",
         apps.join(", ")
     );
@@ -31,7 +31,7 @@ async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     took.sort();
-    // On the thread that serves, the flood made half of the scrapes wait for seconds.
+    // On the thread that serves, a flood without limit made half of the scrapes wait for seconds.
     println!(
         "scrapes took {:?} at half, {:?} at most; {} MB",
         took[25],
@@ -39,12 +39,12 @@ async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
         written.load(Ordering::Relaxed) / 1_000_000
     );
     assert!(took[25] < Duration::from_millis(300), "{took:?}");
-    until("the flood ends a request at its timeout", async || {
-        exporter.get("/metrics").await.contains("code=\"timeout\"")
+    until("the flood has ended requests", async || {
+        exporter.get("/metrics").await.contains("code=\"interim\"")
     })
     .await;
+    assert!(!exporter.get("/metrics").await.contains("code=\"timeout\""), "a flood is no time to wait");
     let began = Instant::now();
     assert!(exporter.terminate().success());
-    // The time of a request would be waited for if it were drained.
-    assert!(began.elapsed() < Duration::from_secs(3), "SIGTERM took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(1), "SIGTERM took {:?}", began.elapsed());
 }

@@ -57,6 +57,7 @@ classes! {
     Reset "reset" "the connection broke off before a reply",
     Protocol "protocol" "the reply is not HTTP",
     Body "body" "the reply broke off",
+    Interim "interim" "more interim (1xx) replies than a request may have",
     TooLarge "too_large" "the reply is larger than `api.max_response_bytes`",
     Decode "decode" "the reply's body is not what the interface says",
     Credentials "credentials" "no token; nothing was sent",
@@ -100,13 +101,15 @@ fn status_as_str(status: u16) -> &'static str {
     })
 }
 
-/// The class of a library's error, before the head of the reply arrived (`head`) or after it; `proxied` if the request
+/// The class of an error of `reqwest` or `hyper`, before the head of the reply arrived (`head`) or after it; `proxied` if the request
 /// goes through a proxy.
-pub(super) fn classify(error: &reqwest::Error, head: bool, proxied: bool) -> Class {
-    let causes = || std::iter::successors(Some(error as &(dyn Error + 'static)), |error| inner(*error));
+pub(super) fn classify(error: &(dyn Error + 'static), head: bool, proxied: bool) -> Class {
+    let causes = || std::iter::successors(Some(error), |error| inner(*error));
     let io = |kinds: &[io::ErrorKind]| {
         causes().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| kinds.contains(&io.kind())))
     };
+    let client = || causes().find_map(|cause| cause.downcast_ref::<reqwest::Error>());
+    let connecting = client().is_some_and(reqwest::Error::is_connect);
     // The library exports no type of its tunnels' errors.
     let tunnel = causes().map(ToString::to_string).find(|text| text.starts_with("tunnel error: "));
     if let Some(tunnel) = tunnel {
@@ -117,18 +120,20 @@ pub(super) fn classify(error: &reqwest::Error, head: bool, proxied: bool) -> Cla
         }
     } else if let Some(tls) = causes().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
         of_tls(tls)
-    } else if error.is_connect() && io(&[io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset]) {
+    } else if connecting && io(&[io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset]) {
         Class::Tls
-    } else if error.is_connect() && proxied {
+    } else if connecting && proxied {
         Class::ProxyConnect
-    } else if error.is_dns() {
+    } else if client().is_some_and(reqwest::Error::is_dns) {
         Class::Dns
-    } else if error.is_connect() && error.is_timeout() {
+    } else if connecting && client().is_some_and(reqwest::Error::is_timeout) {
         Class::Silent
-    } else if error.is_connect() && io(&[io::ErrorKind::ConnectionRefused]) {
+    } else if connecting && io(&[io::ErrorKind::ConnectionRefused]) {
         Class::Refused
-    } else if error.is_connect() {
+    } else if connecting {
         Class::Connect
+    } else if io(&[io::ErrorKind::QuotaExceeded]) {
+        Class::Interim
     } else if !head {
         Class::Body
     } else if causes().any(|c| c.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) {

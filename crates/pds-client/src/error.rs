@@ -66,7 +66,7 @@ pub enum Reason {
         /// Host and port of the proxy on the way.
         proxy: Option<String>,
         /// The error of the library.
-        source: reqwest::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A reply larger than what is read.
     #[error("answered with more than the {0} bytes of api.max_response_bytes")]
@@ -104,7 +104,7 @@ pub enum Reason {
     NotGet,
     /// The request is invalid. Nothing was sent.
     #[error("was not sent: it is not a valid request")]
-    Invalid(#[source] reqwest::Error),
+    Invalid(#[from] http::Error),
 }
 
 impl FetchError {

@@ -16,6 +16,7 @@
 mod account;
 mod admission;
 mod attempt;
+mod body;
 mod class;
 mod config;
 mod credentials;
@@ -46,6 +47,7 @@ pub use transport::{Fetched, broken, request_url, retry_after};
 
 use admission::Admission;
 use attempt::{Budget, Exchange};
+use body::ReplyRoom;
 use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
 use pds_core::memory::{Holder, MemoryBudget, Share};
@@ -55,7 +57,7 @@ use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
 use pds_interface::{Request, Resource};
-use transport::{ReplyRoom, Transport};
+use transport::Transport;
 
 /// The client of the service. Cloning shares it.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 //! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
 //! nothing is decompressed. A reply is held once, in a buffer of its size, and [`ReplyRoom`] bounds all of them together.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,24 +12,26 @@ use bytes::Bytes;
 use http::HeaderName;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderValue,
-    LOCATION, RETRY_AFTER,
+    LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
 };
+use http_body_util::Full;
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
-use reqwest::Response;
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::Config;
+use super::body::{Body, ReplyRoom};
 use super::class::classify;
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::observer::Observer;
 use pds_core::clock::{Clock, MAX_SKEW, differ};
 use pds_core::error_chain::shortened;
-use pds_core::memory::{Room, Share};
+use pds_core::memory::Room;
 use pds_core::redact::Redactor;
-use pds_http::BuildError;
+use pds_http::{BuildError, Connector, Held};
 use pds_interface::Request;
 use pds_interface::call::Method;
 use pds_interface::reply::error_message;
@@ -41,24 +44,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The longest pause that one reply can ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
-/// A reply larger than this is read once there is room for the whole of it.
-const SMALL: u64 = 64 * 1024;
-
-/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that a reply
-/// that waits for the rest of its room does not block those that could finish. One that does not fit takes all.
-#[derive(Clone, Debug)]
-pub(super) struct ReplyRoom {
-    small: Share,
-    large: Share,
-    /// Held while a large reply is decoded: its values may take ten times its bytes.
-    pub(super) decoding: Arc<Mutex<()>>,
-}
-
-impl ReplyRoom {
-    pub(super) fn new(share: &Share) -> Self {
-        Self { small: share.half(), large: share.half(), decoding: Arc::default() }
-    }
-}
 
 /// A successful reply.
 #[derive(Clone, Debug)]
@@ -78,13 +63,14 @@ pub struct Fetched {
 /// The HTTP connection to the service.
 #[derive(Debug)]
 pub(super) struct Transport {
-    http: reqwest::Client,
+    http: legacy::Client<Connector, Full<Bytes>>,
     /// `api.base_url`, parsed once for all requests.
     url: Url,
     /// `api.base_url` without its last slash.
     base: String,
     /// Host and port of the proxy on the way, if there is one.
     proxy: Option<String>,
+    proxy_login: Option<HeaderValue>,
     timeout: Duration,
     max_bytes: u64,
     pub(super) redactor: Redactor,
@@ -110,19 +96,21 @@ impl Transport {
         observer: Arc<dyn Observer>,
     ) -> Result<Self, BuildError> {
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
-        let builder = api
-            .reached()
-            .client()?
+        let reached = api.reached();
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
             .pool_idle_timeout(KEEP_IDLE)
             .pool_max_idle_per_host(most_idle)
-            .tcp_keepalive(KEEP_ALIVE)
             .http2_keep_alive_interval(KEEP_ALIVE)
-            .http2_keep_alive_timeout(api.connect_timeout);
+            .http2_keep_alive_timeout(api.connect_timeout)
+            .build(pds_http::connector(reached.client()?.tcp_keepalive(KEEP_ALIVE))?);
         Ok(Self {
-            http: builder.build()?,
+            http,
             url: api.base_url.clone(),
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
-            proxy: api.reached().proxy(),
+            proxy: reached.proxy(),
+            proxy_login: reached.proxy_login(&api.base_url),
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
             redactor,
@@ -148,8 +136,9 @@ impl Transport {
         let deadline = began + self.timeout;
         let timeout = |_| Reason::Timeout(self.timeout);
         let sent_at = self.clock.now();
-        let head = timeout_at(deadline, self.prepared(request, token).send()).await;
-        let response = head.map_err(timeout)?.map_err(|error| broken(error, true, self.proxy.as_deref()))?;
+        let prepared = self.prepared(request, token)?;
+        let head = timeout_at(deadline, self.http.request(prepared)).await.map_err(timeout)?;
+        let response = head.map_err(|error| broken(error, true, self.proxy.as_deref()))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -199,7 +188,7 @@ impl Transport {
         }
     }
 
-    fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {
+    fn prepared(&self, request: &Request, token: &Token) -> Result<http::Request<Full<Bytes>>, http::Error> {
         let method = match request.method {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
@@ -207,13 +196,22 @@ impl Transport {
             Method::Delete => http::Method::DELETE,
         };
         let url = request_url(&self.url, request);
-        let prepared = self.http.request(method, url).header(ACCEPT, "application/json, text/plain;q=0.9");
-        let prepared = prepared.header(AUTHORIZATION, token.header.clone());
+        let mut prepared = http::Request::builder()
+            .method(method)
+            .uri(url.as_str())
+            .header(ACCEPT, "application/json, text/plain;q=0.9")
+            .header(USER_AGENT, pds_http::USER_AGENT)
+            .header(AUTHORIZATION, token.header.clone());
+        if let Some(login) = &self.proxy_login {
+            prepared = prepared.header(PROXY_AUTHORIZATION, login);
+        }
         match &request.body {
-            Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string().into()),
             // Strict front ends answer 411 without it.
-            None if request.method == Method::Post => prepared.header(CONTENT_LENGTH, 0),
-            None => prepared,
+            None if request.method == Method::Post => {
+                prepared.header(CONTENT_LENGTH, 0).body(Full::default())
+            }
+            None => prepared.body(Full::default()),
         }
     }
 
@@ -245,55 +243,14 @@ impl Transport {
 }
 
 /// Why no reply came: `error` of the library, before or after the `head` of the reply, on a way through this `proxy`.
-pub fn broken(error: reqwest::Error, head: bool, proxy: Option<&str>) -> Reason {
-    // The request's name has as much of the URL as may be shown.
-    let source = error.without_url();
-    match source.is_builder() {
-        true => Reason::Invalid(source),
-        false => {
-            let class = classify(&source, head, proxy.is_some());
-            Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
-        }
-    }
-}
-
-/// A body as far as it has been read, at most `limit` bytes, and the room it takes.
-struct Body {
-    bytes: Vec<u8>,
-    limit: u64,
-    room: Vec<Room>,
-}
-
-impl Body {
-    fn new(limit: u64) -> Self {
-        Self { bytes: Vec::new(), limit, room: Vec::new() }
-    }
-
-    /// Reads chunk by chunk, and returns whether the body is within the limit. What arrived before an error, or before
-    /// this future is dropped, is kept.
-    async fn read(&mut self, mut response: Response, room: &ReplyRoom) -> Result<bool, reqwest::Error> {
-        let announced = response.content_length();
-        if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
-            return Ok(false);
-        }
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.room.push(room.small.acquire(SMALL).await);
-        self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
-        while let Some(chunk) = response.chunk().await? {
-            if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
-                // Reserved memory that is never written costs nothing.
-                let whole = announced.unwrap_or(self.limit).min(self.limit);
-                self.room.push(room.large.acquire(whole).await);
-                self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
-            }
-            let left = size(self.limit).saturating_sub(self.bytes.len());
-            self.bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
-            if chunk.len() > left {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
+pub fn broken(error: impl Error + Send + Sync + 'static, head: bool, proxy: Option<&str>) -> Reason {
+    let source: Box<dyn Error + Send + Sync> = match Held::<reqwest::Error>::take_from(&error) {
+        // The request's name has as much of the URL as may be shown.
+        Some(unconnected) => unconnected.without_url().into(),
+        None => error.into(),
+    };
+    let class = classify(&*source, head, proxy.is_some());
+    Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
 }
 
 /// The target of a redirect, without the parts that may hold secrets.

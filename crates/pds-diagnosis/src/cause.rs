@@ -165,7 +165,7 @@ causes! {
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
         "Look at the service; if it is merely slow, raise api.timeout."
-    SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx"]
+    SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx" "interim"]
         "the service answers with errors"
         "Wait, or report it to the owner of the service; the exporter asks again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]

@@ -2,6 +2,8 @@
 //!
 //! It does not know the requests. Retries, pace and tokens belong to its callers.
 
+mod connector;
+mod interim;
 mod resolver;
 mod verifier;
 
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
+use hyper_util::client::proxy::matcher::Matcher;
 use pds_core::plain_file;
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Proxy, Response};
@@ -18,6 +22,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::{Host, Url};
 
+pub use connector::{Connector, Held, connector};
+pub use interim::MAX_INTERIM;
 pub use verifier::OWN_AUTHORITY;
 
 use resolver::Resolver;
@@ -25,6 +31,9 @@ use verifier::Verifier;
 
 /// The size of a file of trust anchors; all of Mozilla's take a quarter of a megabyte.
 const MAX_CA_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The name and version in requests.
+pub const USER_AGENT: &str = concat!("pds-exporter/", env!("CARGO_PKG_VERSION"));
 
 /// Access to a server.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +57,7 @@ impl Config<'_> {
     pub fn client(&self) -> Result<ClientBuilder, BuildError> {
         let builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls_config(self.ca_key, self.ca_file)?)
-            .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .redirect(Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
@@ -58,6 +67,12 @@ impl Config<'_> {
             .no_proxy();
         let Some(url) = self.proxy_url else { return Ok(builder) };
         Ok(builder.proxy(Proxy::all(url.clone()).map_err(BuildError::Proxy)?))
+    }
+
+    /// The login that the proxy reads in a request to `url` itself: in one over plain HTTP, which has no tunnel.
+    pub fn proxy_login(&self, url: &Url) -> Option<HeaderValue> {
+        let proxies = Matcher::builder().http(self.proxy_url?.as_str()).build();
+        proxies.intercept(&url.as_str().parse().ok()?)?.basic_auth().cloned()
     }
 
     /// Host and port of the proxy, if there is one.

@@ -9,6 +9,7 @@ use pds_client::Turn;
 use pds_interface::{ReplyBody as _, get_app};
 
 use super::server::{Reply, Server, ok, status};
+use super::transport::authority;
 use super::{Asking, api, chain, request};
 
 /// Asks a server that always gives `reply`; the error's text with `HOST` for its address, and the class.
@@ -121,6 +122,60 @@ async fn a_reply_that_is_not_http_differs_from_a_closed_connection() {
     let (text, class) = raw(Vec::new()).await;
     assert!(text.starts_with(&format!("{GET} failed: the connection broke off before a reply: ")), "{text}");
     assert_eq!(class, "reset");
+}
+
+#[tokio::test]
+async fn a_request_with_more_than_100_interim_replies_ends_at_once() {
+    let interim = |count: usize| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count);
+    let (text, class) = raw(interim(101).into_bytes()).await;
+    let words = "failed: more interim (1xx) replies than a request may have: ";
+    assert!(text.starts_with(&format!("{GET} {words}")), "{text}");
+    assert!(text.ends_with(": more than 100 interim replies"), "{text}");
+    assert_eq!(class, "interim");
+    let reply = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let asking = Asking::new(&api(&format!("http://{}", listener.local_addr().unwrap())), &[]);
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.read(&mut [0; 4096]).await.unwrap() > 0 {
+            stream.write_all(format!("{}{reply}", interim(100)).as_bytes()).await.unwrap();
+        }
+    });
+    // On one connection, each with a hundred.
+    for _ in 0..3 {
+        assert_eq!(asking.ask("p", "a").await.unwrap(), "{}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_http_2_with_more_than_100_interim_replies_ends_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "127.0.0.1");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut api = api(&format!("https://{}", listener.local_addr().unwrap()));
+    api.ca_file = Some(ca);
+    let asking = Asking::new(&api, &[]);
+    // Empty SETTINGS, and HEADERS with a status of 103 for the first stream.
+    let (settings, head) = (b"\0\0\0\x04\0\0\0\0\0", b"\0\0\x05\x01\x04\0\0\0\x01\x08\x03103");
+    let flood = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = tls.accept(stream).await.unwrap();
+        stream.write_all(settings).await.unwrap();
+        let mut seen = Vec::new();
+        // Until its HEADERS.
+        while !seen.windows(5).any(|frame| frame == [1, 5, 0, 0, 0]) {
+            stream.read_buf(&mut seen).await.unwrap();
+        }
+        let mut written = 0;
+        while stream.write_all(&head.repeat(50)).await.is_ok() {
+            written += 50;
+        }
+        written
+    });
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(error.class().as_str(), "interim", "{}", chain(&error));
+    // What lies beyond, two sockets held.
+    assert!(flood.await.unwrap() < 1_000_000);
 }
 
 #[tokio::test]

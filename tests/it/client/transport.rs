@@ -166,10 +166,12 @@ async fn a_configured_proxy_is_used() {
     let service = Server::start(|_| ok("{}")).await;
     let proxy = Server::start(|_| ok("{}")).await;
     let mut api = api(&format!("http://{}", service.address));
-    api.proxy_url = Some(format!("http://{}", proxy.address).parse().unwrap());
+    api.proxy_url = Some(format!("http://user:p%40ss@{}", proxy.address).parse().unwrap());
     Asking::new(&api, &[]).ask("p", "a").await.unwrap();
     assert_eq!((proxy.count(), service.count()), (1, 0));
-    assert_eq!(proxy.seen()[0].target, format!("http://{}/v2/projects/p/apps/a", service.address));
+    let seen = &proxy.seen()[0];
+    assert_eq!(seen.target, format!("http://{}/v2/projects/p/apps/a", service.address));
+    assert_eq!(seen.header("proxy-authorization"), Some("Basic dXNlcjpwQHNz"));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Checks before anything has to work.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Service, TOKEN, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{flooding, ok, status};
@@ -81,13 +81,17 @@ fn a_hostile_service_holds_up_no_call_beyond_the_timeout() {
     let silent = Service::start(|_| ok("").after(Duration::from_secs(3600)));
     let dripping = Service::start(|_| ok("").dripping());
     let interim = format!("http://{}", flooding().0);
-    for url in [silent.url(), dripping.url(), interim] {
+    let late = "no complete reply within 2s";
+    for (url, reason) in [(silent.url(), late), (dripping.url(), late), (interim, "interim (1xx) replies")] {
         let check = ["check", "token", "--project", "p-1", "--app", "p-1-a", "--base-url", &url];
         for arguments in [&check[..], &["call", "app", "get", "--project", "p-1", "a", "--base-url", &url]] {
             let mut command = pdstool(arguments);
-            command.env("PDS_EXPORTER__API__TOKEN", TOKEN).env("PDS_EXPORTER__API__TIMEOUT", "300ms");
+            command.env("PDS_EXPORTER__API__TOKEN", TOKEN).env("PDS_EXPORTER__API__TIMEOUT", "2s");
+            let began = Instant::now();
             let said = ended(&command.output().unwrap());
-            assert!(said.contains("no complete reply within 300ms"), "{arguments:?}: {said}");
+            assert!(said.contains(reason), "{arguments:?}: {said}");
+            // Two requests, one after the other, would take four seconds.
+            assert!(began.elapsed() < Duration::from_secs(4), "{arguments:?} took {:?}", began.elapsed());
         }
     }
 }

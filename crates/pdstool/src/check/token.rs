@@ -10,10 +10,10 @@ use crate::options::{OutputArg, OutputFormat};
 use crate::page::{self, Block, Table};
 use crate::report::grouped;
 use crate::service::{Environment, Service, ServiceArgs};
-use pds_client::Account;
+use pds_client::{Account, Class};
 use pds_config::Project;
 use pds_core::units;
-use pds_interface::{Resource, Scope};
+use pds_interface::{Resource, Scope, list_projects};
 
 /// `pdstool check token`.
 #[derive(Clone, Debug, Args)]
@@ -43,9 +43,12 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
     let people = format.is_for_people();
     let mut outcome = Outcome::default();
     let mut all: Vec<Vec<String>> = Vec::new();
-    for (account, projects) in &accounts(&service, args) {
-        let listed = list(&service, account).await;
-        let rows = ask_all(&service, projects, &mut outcome).await;
+    let accounts = accounts(&service, args);
+    let asked = accounts.iter().map(|(account, projects)| ask_all(&service, account, projects));
+    for ((account, _), (listed, answers)) in accounts.iter().zip(join_all(asked).await) {
+        let row =
+            |(call, target, answer): Answer<'_>| vec![call.to_owned(), target.to_owned(), outcome.of(answer)];
+        let rows: Vec<_> = answers.into_iter().map(row).collect();
         if people {
             let blocks = [
                 Block::Heading(format!("Token {}", account.name())),
@@ -84,41 +87,50 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
     grouped(wanted.into_iter().map(|project| (service.client.account(&project.0), project)))
 }
 
-/// Makes the calls for the projects of one account, all at once; a row per answer.
-async fn ask_all(
+/// A call, its target, and whether the service answered.
+type Answer<'a> = (&'static str, &'a str, Result<()>);
+
+/// Lists the projects of one account, and makes the other calls for them, all at once. A service that leaves the first
+/// call without a reply gets no other, so that this takes no longer than one request may.
+async fn ask_all<'a>(
     service: &Service,
-    projects: &[(String, String)],
-    outcome: &mut Outcome,
-) -> Vec<Vec<String>> {
+    account: &Account,
+    projects: &'a [(String, String)],
+) -> (String, Vec<Answer<'a>>) {
+    let listed = service.projects(account).await;
+    let silent = matches!(&listed, Err(ToolError::Fetch(error)) if error.class() == Class::Timeout);
     let mut calls = Vec::new();
-    for (index, (project, app)) in projects.iter().enumerate() {
+    for (project, app) in if silent { &[] } else { projects } {
         for resource in Resource::all() {
-            let (due, target) = match resource.polled().scope {
-                Scope::Account => (index == 0, "the token"),
-                Scope::Project => (!project.is_empty(), &**project),
-                Scope::App => (!app.is_empty(), &**app),
+            let target = match resource.polled().scope {
+                Scope::Account => continue,
+                Scope::Project => project,
+                Scope::App => app,
             };
-            if due {
-                calls.push(async move { (resource, target, service.probe(resource, project, app).await) });
+            if !target.is_empty() {
+                let probe = service.probe(resource, project, app);
+                calls.push(async move { (resource.call().purpose, &**target, probe.await.map(drop)) });
             }
         }
     }
-    let row = |(resource, target, answer): (Resource, &str, Result<_>)| {
-        vec![resource.call().purpose.to_owned(), target.to_owned(), outcome.of(answer.map(drop))]
+    let (shown, answer) = match listed {
+        Ok(projects) => (shown(&projects), Ok(())),
+        Err(error) => (String::new(), Err(error)),
     };
-    join_all(calls).await.into_iter().map(row).collect()
+    let mut answers = vec![(list_projects::CALL.purpose, "the token", answer)];
+    answers.extend(join_all(calls).await);
+    (shown, answers)
 }
 
-/// The projects that the token is for, as the service lists them.
-async fn list(service: &Service, account: &Account) -> Option<String> {
-    let projects = service.projects(account).await.ok()?;
+/// The projects as the service lists them.
+fn shown(projects: &list_projects::Reply) -> String {
     let shown =
         projects.iter().map(|project| format!("{} ({}, {})", &*project.id, &*project.name, &*project.role));
-    Some(shown.collect::<Vec<_>>().join(", "))
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// The facts about a token.
-fn facts(account: &Account, projects: Option<String>) -> Vec<(&'static str, String)> {
+fn facts(account: &Account, projects: String) -> Vec<(&'static str, String)> {
     let expiry = match account.expiry() {
         Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
         Some(expiry) => {
@@ -127,7 +139,7 @@ fn facts(account: &Account, projects: Option<String>) -> Vec<(&'static str, Stri
         }
         None => "never, according to the token".to_owned(),
     };
-    vec![("projects", projects.unwrap_or_default()), ("expires", expiry)]
+    vec![("projects", projects), ("expires", expiry)]
 }
 
 /// Findings so far.
