@@ -43,7 +43,7 @@ fn count(part: &str) -> u64 {
         count.unwrap_or_else(|| panic!("valgrind counted nothing:\n{said}"))
     };
     let some = (of(40) - of(20)) / 20;
-    // What comes before differs from run to run by some ten thousand, as hash maps are seeded: a short part is repeated
-    // until that is nothing.
+    // The part before differs from run to run by some ten thousand, as hash maps are seeded: a short part is repeated
+    // until the difference vanishes.
     if some > 1_000_000 { some } else { (of(420) - of(20)) / 400 }
 }

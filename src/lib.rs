@@ -1,14 +1,14 @@
 //! A Prometheus exporter for the Project Deployment Service.
 //!
-//! A poller asks the service about the configured projects and apps, and `/metrics` shows the last answers. The service
-//! only answers "how many, and how slow, between start and end". [`pds_ledger`] turns that into exact counters by asking
-//! for every second in exactly one range.
+//! A poller queries the service about the configured projects and apps, and `/metrics` exposes the last replies. The
+//! service only reports "how many, and how slow, between start and end". [`pds_ledger`] derives exact counters from
+//! that by requesting every second in exactly one range.
 //!
 //! `docs/ARCHITECTURE.md` maps the modules; each imports only from those above it in that table.
 //!
-//! A call is a row of [`pds_interface::CALLS`]. Schedule, request budget, simulator, exposition, `pdstool call`, OpenAPI
-//! document, metric catalogue and status page are loops over it. A metric is one row in the file of its call; a call
-//! is one file, its line in the table, and the simulator's answer to it.
+//! A call is a row of [`pds_interface::CALLS`]. Schedule, request budget, simulator, exposition, `pdstool call`,
+//! OpenAPI document, metric catalogue and status page are loops over it. A metric is one row in the file of its call; a
+//! call is one file, its line in the table, and the simulator's reply.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("the daemon runs on Linux only: it reads /proc, cgroups and systemd's sockets");

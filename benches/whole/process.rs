@@ -121,7 +121,7 @@ impl Drop for Process {
 
 /// Processor time of a process in seconds, with that of threads that have ended: a page is made by a thread of its own.
 pub(crate) fn cpu_of(pid: u32) -> f64 {
-    /// What Linux counts in, on every architecture.
+    /// The unit in which Linux counts, on every architecture.
     const TICKS_A_SECOND: f64 = 100.0;
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The name of the program, which may hold anything, ends with the last parenthesis.

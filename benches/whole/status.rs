@@ -80,7 +80,7 @@ fn timed(site: &Site, path: &str) -> (String, f64) {
     (text, took)
 }
 
-/// What `page` refers to below `/static/`.
+/// The files below `/static/` that `page` refers to.
 fn assets(site: &Site, page: &str) -> Vec<&'static str> {
     let links = page.split('"').filter(|link| link.starts_with("/static/"));
     let assets = links.filter_map(|link| match site.pages.respond(link, "") {

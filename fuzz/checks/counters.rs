@@ -75,9 +75,9 @@ pub(crate) fn cursors(data: &[u8]) {
     }
 }
 
-/// Any bytes as a state file, as what a commit holds, and as changes to a good state file: five bytes at a time, an offset
-/// and what is changed there. What is read is what was written, or the file is refused. Where a mark is damaged, too, the last
-/// commit may be missing: a crash may tear both.
+/// Reads any bytes as a state file, as the content of a commit, and as changes to a good state file: five bytes at a
+/// time, an offset and the change there. The entries read are those written, or the file is refused. If a mark is
+/// damaged, too, the last commit may be missing: a crash may tear both.
 pub(crate) fn state_file(data: &[u8]) {
     let path = Path::new("state.log");
     let parse = |bytes: &[u8]| state::parse(path, bytes, bytes.len() as u64);

@@ -1,5 +1,5 @@
-//! What must hold for any input. The fuzz targets call these with inputs they make up; the ordinary tests replay the
-//! corpus through the same functions.
+//! Properties that hold for any input. The fuzz targets call these with inputs they make up; the ordinary tests replay
+//! the corpus through the same functions.
 #![allow(dead_code, unused_imports, reason = "each target uses one of them")]
 
 mod counters;

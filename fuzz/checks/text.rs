@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pds_core::printable::{plain, plain_lines, steers_terminal};
+use pds_core::printable::{is_terminal_control, plain, plain_lines};
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 
@@ -33,8 +33,8 @@ pub(crate) fn redaction(data: &[u8]) {
 /// Any text as it reaches a terminal: nothing in it steers, and what does not steer stays.
 pub(crate) fn terminal(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    assert!(!plain(&text).contains(steers_terminal));
-    assert!(!plain_lines(&text).replace('\n', "").contains(steers_terminal));
-    let kept: String = text.chars().filter(|char| !steers_terminal(*char)).collect();
+    assert!(!plain(&text).contains(is_terminal_control));
+    assert!(!plain_lines(&text).replace('\n', "").contains(is_terminal_control));
+    let kept: String = text.chars().filter(|char| !is_terminal_control(*char)).collect();
     assert_eq!(plain(&kept), kept);
 }

@@ -33,7 +33,7 @@ pub enum DaemonError {
     /// The client cannot be built.
     #[error(transparent)]
     Client(#[from] BuildError),
-    /// The state file would have to be another one.
+    /// The state file cannot be changed while running.
     #[error("state.path: cannot change while running, from {} to {}; restart for it", shown(.0.as_ref()), shown(.1.as_ref()))]
     StatePath(Option<PathBuf>, Option<PathBuf>),
 }
@@ -42,7 +42,7 @@ fn shown(path: Option<&PathBuf>) -> String {
     path.map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
 }
 
-/// Everything but the web server: the poller, and what it has learned.
+/// The daemon without its web server: the poller and its state.
 #[derive(Debug)]
 pub struct Daemon {
     /// A handle to this daemon.
@@ -125,7 +125,7 @@ impl Handle {
     /// Runs on the thread that polls, so that no poll ends while its target moves to the new plan.
     ///
     /// # Errors
-    /// If it cannot be applied. Nothing has changed then.
+    /// If it cannot be applied; then nothing has changed.
     pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, DaemonError> {
         let handle = self.clone();
         resumed(self.runtime.spawn(async move { handle.apply(config).await }).await).await
@@ -189,21 +189,21 @@ fn follow(
     restorer.follow(followed, |key| wanted.contains_key(key), added);
 }
 
-/// Threads for blocking work that a runtime has from the start. More come with the load; if the system has none left, work
+/// Threads for blocking work that a runtime starts with. It starts more under load; if the system has none left, work
 /// waits for these.
 const BLOCKING_THREADS: usize = 4;
 
 /// Longer than any process runs.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A runtime on the thread that uses it, with threads for blocking work that stay: without any, tokio panics when the
-/// system has no thread left, and whoever waits for the work never learns of it.
+/// A runtime on the thread that uses it, with threads for blocking work that never end: without any, tokio panics when
+/// the system has no thread left, and a task that waits for the work waits for ever.
 ///
 /// # Errors
 /// If the system has no threads or descriptors left.
 pub(super) fn runtime() -> io::Result<runtime::Runtime> {
     let runtime = runtime::Builder::new_current_thread().enable_all().thread_keep_alive(FOR_EVER).build()?;
-    // This panic is an answer, not a bug to report.
+    // This panic means an error, not a bug.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let (starting, started) = watch::channel(());
@@ -262,7 +262,7 @@ impl PollThread {
     }
 }
 
-/// The result of a task. Its panic goes on here; if its runtime has ended, so does the daemon, and this never completes.
+/// The result of a task. Propagates its panic. If its runtime has ended, so does the daemon, and this never completes.
 pub(super) async fn resumed<T>(joined: Result<T, JoinError>) -> T {
     match joined {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! The lines that wait for the reader of the log. Logging never waits: a line that finds no room is dropped and counted.
+//! The queue of log lines. Logging never waits: if the queue is full, the line is dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -49,7 +49,7 @@ impl LogQueue {
     /// Waits until the lines so far are written, for a second at most.
     pub(super) fn flush(&self) {
         let (queue, (done, written)) = (self.work.clone(), channel());
-        // On a thread of its own, as the queue may be full.
+        // The queue may be full, so a separate thread waits.
         let sent = thread::Builder::new().spawn(move || queue.send(Work::Flush(done)));
         if sent.is_ok() {
             let _ = written.recv_timeout(MAX_FLUSH);
@@ -86,7 +86,7 @@ fn write_lines(
                 }
             }
             Work::Line(_) => dropped.inc(),
-            // The other end has not waited for so long.
+            // The other end has stopped waiting.
             Work::Flush(done) => drop(done.send(())),
         }
     }
@@ -103,7 +103,7 @@ pub(super) fn write_last_line(text: String) {
     };
     match thread::Builder::new().spawn(write) {
         Ok(_) => drop(written.recv_timeout(MAX_FLUSH)),
-        // No thread is to be had; the text may say just that.
+        // The text may report that there is no thread left.
         Err(_) => drop(writeln!(io::stderr(), "{text}")),
     }
 }
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that takes a line whenever it is let, and fails while the disk is full.
+    /// A reader that takes a line when permitted, and fails while the disk is full.
     #[derive(Clone)]
     struct Reader {
         let_go: Arc<Mutex<mpsc::Receiver<io::Result<()>>>>,
@@ -154,7 +154,7 @@ mod tests {
         for number in 0..MAX_QUEUED_LINES + 100 {
             log.write_all(format!("line {number}\n").as_bytes()).unwrap();
         }
-        // One line may be in the hands of the writer.
+        // The writer may hold one line.
         assert!((99..=100).contains(&dropped.get()), "{}", dropped.get());
         let lost = dropped.get();
         drop(go);

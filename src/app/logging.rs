@@ -95,7 +95,7 @@ pub fn report_panics(telemetry: Telemetry) {
 }
 
 /// The message of a panic if it is a constant of the program. A formatted message may contain anything, even a token,
-/// and is left out; the location identifies the panic.
+/// and is omitted; the location identifies the panic.
 fn what(payload: &(dyn Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("(a message that may hold secrets)")
 }

@@ -4,11 +4,11 @@
 //! config file + environment -> Config -> Daemon::build -> Client, Store, LedgerStore, Plan -> Poller, Pages, Server
 //! ```
 //!
-//! - [`logging`]: the log; `log_writer`: its lines; `log_queue`: why it never waits.
+//! - [`logging`]: the log; `log_writer`: its lines; `log_queue`: their queue, which never waits.
 //! - [`daemon`]: the daemon built from its parts, and its thread. Nothing is global; clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
-//! - [`serve`]: what the web server asks of the daemon, and reloading.
-//! - [`run`]: what `main` does: the runtime, signals, exit codes.
+//! - [`serve`]: the daemon's side of the web server, and reloading.
+//! - [`run`]: the body of `main`: runtime, signals, exit codes.
 
 pub mod daemon;
 pub mod demo;

@@ -1,4 +1,4 @@
-//! What `main` does: from the command line to the exit code.
+//! The body of `main`, from the command line to the exit code.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -88,12 +88,12 @@ pub fn main(
     let line = match CommandLine::parse(arguments) {
         Ok(line) => line,
         Err(error) => {
-            // If even this cannot be written, there is no one to tell.
+            // If this cannot be written, nobody can read it.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
         }
     };
-    // A name or value that is not Unicode is not one of ours.
+    // The exporter's variables are Unicode.
     let environment = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -117,7 +117,7 @@ pub fn main(
     }
 }
 
-/// Asks the exporter that runs here with these flags, or if there are none but `--health`, with whatever flags it has.
+/// Probes the exporter on this machine that has these flags or, if there are none but `--health`, any flags.
 fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
     let program = has_one_flag.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
     let running = program.and_then(|program| flags_of_running_exporter(&program));
@@ -175,7 +175,7 @@ fn token_warnings(config: &Config) -> Vec<String> {
 fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     let memory = MemoryBudget::of_process();
     let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
-    // A second start in one process uses the logger of the first.
+    // A second start in the same process uses the first logger.
     let log = match logging::start(flags.log_level, flags.log_format, telemetry.log_lines_dropped()) {
         Err(LogError::Taken(_)) => None,
         started => Some(started?),
@@ -183,8 +183,7 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     logging::report_panics(telemetry.clone());
     // The runtime ends in a panic without some.
     pds_web::raise_descriptor_limit()?;
-    // This thread serves requests. Polls have one of their own, as has whatever takes long: rendering, bcrypt, the
-    // state file.
+    // This thread serves requests. Polls, rendering, bcrypt and the state file have their own threads.
     let runtime =
         super::daemon::runtime().map_err(|error| Error::System("the runtime cannot be started", error))?;
     let result = runtime.block_on(run(flags, source, log.clone(), (memory, telemetry)));
@@ -240,7 +239,7 @@ async fn run(
         stop.send_replace(true);
     });
     let until_stopped = |mut stopped: watch::Receiver<bool>| async move {
-        // The sender is only ever dropped with the runtime.
+        // The sender is dropped only with the runtime.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
     let (followed, interval) = (served.clone(), flags.config_auto_reload_interval);
@@ -274,8 +273,8 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
                 _ = terminate.recv() => return tracing::info!("stopping at SIGTERM"),
                 _ = interrupt.recv() => return tracing::info!("stopping at SIGINT"),
                 () = served.quit_asked() => return tracing::info!("stopping at a request to quit"),
-                // The reload itself logs its outcome and sets the metric.
-                // In a task of its own, so that a slow disk does not delay a stop.
+                // The reload logs its outcome and sets the metric. It is a separate task, so that a slow disk does not
+                // delay a stop.
                 _ = hangup.recv() => {
                     let served = served.clone();
                     tokio::spawn(async move { drop(served.load_again().await) });

@@ -131,7 +131,7 @@ impl Served {
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
-        // Who asked for the reload finds its outcome on the next page.
+        // The next page shows the result of the reload.
         self.handle.context.store.touch();
         self.status
             .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
@@ -154,7 +154,7 @@ impl Served {
             tokio::time::sleep(interval).await;
             if self.has_changed(source, interval.min(SETTLE)).await {
                 tracing::info!("the configuration files have changed");
-                // The outcome is logged and a metric where it happens.
+                // The reload itself logs its outcome and sets the metric.
                 drop(self.load_again().await);
             }
         }
@@ -175,7 +175,7 @@ impl Served {
         // Ten thousand apps are a file of some size, and a disk may be slow.
         let read = Arc::clone(source);
         let read = tokio::task::spawn_blocking(move || {
-            // Before the files are read, so that a change during the read is noticed later.
+            // Taken before the files are read, so that a change during the read is noticed later.
             let checksum = read.checksum();
             (checksum, read.load().map_err(|error| with_sources(&error)))
         });
@@ -209,8 +209,8 @@ impl pds_web::Backend for Served {
             let fails = url::form_urlencoded::parse(request.raw_query().unwrap_or_default().as_bytes())
                 .any(|(key, value)| key == "fail" && value == "1");
             if fails && self.handle.context.store.is_down(&filter) {
-                let told = "no target of this selection can be polled\n";
-                return Response::text(StatusCode::SERVICE_UNAVAILABLE, told);
+                let text = "no target of this selection can be polled\n";
+                return Response::text(StatusCode::SERVICE_UNAVAILABLE, text);
             }
             // Other encodings are made while sending.
             let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };

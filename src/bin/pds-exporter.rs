@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Replies come and go in pieces of all sizes between values that stay for ever, and a page is made by one thread and
-/// sent by another: other allocators hold on to up to half as much memory again (`benches/README.md`).
+/// Replies of all sizes come and go between values that stay for ever, and a page is rendered by one thread and sent by
+/// another: other allocators keep more memory (`benches/README.md`).
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

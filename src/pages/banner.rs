@@ -1,5 +1,5 @@
-//! The answer to the first question: can the numbers be trusted? If not, why, and what to do. Below it, the facts about
-//! the exporter and its service.
+//! The verdict: whether the numbers can be trusted, and otherwise the reasons and remedies. Below it, facts about the
+//! exporter and its service.
 
 use maud::{Markup, html};
 
@@ -14,7 +14,7 @@ use super::layout::Frame;
 /// The verdict in one sentence, and its reasons as links.
 pub(super) fn banner(frame: Frame<'_>) -> Markup {
     let summary = &frame.status.summary;
-    // If nothing comes from the service, the sentence itself states the first reason.
+    // If the service sends nothing, the sentence itself states the first reason.
     let stated = usize::from(frame.status.service.state.is_silent());
     let reasons = summary.reasons.get(stated..).unwrap_or_default();
     html! {
@@ -24,7 +24,7 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                 p role="status" { (sentence(frame)) }
                 (apps(frame))
                 @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
-                // That some ranges are equal says nothing of numbers that are not there.
+                // Equal ranges say nothing about missing numbers.
                 @if summary.verdict != Verdict::Problem || summary.audit.different > 0 {
                     @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
                 }
@@ -48,7 +48,7 @@ fn details(reason: &Reason) -> Markup {
     }
 }
 
-/// How many requests were counted again, and what share of them were late.
+/// The number of requests counted again, and the share of late ones.
 pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
@@ -63,7 +63,7 @@ pub(super) fn count(value: u64, one: &str) -> String {
     format!("{} {one}{}", count_of(value), if value == 1 { "" } else { "s" })
 }
 
-/// How many ranges were checked against the sum of their parts and against the ledgers.
+/// The number of ranges compared with the sum of their parts and with the ledgers.
 fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
     let checked = (equal + different > 0).then(|| count(equal + different, "range"))?;
     Some(
@@ -71,7 +71,7 @@ fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
     )
 }
 
-/// The answer to the second question: are the apps well?
+/// The states of the apps.
 fn apps(frame: Frame<'_>) -> Markup {
     let apps = frame.status.summary.apps;
     let verdict = apps.verdict();
@@ -195,7 +195,7 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
     )
 }
 
-/// The grade of a tile, which is no calmer than the reasons that are about it.
+/// The grade of a tile: at least that of the reasons about it.
 fn worst(frame: Frame<'_>, is_about: fn(&Cause) -> bool) -> Verdict {
     let reasons = frame.status.summary.reasons.iter();
     let about = reasons.filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && is_about(cause)));

@@ -16,9 +16,9 @@ pub(super) fn configuration(
     only_changed: bool,
 ) -> Markup {
     let exporter = &frame.status.exporter;
-    let shown = explained.iter().filter(|row| !only_changed || row.origin != Origin::Default);
+    let rows = explained.iter().filter(|row| !only_changed || row.origin != Origin::Default);
     let (projects, general): (Vec<&Explained>, Vec<&Explained>) =
-        shown.partition(|row| project_of(&row.key).is_some());
+        rows.partition(|row| project_of(&row.key).is_some());
     let of_one = |one: &&Explained, other: &&Explained| project_of(&one.key) == project_of(&other.key);
     html! {
         div .bar {

@@ -30,7 +30,7 @@ pub(super) fn families(
         .map(|group| (group, group.families.iter().filter(|family| holds(family, search)).collect()))
         .filter(|(_, families): &(_, Vec<_>)| !families.is_empty())
         .collect();
-    let shown: usize = found.iter().map(|(_, families)| families.len()).sum();
+    let matching: usize = found.iter().map(|(_, families)| families.len()).sum();
     let all: usize = groups.iter().map(|group| group.families.len()).sum();
     html! {
         div .bar {
@@ -42,7 +42,7 @@ pub(super) fn families(
         }
         div .scroll.tall tabindex="0" role="region" aria-label="Metrics" {
             table .families.cards role="table" {
-                caption { (count(shown, "metric", "metrics")) @if shown < all { " of " (all) } }
+                caption { (count(matching, "metric", "metrics")) @if matching < all { " of " (all) } }
                 thead role="rowgroup" { tr role="row" { @for title in ["Metric", "What it is", "Current sample and query"] { th scope="col" role="columnheader" { (title) } } } }
                 @for (group, families) in &found {
                     tbody role="rowgroup" {

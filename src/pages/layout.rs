@@ -24,7 +24,7 @@ const NAVIGATION: [(&str, &str); 3] =
 /// One page: its place in the navigation, and its content.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
-    /// The path of the marked entry of the navigation, or `""`.
+    /// The path of the current entry in the navigation, or `""`.
     pub(super) tab: &'a str,
     pub(super) title: &'a str,
     /// The query of `/api/v1/status` that gives the page's content as JSON; `None` if there is none.

@@ -1,4 +1,4 @@
-//! The status pages: what an on-call engineer sees.
+//! The status pages, for on-call engineers.
 //!
 //! Every page is a pure function of the model ([`crate::status`]) and the query. No page calls
 //! the service, and every page works without JavaScript. [`StatusPages`] maps paths to them.
@@ -7,8 +7,8 @@
 //! - `query`: filter, order and page of the overview.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
 //! - `banner`: the overview's first sentence.
-//! - `strip`: what happened in the last hours.
-//! - `layout`: what all pages share.
+//! - `strip`: incidents of the last hours.
+//! - `layout`: the shared parts of pages.
 //! - `plots`: curves and sparklines, drawn by plotters.
 //! - `links`: every address of a page, behind any prefix; styles and scripts.
 //! - `format`: numbers, times and verdicts for people.

@@ -42,7 +42,7 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     }
 }
 
-/// The title in a tab of the browser: what is wrong, if anything is.
+/// The title in a browser tab: the problem, if there is one.
 pub(super) fn title(summary: &Summary) -> String {
     match (summary.verdict, summary.apps.unwell()) {
         (Verdict::Problem, _) => "Numbers cannot be trusted".to_owned(),
@@ -67,7 +67,7 @@ fn ignored(query: &Query) -> Markup {
 /// The number of apps in each state, as links that show only those apps.
 fn chips(frame: Frame<'_>, query: &Query) -> Markup {
     let summary = &frame.status.summary;
-    let of = |verdict| match verdict {
+    let apps_of = |verdict| match verdict {
         Verdict::Problem => summary.problem,
         Verdict::Warning => summary.warning,
         Verdict::Waiting => summary.waiting,
@@ -81,9 +81,9 @@ fn chips(frame: Frame<'_>, query: &Query) -> Markup {
         nav .chips aria-label="Apps by state" {
             a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (count_of(summary.apps.all as u64)) }
             @for verdict in Verdict::ALL {
-                @if of(verdict) > 0 || query.state == Some(verdict) {
+                @if apps_of(verdict) > 0 || query.state == Some(verdict) {
                     a class=(verdict.as_str()) href=(link(Some(verdict))) aria-current=[(query.state == Some(verdict)).then_some("true")] {
-                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count_of(of(verdict) as u64))
+                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count_of(apps_of(verdict) as u64))
                     }
                 }
             }
@@ -166,7 +166,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     }
 }
 
-/// The class of a column's cells; none where text stands.
+/// The class of a column's cells; none for text.
 fn class(column: &Column) -> Option<&'static str> {
     column.is_number().then_some("number")
 }
@@ -223,8 +223,8 @@ fn shown(frame: Frame<'_>, app: &App, cell: &Cell<'_>) -> Markup {
     }
 }
 
-/// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips. One that fails leads to its
-/// `polls`.
+/// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips. A failing one links to
+/// its `polls`.
 fn freshness(resources: &[Resource], now: Timestamp, polls: Option<&str>) -> Markup {
     let said = |resource: &Resource| {
         let grade = verdict_of(resource.state);

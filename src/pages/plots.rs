@@ -82,7 +82,7 @@ enum Axis {
 }
 
 impl Axis {
-    /// Where `value` stands: 0 at the start of the axis, 1 at its end.
+    /// The position of `value`: 0 at the start of the axis, 1 at its end.
     fn share(&self, value: f64) -> f64 {
         match self {
             Self::Time(times) => (value - times.start) / (times.end - times.start),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_without_values_is_none() {
+    fn a_plot_without_values_is_empty() {
         assert_eq!(sparkline(&[None, Some(1.0)], "").into_string(), "");
         let plot = distribution(&[], &[], "");
         assert_eq!((plot.svg.into_string().as_str(), plot.axis.is_none()), ("", true));

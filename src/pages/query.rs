@@ -34,7 +34,7 @@ pub(super) struct Query {
     pub(super) sort: &'static Column,
     /// Whether the order is reversed.
     pub(super) reversed: bool,
-    /// Which page, from 1.
+    /// The page's number, from 1.
     pub(super) page: usize,
     /// Only the app of exactly this id.
     pub(super) app: String,
@@ -99,7 +99,7 @@ impl Query {
         query
     }
 
-    /// The query as part of an address; empty if nothing is asked for.
+    /// The query as part of an address; empty if it selects nothing.
     pub(super) fn to_text(&self) -> String {
         let mut parts = Vec::new();
         let mut add = |name: &str, value: &str| {
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn every_column_sorts_both_ways_by_its_own_value_alone() {
-        // Names are told apart by the next test but one.
+        // A later test distinguishes names.
         for column in COLUMNS.iter().filter(|column| column.key != "app") {
             // The other columns have the opposite order.
             let apps = [1, 3, 0, 2].map(|rank| {

@@ -11,7 +11,7 @@ use pds_web::Response;
 
 use super::links::hash;
 
-/// Bytes of pages kept for further readers, beyond the page made last.
+/// Bytes of pages kept for further readers, beyond the newest page.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// Pages kept for further readers.
 const MAX_KEPT: usize = 32;
@@ -48,7 +48,7 @@ pub(super) fn nothing() -> Response {
     Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
-/// The pages rendered from the last reading of the model, and the bytes that some client has yet to read.
+/// The pages rendered from the last reading of the model, and the bytes that clients still have to read.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     kept: Mutex<Vec<Kept>>,
@@ -78,7 +78,7 @@ impl Sharing {
         place.get_or_init(|| self.as_sent(render())).clone()
     }
 
-    /// The place of a page that was made, or is to be made; the oldest pages make room for a new one.
+    /// The entry of a page, rendered or not; the oldest pages make room for a new one.
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
         let mut kept = self.kept.lock();
         kept.retain(|page| page.status.as_ptr() == Arc::as_ptr(status));
@@ -108,14 +108,14 @@ impl Sharing {
         Made { response, text: self.shared(text), tag }
     }
 
-    /// `text` as bytes, shared with an equal text that some client has yet to read.
+    /// `text` as bytes, shared with an equal text that a client still has to read.
     fn shared(&self, text: String) -> Bytes {
         let mut sent = self.sent.lock();
         sent.retain(|bytes| !bytes.is_unique());
         if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
             return bytes.clone();
         }
-        // Without the spare capacity of a string that grew.
+        // Drops the spare capacity of a string that grew.
         let bytes = Bytes::from(text.into_boxed_str().into_boxed_bytes());
         sent.push(bytes.clone());
         bytes
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_kept_for_further_readers_is_bounded() {
+    async fn the_pages_kept_for_further_readers_are_bounded() {
         let status = fixture::fixture(1).await.source.status();
         let sharing = Sharing::default();
         for n in 0..10 {

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::status::{Source, Status};
 use pds_config::Shard;
-use pds_core::printable::steers_terminal;
+use pds_core::printable::is_terminal_control;
 use pds_core::template::Template;
 use pds_diagnosis::model::Exporter;
 use pds_exposition::Group;
@@ -24,8 +24,8 @@ use super::query::Query;
 use super::sharing::{Rendered, Sharing, nothing};
 use super::{configuration, detail, families, overview};
 
-/// For assets, which change their names instead of their content. Pages are revalidated each time and answered with
-/// 304 if unchanged.
+/// The caching of assets, whose names change with their content. Pages are revalidated each time, and get 304 if
+/// unchanged.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// The parameters of a request beside its page.
@@ -103,7 +103,7 @@ impl StatusPages {
         pages.chain([assets, Route::fallback(handler(Self::no_such_page))]).collect()
     }
 
-    /// Answers off the I/O threads, as a page of a large configuration takes milliseconds and megabytes. Readers of one
+    /// Renders off the I/O threads, as a page of a large configuration takes milliseconds and megabytes. Readers of one
     /// reading of the model share one rendering.
     async fn answer(self, make: Make, ask: PageRequest) -> Response {
         // Nobody closes the semaphore.
@@ -203,7 +203,7 @@ fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
     Rendered::Page(page(frame, made).into_string())
 }
 
-/// A page that says that there is none, and why.
+/// The page for a missing page, with the reason.
 fn none(frame: Frame<'_>, title: &str, why: Markup) -> Rendered {
     let main = html! { h1 { (title) } (why) p { a href=(frame.links.to("/")) { "All apps" } } };
     Rendered::NoPage(page(frame, &Page::beside("", title, main)).into_string())
@@ -215,12 +215,12 @@ fn asset(file: &str) -> Response {
     Response::new(StatusCode::OK, asset.content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
 }
 
-/// Plain data always serializes. What would steer a terminal or turn the direction of text is escaped.
+/// Plain data always serializes. Characters that control a terminal or the direction of text are escaped.
 fn json(document: serde_json::Result<String>) -> Rendered {
     let mut document = document.unwrap_or_default();
-    if document.contains(steers_terminal) {
+    if document.contains(is_terminal_control) {
         // Such characters stand in strings only.
-        let escaped = |c: char| match steers_terminal(c) {
+        let escaped = |c: char| match is_terminal_control(c) {
             true => format!("\\u{:04x}", u32::from(c)),
             false => c.to_string(),
         };
@@ -255,7 +255,7 @@ mod tests {
     fn characters_that_steer_a_terminal_or_turn_text_are_escaped_in_json() {
         let text = "a\u{202e}b\u{9b}2J\u{7f} Größe";
         let Rendered::Json(json) = json(serde_json::to_string(text)) else { panic!("it serializes") };
-        assert!(!json.contains(steers_terminal) && json.contains("Größe"), "{json}");
+        assert!(!json.contains(is_terminal_control) && json.contains("Größe"), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 }

@@ -50,10 +50,10 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
     let minutes = minutes(frame);
     if told.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
         let since = minute(frame.now, minutes);
-        let of = if lines.len() > 1 { " or the app" } else { "" };
-        return html! { p .strip.sub { "No outage of the service" (of) " since " @if !told.is_empty() { "the start at " } (since) " UTC." } };
+        let others = if lines.len() > 1 { " or the app" } else { "" };
+        return html! { p .strip.sub { "No outage of the service" (others) " since " @if !told.is_empty() { "the start at " } (since) " UTC." } };
     }
-    // Closer together, times of day would be the same.
+    // Closer times of day would be equal.
     let steps = if minutes < 60 { 2 } else { 6 };
     html! {
         section .strip aria-label="The last six hours" {
@@ -130,7 +130,7 @@ fn minutes(frame: Frame<'_>) -> i64 {
     known.clamp(1, REACH.as_secs() / 60)
 }
 
-/// The time of day so many minutes before `at`.
+/// The time of day a number of minutes before `at`.
 fn minute(at: Timestamp, minutes: i64) -> String {
     at.saturating_sub(SignedDuration::from_mins(minutes)).unwrap_or(at).strftime("%H:%M").to_string()
 }

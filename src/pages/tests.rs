@@ -63,7 +63,7 @@ async fn says(fixture: &Fixture) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
+async fn the_first_sentence_reports_whether_the_numbers_can_be_trusted() {
     let fixture = fixture::fixture(3).await;
     assert!(says(&fixture).await.contains("Nothing has been polled yet"));
     fixture.answer(1.0);
@@ -102,7 +102,7 @@ async fn an_app_that_is_unwell_does_not_make_its_numbers_doubtful() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
+async fn the_first_sentence_reports_why_the_service_sends_nothing() {
     for (class, state, what) in [
         ("connect", "down", "The service cannot be reached (api.example.com:443)"),
         ("timeout", "down", "Requests to the service time out"),
@@ -132,7 +132,7 @@ async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_differ() {
+async fn the_first_sentence_reports_counters_that_stand_still_and_clocks_that_differ() {
     let fixture = fixture::fixture(3).await;
     fixture.answer(1.0);
     fixture.context.telemetry.clock_skew(14.6);
@@ -238,7 +238,7 @@ async fn an_unchanged_page_keeps_its_bytes_and_its_etag() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_says_all_there_is_of_an_app() {
+async fn a_row_has_all_columns_of_an_app() {
     let fixture = fixture::fixture(1).await;
     fixture.answer(1.0);
     advance(Duration::from_secs(5)).await;
@@ -275,7 +275,7 @@ async fn a_row_draws_how_p95_and_requests_went_of_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_header_says_how_the_exporter_itself_fares() {
+async fn the_header_shows_the_health_of_the_exporter() {
     let fixture = answered(2).await;
     let telemetry = &fixture.context.telemetry;
     let facts = || {

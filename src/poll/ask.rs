@@ -52,7 +52,7 @@ impl<'a> Poll<'a> {
         Ok(Answer { reading, date: fetched.date })
     }
 
-    /// Asks how many there were in `range`, for nothing else.
+    /// Requests the total of `range`, and nothing else.
     pub(super) async fn tally(self, range: TimeRange) -> Result<(Tally, Option<jiff::Timestamp>), PollError> {
         let answer = self.ask(Some(range), None, &[]).await?;
         Ok((answer.reading.tally.unwrap_or_default(), answer.date))

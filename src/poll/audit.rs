@@ -1,8 +1,8 @@
-//! Checks of what counting assumes about the service: two parts of a range add up to the whole, and the whole is what
-//! the ledger added for it.
+//! Checks the assumptions of counting: two parts of a range add up to the whole, and the whole equals the count that
+//! the ledger added.
 //!
-//! About once an hour each app is audited, with at most one request more for every twenty. Nothing is counted before
-//! one check has passed, for all apps of a service account and call.
+//! Each app is audited about once an hour, with at most one additional request per twenty. No app of a service account
+//! and call is counted before one check of them has passed.
 
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
@@ -19,25 +19,25 @@ use super::schedule::phase_seconds;
 enum Finding {
     /// There was nothing to add up.
     Idle,
-    /// The parts add up. `both`: neither is empty, so the service did tell them from the whole.
+    /// The parts add up. `both`: neither is empty, so the service distinguishes them from the whole.
     Equal {
         both: bool,
     },
     Different(Assumption),
-    /// A request failed, or late data came in between.
+    /// A request failed, or late data arrived in between.
     Unanswered,
 }
 
-/// The least age of an audited hour in seconds, so that data rarely arrives meanwhile.
+/// The minimum age of an audited hour in seconds, so that data rarely arrives meanwhile.
 const AGE: i64 = 600;
 
-/// The least part of a sampled hour that is counted in time.
+/// The minimum part of a sampled hour that is counted in time.
 const MIN_COMPLETENESS: f64 = 0.99;
 
-/// The requests of an audit, one more for a difference, twenty times: so many others are made between two audits.
+/// Requests between two audits: twenty times those of an audit, including one more for a difference.
 const APART: i64 = 4 * 20;
 
-/// The range of `target` that is due to be audited, if any; it is taken for audited from now on. The first is due in the
+/// The range of `target` that is due to be audited, if any; from now on it counts as audited. The first is due in the
 /// second period of the process, so that a start audits nothing.
 pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let Poll { plan, target, .. } = poll;
@@ -80,14 +80,14 @@ pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
     check.note(finding);
 }
 
-/// Whether a reply is counted only once a check has passed: one with traffic, and any that names no range.
+/// Whether a reply is counted only after a check has passed: if it has traffic, or states no range.
 pub(super) fn is_needed(plan: &Plan, tally: &Tally) -> bool {
     let is_silent = tally.total.is_none_or(|total| total == 0);
     if tally.range.is_none() { tally.total.is_some() } else { plan.config.accounting.audit && !is_silent }
 }
 
-/// Finds out whether the replies of the target's account can be believed; `named`: they name the range that they are
-/// about. Called by an app with traffic; nothing happens if another one has just done so.
+/// Determines whether the replies of the target's account can be trusted; `named`: they state their range. Called by an
+/// app with traffic; does nothing if another one has just done so.
 pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     let Poll { plan, target, .. } = poll;
     if !plan.evidence(target).begin_verification() {
@@ -95,7 +95,7 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     }
     let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());
     let longest = newest(plan, end).seconds().cast_signed();
-    // A service may refuse ranges as long as an hour.
+    // A service may refuse a range of an hour.
     for length in [longest, 8 * step, 2 * step] {
         let range = TimeRange { start: end - length.min(longest), end };
         let check = Check { poll, range, added: None, known: None, named };
@@ -106,7 +106,8 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     }
 }
 
-/// Asks about a sampled hour of the target again, to know how much of it was counted. A request that fails is not repeated.
+/// Requests a sampled hour of the target again, to determine how much of it was counted. A failed request is not
+/// repeated.
 pub(super) async fn sample(poll: Poll<'_>, sample: Sample, age: &'static str) {
     let answer = poll.tally(sample.range()).await;
     let Ok((Tally { total: Some(known), range, .. }, _)) = answer else { return };
@@ -139,12 +140,12 @@ struct Check<'a> {
     added: Option<u64>,
     /// The assumption that is known to be broken, and not checked again.
     known: Option<Assumption>,
-    /// Whether replies name their range, so that one that is ignored shows.
+    /// Whether replies state their range, which shows whether it was ignored.
     named: bool,
 }
 
 impl Check<'_> {
-    /// Asks for the whole and for its parts. `Err` ends the check early.
+    /// Requests the whole and its parts. `Err` ends the check early.
     async fn compare(&self) -> Result<Finding, Finding> {
         let TimeRange { start, end } = self.range;
         let middle = self.middle();
@@ -155,7 +156,7 @@ impl Check<'_> {
         if sum == whole {
             return Ok(match self.added {
                 _ if whole == 0 => Finding::Idle,
-                // Each step was added by itself; more than was added is late data, which a recheck adds.
+                // Each step was added separately; a higher count is late data, which a recheck adds.
                 Some(added) if added > whole => Finding::Different(self.known.unwrap_or(self.of_ends())),
                 _ => Finding::Equal { both: first > 0 && second > 0 },
             });
@@ -174,7 +175,7 @@ impl Check<'_> {
     async fn diagnose(&self, whole: u64, sum: u64, middle: i64) -> Result<Assumption, Finding> {
         let TimeRange { start, end } = self.range;
         let step = self.poll.plan.watermark.step();
-        // A bound that is ignored gives a step of the range as much as all of it.
+        // If a bound is ignored, a step of the range has the count of the whole range.
         let ignores_end = whole > 0 && self.total(start, start + step).await? >= whole;
         let ignores_start = whole > 0 && self.total(end - step, end).await? >= whole;
         match (ignores_start, ignores_end) {
@@ -205,8 +206,8 @@ impl Check<'_> {
         }
     }
 
-    /// A whole step within the range, another one each time. None of the outermost where there are others, and none that
-    /// a service rounds to: its minutes, say, are no multiple of 2, 3 or 5.
+    /// A whole step within the range, another one each time. Not an outermost one if there are others, and not one that
+    /// a service rounds to: its minutes are no multiple of 2, 3 or 5.
     fn middle(&self) -> i64 {
         let step = self.poll.plan.watermark.step();
         let steps = (self.range.end - self.range.start) / step;
@@ -229,7 +230,7 @@ impl Check<'_> {
         }
     }
 
-    /// Counts what the check found, and says what was found for the first time.
+    /// Counts the result of the check, and logs it the first time.
     fn note(self, finding: Finding) {
         let Poll { context, plan, target, .. } = self.poll;
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());

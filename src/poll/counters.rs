@@ -1,4 +1,4 @@
-//! Which counters are exposed: those of ledgers that keep up.
+//! Exposes the counters of ledgers that keep up, and hides the others.
 
 use tokio::time::{Duration, Instant};
 
@@ -10,15 +10,16 @@ use super::progress::Start;
 /// Whether counters are exposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counters {
-    /// They are, for this long without progress.
+    /// They are, for this long if they make no progress.
     Shown(Duration),
-    /// They are not: they are this far behind, or it is not known where they continue.
+    /// They are not: they are this far behind, or their cursor is not known yet.
     Hidden(Duration),
 }
 
 /// The most polls for which a new counter is served at its starting value.
 const MAX_WAITS: u8 = 2;
-/// For how long a counter that began at a cursor of Prometheus is served there at least, about two scrapes, and at most.
+/// Minimum and maximum time for which a counter that began at a cursor of Prometheus is served at 0: about two scrapes,
+/// and two minutes.
 const BEGUN: std::ops::Range<Duration> = Duration::from_secs(60)..Duration::from_secs(120);
 
 impl Plan {
@@ -53,7 +54,7 @@ impl Plan {
                 let stands =
                     start.as_ref().is_some_and(|start| !self.has_stood(context, target, start, moved));
                 if let Some(start) = start.as_mut().filter(|_| stands) {
-                    // It is on the page until the next poll at least, or no one could read it.
+                    // It stays on the page until the next poll at least, so that it can be read.
                     let shown_for = shown_for.max(self.stale_after(target));
                     let first = start.first.with_thresholds_of(ledger);
                     cell.put_counters(series(&first), Some(shown_for), behind);
@@ -81,8 +82,8 @@ impl Plan {
         target.progress.put_start(start);
     }
 
-    /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy apps
-    /// have fallen silent, and at least three.
+    /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy
+    /// apps, and at least three, have no requests any more.
     pub(super) fn is_silent(&self, target: &Target) -> bool {
         const MIN_SILENT: usize = 3;
         let mut known = self.silences.lock();
@@ -112,7 +113,7 @@ impl Plan {
         is_silent
     }
 
-    /// Whether nothing is counted because it is not known yet whether the service can be believed.
+    /// Whether nothing is counted because it is not known yet whether the service's replies can be trusted.
     fn waits_for_audit(&self, target: &Target, ledger: &Ledger) -> bool {
         ledger.total == 0 && self.evidence(target).is_checking()
     }
@@ -130,8 +131,7 @@ impl Plan {
         stood >= most || (stood >= BEGUN.start && was_read)
     }
 
-    /// Whether the counters of `target` are exposed while its `ledger`, what holds them back, and what has `settled` are
-    /// as given.
+    /// Whether the counters of `target` are exposed, given its `ledger`, the hold on it, and the `settled` time.
     pub fn counters(
         &self,
         target: &Target,

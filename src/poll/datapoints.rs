@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bucket_being_filled_and_the_one_cut_are_never_shown() {
+    fn incomplete_buckets_are_never_shown() {
         let mut seen = Datapoints::default();
         let all = points(&[0, 60, 120, 180, 240, 300]);
         assert_eq!(newest(&mut seen, &all, 30, 330), Some(240.0));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_value_gives_its_place_to_the_one_before() {
+    fn a_datapoint_without_a_value_yields_to_the_previous_one() {
         let mut seen = Datapoints::default();
         let mut all = points(&[0, 60, 120]);
         all.push(Point { time: 180.0, values: [None; 3] });
@@ -140,10 +140,10 @@ mod tests {
         let mut seen = Datapoints::default();
         let range = TimeRange { start: 0, end: 70 };
         let (coarse, fine) = (points(&[0, 60]), points(&[40, 50, 60]));
-        let of =
+        let newest =
             |seen: &mut Datapoints, resolution, points| seen.newest(resolution, (0, None), points, range);
-        assert_eq!(of(&mut seen, Resolution::High, &fine), Some(point(60, 60.0)));
-        assert_eq!(of(&mut seen, Resolution::Standard, &coarse), Some(point(0, 0.0)));
+        assert_eq!(newest(&mut seen, Resolution::High, &fine), Some(point(60, 60.0)));
+        assert_eq!(newest(&mut seen, Resolution::Standard, &coarse), Some(point(0, 0.0)));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum PollError {
         /// The service's clock.
         date: jiff::Timestamp,
     },
-    /// The service's clock is so far off that it is not believed yet.
+    /// The service's clock is so far off that it is not trusted yet.
     #[error("the service's clock ({date}) is {step} s off; it is believed once it has run on for a minute")]
     Clock {
         /// The service's clock.
@@ -33,7 +33,7 @@ pub enum PollError {
         /// By how many seconds.
         step: i64,
     },
-    /// The service answers for another range than it is asked for: its reply says so, or checks have shown it.
+    /// The service answers for another range than requested, according to its reply or to checks.
     #[error("{told}")]
     NotBelieved {
         /// The assumption that does not hold.
@@ -54,7 +54,7 @@ pub const ADDRESS: &str = "address";
 
 const RANGE_IGNORED: &str = "range_ignored";
 
-/// Which other requests of the same poll would fail as well.
+/// The other requests of the same poll that would fail as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// None: the failure is about this request or its reply.
@@ -66,7 +66,7 @@ pub(super) enum Reach {
 }
 
 impl PollError {
-    /// The class of the failure: for requests that of their code.
+    /// The class of the failure; for a failed request, that of its code.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Fetch(error) => error.class().as_str(),
@@ -78,7 +78,7 @@ impl PollError {
         }
     }
 
-    /// Which other requests of the same poll would fail as well. Failures of the service account or the connection
+    /// The other requests of the same poll that would fail as well. Failures of the service account or the connection
     /// affect all. A timeout, a server error or a status such as 404 may be about the range, so the counted range and
     /// the windows never block each other.
     pub(super) fn reach(&self) -> Reach {
@@ -99,7 +99,7 @@ impl PollError {
         }
     }
 
-    /// Whether the service refuses just this range: not the account, not for a while, and not because it is down.
+    /// Whether the service refuses only this range: not the account, not temporarily, and not because it is down.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::Refused(refusal) => !matches!(refusal, Refusal::NotNext { .. } | Refusal::TooOld(_)),
@@ -114,7 +114,7 @@ impl PollError {
         }
     }
 
-    /// Whether it may be over in a while, although the service refuses just this range.
+    /// Whether it may be temporary, although the service refuses only this range.
     pub(super) fn is_server_error(&self) -> bool {
         matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..)))
     }
@@ -131,7 +131,7 @@ impl PollError {
     }
 
     /// Whether it stops the whole service account, which logs that itself: the token is missing or refused, the service
-    /// ignores ranges, or it asked to wait longer than `patience`, the time limit of a request.
+    /// ignores ranges, or its Retry-After exceeds `patience`, the time limit of a request.
     pub(super) fn is_of_account(&self, patience: Duration) -> bool {
         let Self::Fetch(error) = self else { return self.class() == RANGE_IGNORED };
         match error.class() {

@@ -12,7 +12,7 @@ use pds_interface::{Ignored, Resource, TimeRange};
 use pds_ledger::{HOUR, Ledger};
 use pds_telemetry::Telemetry;
 
-/// An assumption of counting that a service may not keep to.
+/// An assumption of counting that a service may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
     /// It reads these bounds of a range by their configured names.
@@ -28,7 +28,7 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// Which one a reply about `answered` breaks, if `asked` was asked for; `None` if they are the same.
+    /// The assumption that a reply about `answered` to a request for `asked` breaks; `None` if they are equal.
     pub fn broken_by(asked: TimeRange, answered: TimeRange) -> Option<Self> {
         match answered.ignores(asked) {
             _ if asked == answered => None,
@@ -37,7 +37,7 @@ impl Assumption {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Names(Ignored::Start) => "set api.query_names.start; pdstool check service finds the name",
@@ -85,22 +85,22 @@ pub(super) struct Evidence {
     pub(super) passed: bool,
     /// The last finding that was logged.
     pub(super) broken: Option<Assumption>,
-    /// How far back the oldest range lies that was found to be answered, in seconds.
+    /// The age of the oldest range that was answered, in seconds.
     pub(super) reach: Option<i64>,
     /// The end of the last sampled hour.
     sampled_until: i64,
-    /// When an app may check again whether replies can be believed.
+    /// When an app may check again whether replies can be trusted.
     again_at: Option<Instant>,
 }
 
-/// Between two attempts to find out whether an account's replies can be believed.
+/// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 
-/// Between two sampled hours of an account, in seconds: each costs three requests.
+/// Time between two sampled hours of an account, in seconds: each costs three requests.
 const SAMPLED_EVERY: i64 = 24 * HOUR;
 
 impl Audit {
-    /// The audit of `config`: that of the configuration `before` if it asks the same service in the same way.
+    /// The audit of `config`: that of the configuration `before` if both query the same service in the same way.
     pub fn of(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
         let settings = settings(config);
         if let Some(audit) = before.filter(|audit| audit.settings == settings) {
@@ -110,7 +110,7 @@ impl Audit {
         Arc::new(Self { settings, known: Mutex::default() })
     }
 
-    /// Whether `ledger` has counted with these settings, which an audit had passed with then.
+    /// Whether `ledger` has counted with these settings after an audit passed with them.
     pub(super) fn verifies(&self, ledger: &Ledger) -> bool {
         ledger.verified == self.settings
     }
@@ -128,7 +128,7 @@ impl Audit {
     }
 }
 
-/// A number for all that decides on how the service counts, never 0.
+/// A number that identifies all settings that affect counting, never 0.
 fn settings(config: &Config) -> u16 {
     let (names, accounting) = (&config.api.query_names, &config.accounting);
     let all = format!(
@@ -152,17 +152,17 @@ impl Evidence {
         }
     }
 
-    /// Whether a check has found that the service ignores what range it is asked for.
+    /// Whether a check has found that the service ignores the requested range.
     pub(super) fn ignores_ranges(&self) -> bool {
         self.believes().is_err_and(|broken| matches!(broken, Assumption::Names(_)))
     }
 
-    /// Whether a check has begun, and it is not known yet what it finds.
+    /// Whether a check has begun and not ended.
     pub(super) fn is_checking(&self) -> bool {
         self.again_at.is_some() && self.believes() == Ok(false)
     }
 
-    /// Whether it is the caller's turn to find out whether replies can be believed.
+    /// Whether it is the caller's turn to determine whether replies can be trusted.
     pub(super) fn begin_verification(&mut self) -> bool {
         let now = Instant::now();
         let may = self.again_at.is_none_or(|at| at <= now);
@@ -172,7 +172,7 @@ impl Evidence {
         may
     }
 
-    /// Whether an hour that ends at `end` may be a sample; then none of the following day may.
+    /// Whether an hour that ends at `end` may be a sample; if so, no hour of the following day may.
     pub(super) fn begin_sample(&mut self, end: i64) -> bool {
         let may = end >= self.sampled_until + SAMPLED_EVERY;
         if may {
@@ -181,9 +181,9 @@ impl Evidence {
         may
     }
 
-    /// A check found this. Returns whether that is new.
+    /// Records the result of a check. Returns whether it is new.
     pub(super) fn breaks(&mut self, broken: Assumption) -> bool {
-        // The end of ranges and rounding concern some requests, ignored names all.
+        // The end of ranges and rounding affect some requests, ignored names affect all.
         self.passed &= !matches!(broken, Assumption::Names(_));
         self.broken.replace(broken) != Some(broken)
     }

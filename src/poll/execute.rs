@@ -21,7 +21,7 @@ pub enum Outcome {
     Slow,
     /// The service asked to wait: the next poll is due after this time at the earliest.
     NotBefore(Duration),
-    /// Nothing was sent for the sake of the service account: the next poll is due when that may be over.
+    /// Nothing was sent because of the service account: the next poll is due when its pause may end.
     Within(Duration),
 }
 
@@ -34,9 +34,9 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     // The memory of the requests is freed before waiting for the disk.
     let (result, gone) = match target.endpoint.cadence {
         Cadence::Settings => {
-            let asked = Box::pin(settings(poll)).await;
-            let gone = asked.as_ref().is_err_and(PollError::is_not_found);
-            (asked, gone)
+            let result = Box::pin(settings(poll)).await;
+            let gone = result.as_ref().is_err_and(PollError::is_not_found);
+            (result, gone)
         }
         Cadence::Metrics => Box::pin(metrics::poll(poll, &mut update)).await,
     };
@@ -50,7 +50,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     }
     update.end(gone, lost).await;
     let failure = result.as_ref().err().map(|error| PollFailure {
-        // The list of projects carries no id: it is the address that the service does not know.
+        // The list of projects has no id in its path: the service does not know the address.
         class: match target.endpoint.scope {
             Scope::Account if error.is_not_found() => ADDRESS,
             _ => error.class(),

@@ -1,11 +1,11 @@
-//! Holes: stretches of time that the service always refuses while it answers for later ones.
+//! Holes: stretches of time that the service always refuses while it answers later ones.
 //!
 //! A range may be older than what the service keeps, or hold a second that it cannot answer for. Once the range at the
-//! cursor was refused three times over five poll intervals and the newest step is answered,
-//! halving finds what before and after the hole is answered. What is before is counted; the hole is given up, in whole
-//! steps, each of which was refused. A hole of more than `MAX_SINGLE` steps is taken for the time before what the
-//! service keeps: all of it is given up, up to the oldest step that is answered. A service that fails at random refuses
-//! steps that it answers a moment later, so both ends of a hole have to be refused again and again.
+//! cursor was refused three times over five poll intervals and the newest step is answered, halving finds the steps
+//! around the hole that are answered. Those before it are counted; the hole is given up, in whole steps, each of which
+//! was refused. A hole of more than `MAX_SINGLE` steps is assumed to be older than what the service keeps: all of it is
+//! given up, up to the oldest step that is answered. A service that fails at random refuses steps that it answers a
+//! moment later, so both ends of a hole have to be refused again and again.
 
 use jiff::Timestamp;
 
@@ -17,11 +17,11 @@ use super::plan::Poll;
 use super::ranges::{self, Purpose, RangeAsk};
 use pds_diagnosis::incident::GivenUp;
 
-/// Steps that are asked for one by one.
+/// Steps that are requested one by one.
 const MAX_SINGLE: i64 = 8;
 
-/// How often both ends of a hole are asked for again, and each time the newest step, which has to be answered. Of a
-/// service that fails half of its requests, one hole in 65,000 is believed.
+/// How often both ends of a hole are requested again, each time with the newest step, which must be answered. If a
+/// service fails half of its requests, one hole in 65,000 is believed.
 const CONFIRMATIONS: u32 = 8;
 
 /// Requests of one search. Halving a month of minutes takes 16, or 32 where each refusal is confirmed; the hole itself
@@ -69,8 +69,8 @@ struct Search<'a, 'u> {
 }
 
 impl Search<'_, '_> {
-    /// Counts what is answered at the beginning of `refused`, then finds the hole behind it. `None` if there is none, or
-    /// the search did not end.
+    /// Counts the answered beginning of `refused`, then finds the hole behind it. `None` if there is none, or the
+    /// search did not end.
     async fn hole(&mut self, refused: TimeRange, newest: i64) -> Option<TimeRange> {
         let TimeRange { mut start, end: mut bad } = refused;
         loop {
@@ -123,7 +123,7 @@ impl Search<'_, '_> {
         Some(true)
     }
 
-    /// The oldest step that is answered: those before `low` are not, and `high` is. `first` is looked at first.
+    /// The oldest step that is answered: those before `low` are not, and `high` is. Tries `first` first.
     async fn oldest_answered(&mut self, mut low: i64, mut high: i64, first: Option<i64>) -> Option<i64> {
         let step = self.step;
         let mut guesses = first.into_iter().flat_map(|at| [at, at - step]);
@@ -142,7 +142,7 @@ impl Search<'_, '_> {
         Some(low)
     }
 
-    /// Whether the step that begins at `start` is answered; `None` if that could not be found out.
+    /// Whether the step that begins at `start` is answered; `None` if unknown.
     async fn note_answered(&mut self, start: i64) -> Option<bool> {
         let range = TimeRange { start, end: start + self.step };
         self.probe()?;
@@ -153,7 +153,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Adds the range at the cursor. Returns whether it is answered; `None` if that could not be found out.
+    /// Adds the range at the cursor. Returns whether it is answered; `None` if unknown.
     async fn counts(&mut self, range: TimeRange) -> Option<bool> {
         self.probe()?;
         let taken = match self.poll.tally(range).await {
@@ -166,7 +166,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// One more request; `None` if there were too many.
+    /// Takes one more request from the limit; `None` if there were too many.
     fn probe(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         Some(())

@@ -18,7 +18,7 @@ use super::schedule::phase_seconds;
 #[derive(Debug)]
 pub struct LedgerUpdate<'a> {
     poll: Poll<'a>,
-    /// The ledger so far; `None` if nothing is counted, or it is not yet known where counting begins.
+    /// The ledger so far; `None` if nothing is counted, or the beginning of counting is not yet known.
     ledger: Option<Arc<Ledger>>,
     /// The ledger before the poll.
     before: Option<Arc<Ledger>>,
@@ -33,7 +33,7 @@ pub struct LedgerUpdate<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     None,
-    /// Something that can be learned again at no cost.
+    /// A change that can be repeated at no cost.
     Learnt,
     /// Opened, resumed, or gave up time.
     Begun,
@@ -42,7 +42,7 @@ enum Change {
 }
 
 impl<'a> LedgerUpdate<'a> {
-    /// The ledger of the target; time that is too old is given up.
+    /// The ledger of the target, which gives up time that is too old.
     pub(super) fn begin(poll: Poll<'a>) -> Self {
         let Poll { context, target, .. } = poll;
         let counts = target.counter.is_some();
@@ -153,12 +153,13 @@ impl<'a> LedgerUpdate<'a> {
                 }
             }
         }
-        // The very first reply: only now is it known where counting begins and what is too old.
+        // The first reply determines where counting begins and which time is too old.
         self.follow_clock();
         Ok(())
     }
 
-    /// Whether replies can be counted: they were if counters continue, at a cursor of Prometheus or by the state file.
+    /// Whether replies can be counted. Continued counters have counted before, at a cursor of Prometheus or in the
+    /// state file.
     ///
     /// # Errors
     /// The assumption that does not hold.
@@ -179,7 +180,7 @@ impl<'a> LedgerUpdate<'a> {
         self.rechecked = Some(self.rechecked.map_or(recheck, |before| before.and(recheck)));
     }
 
-    /// The sampled hour to ask about now, and its age; it is taken for asked about.
+    /// The sampled hour to request now, and its age; from now on it counts as requested.
     pub(super) fn take_sample(&mut self) -> Option<(Sample, &'static str)> {
         let due = self.ledger()?.sample_due(phase(self.poll.target))?;
         let next = self.ledger()?.after_sample();
@@ -202,8 +203,9 @@ impl<'a> LedgerUpdate<'a> {
         true
     }
 
-    /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are requested
-    /// again. Nothing begins for an app that the service does not know (`unknown`), and one that is `lost` shows no counters.
+    /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are
+    /// requested again. Nothing begins for an app that the service does not know (`unknown`); a `lost` app shows no
+    /// counters.
     pub async fn end(self, unknown: bool, lost: bool) {
         let Poll { context, plan, target, .. } = self.poll;
         if lost || (unknown && self.before.is_none()) {
@@ -222,7 +224,7 @@ impl<'a> LedgerUpdate<'a> {
                 context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await
             }
         };
-        // The store counts and logs a failure, which says nothing of the service.
+        // The store counts and logs a failure, which says nothing about the service.
         let Ok(ledger) = committed else {
             if let Some(before) = &self.before {
                 plan.show_counters(context, target, before, None);
@@ -285,8 +287,8 @@ pub(super) fn phase(target: &Target) -> i64 {
     phase_seconds(&target.key.owner, HOUR)
 }
 
-/// Before anything is counted, the thresholds of a window's reply become buckets at zero, so that Prometheus has seen
-/// them before they grow.
+/// Turns the thresholds of a window's reply into buckets at zero before anything is counted, so that Prometheus has
+/// seen them before they grow.
 fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
     if ledger.total > 0 { None } else { ledger.learn(tally.shares.iter().map(|(threshold, _)| *threshold)) }
 }

@@ -56,7 +56,7 @@ struct MetricsPoll<'a, 'u> {
     settled_step: i64,
     /// The first failure that affects the app.
     result: Result<(), PollError>,
-    /// Requests about the whole app, and how many got a 404.
+    /// The number of requests about the whole app, and of those that got a 404.
     asked: u32,
     not_found: u32,
     /// The shortest range of the whole app that was too long for the service, in seconds.
@@ -106,8 +106,8 @@ impl<'a> MetricsPoll<'a, '_> {
         }
     }
 
-    /// Requests the range to count, if any, last: earlier replies may have told the service's time. A range that had to
-    /// end on the hour is followed by the next one at once.
+    /// Requests the range to count, if any, last: earlier replies may have shown the service's time. A range that had
+    /// to end on the hour is followed by the next one at once.
     async fn counted(&mut self) -> Reach {
         let (mut reach, mut last) = (Reach::Itself, None);
         for _ in 0..2 {
@@ -134,7 +134,7 @@ impl<'a> MetricsPoll<'a, '_> {
         ranges::due(self.poll.plan, self.poll.target, self.update.ledger(), self.settled_step)
     }
 
-    /// Requests one range. Returns which other requests would fail as well.
+    /// Requests one range. Returns the other requests that would fail as well.
     async fn range(&mut self, asked: &RangeAsk<'a>) -> Reach {
         let Poll { context, plan, target, .. } = self.poll;
         let answer = self.answer(asked).await;
@@ -160,7 +160,7 @@ impl<'a> MetricsPoll<'a, '_> {
             return Reach::Itself;
         }
         if asked.purpose == Purpose::Recheck && error.is_refusal() {
-            // The service answers for newer time, and does not have to for older.
+            // The service answers newer ranges; it may refuse older ones.
             return Reach::Itself;
         }
         if is_of_app {
@@ -185,7 +185,7 @@ impl<'a> MetricsPoll<'a, '_> {
         if let Some((range, reason)) = self.refused.take()
             && holes::give_up(self.poll, self.update, range, &reason).await
         {
-            // At once: what the service keeps begins later with every second.
+            // Immediately, because the service forgets more with every second.
             self.counted().await;
         }
     }
@@ -235,7 +235,7 @@ impl<'a> MetricsPoll<'a, '_> {
         self.update.take(&tally, asked, answer.date)
     }
 
-    /// Compares the range of a reply with the one asked for. Whether a counted range is exact is left to the ledger.
+    /// Compares the range of a reply with the requested one. The ledger checks that a counted range is exact.
     fn compare(&self, asked: &RangeAsk<'_>, answered: TimeRange) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let account = &target.account;
@@ -256,7 +256,7 @@ impl<'a> MetricsPoll<'a, '_> {
     }
 
     /// A range that is too long for the service is halved, again and again; a success makes ranges longer again. If a
-    /// range that is no longer has just failed too, length is not the cause.
+    /// range that is not longer has just failed too, length is not the cause.
     fn follow_size(&self, range: TimeRange, error: Option<&PollError>) {
         let Poll { plan, target, .. } = self.poll;
         let halvings = target.progress.halvings.load(Ordering::Relaxed);

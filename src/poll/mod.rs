@@ -1,12 +1,12 @@
-//! When each target is polled, and what happens to the reply.
+//! Schedules polls and processes their replies.
 //!
 //! A [`Plan`] lists the targets of a configuration: one [`plan::Target`] per endpoint and app, project or service
 //! account. The [`Poller`] runs it: one loop holds all due times and starts a bounded number of concurrent polls. A
 //! panic stays inside its poll; missed ticks are skipped.
 //!
 //! - [`plan`]: the targets of a configuration, and their cells in the store.
-//! - [`progress`]: what one poll passes to the next.
-//! - [`counters`]: which counters are exposed.
+//! - [`progress`]: state that one poll passes to the next.
+//! - [`counters`]: exposes and hides counters.
 //! - [`schedule`]: when each target is due.
 //! - [`poller`]: the loop.
 //! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.

@@ -30,7 +30,7 @@ const TIDYING: Duration = Duration::from_secs(3600);
 pub struct Poller {
     context: Arc<Context>,
     plan: Arc<Plan>,
-    /// When targets will be due, by their index in the plan; the earliest first. What is due waits in the client, in the
+    /// Due times of targets, by their index in the plan; the earliest first. A due target waits in the client, in the
     /// queue of its account, and starts when its first request may be sent.
     schedule: BTreeSet<(Instant, usize)>,
     running: JoinSet<Outcome>,
@@ -39,7 +39,7 @@ pub struct Poller {
     origin: Instant,
     /// See [`MAX_SLACK`].
     slack: Duration,
-    /// Targets to poll as soon as it is known where they continue.
+    /// Targets to poll as soon as their cursor is known.
     restorer: Restorer,
 }
 
@@ -111,7 +111,7 @@ impl Poller {
             let index = key.and_then(|key| after.get(key));
             match index {
                 Some(index) => started.target = *index,
-                // A removed target may come back with the next plan; its old poll must not be taken for a new one.
+                // A removed target may return with the next plan; its old poll must not be mistaken for a new one.
                 None => started.task.abort(),
             }
             index.is_some()
@@ -121,7 +121,7 @@ impl Poller {
         let now = Instant::now();
         self.schedule.clear();
         for (index, target) in plan.targets.iter().enumerate().filter(|(index, _)| !running.contains(index)) {
-            // A shorter interval applies now, not after the old one has passed.
+            // A shorter interval applies immediately.
             let tick = tick_after(&target.key.owner, self.origin, plan.interval(target), now);
             let due = target.progress.due().map_or(now, |due| tick.min(due));
             target.progress.set_due(due);
@@ -148,7 +148,7 @@ impl Poller {
         }
     }
 
-    /// Has all polls that are due wait for their turn.
+    /// Queues all polls that are due.
     fn enqueue_due(&mut self) {
         let now = Instant::now();
         if self.schedule.first().is_none_or(|(due, _)| *due > now) {
@@ -190,7 +190,7 @@ impl Poller {
         let index = started.target;
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
-            // The panic itself is logged and counted where it happens.
+            // The panic hook has logged and counted the panic.
             tracing::error!(target = %target.key, "a poll panicked and was contained");
             let message = "the poll panicked: a bug of the exporter".into();
             let failure = Some(PollFailure { class: PANIC, message, is_own: true });
@@ -200,7 +200,7 @@ impl Poller {
                 subject.cell.record(polled.clone(), &self.plan.shown());
             }
         }
-        // It may have shown something in the moment of the reload.
+        // It may have published samples during the reload.
         if !Arc::ptr_eq(&started.plan, &self.plan) {
             self.plan.forget_others(target);
         }

@@ -18,16 +18,16 @@ const MIN_REFUSALS: u32 = 3;
 /// Poll intervals over which they are spread.
 const MIN_INTERVALS: u32 = 5;
 
-/// How long server errors are no refusal: they may be over in a while.
+/// How long server errors do not count as refusals: they may end.
 const SERVER_ERRORS: Duration = Duration::from_secs(1800);
 
-/// An app is busy that had so many requests in each of so many steps.
+/// An app is busy once it had this many requests in each of this many steps.
 const BUSY: (u64, u64) = (10, 10);
-/// For how long at most zeros of busy apps are taken for an outage of the service.
+/// Maximum time for which zeros of busy apps are treated as an outage of the service.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 /// A counter whose total or thresholds are new. Prometheus has to see them before they grow, so the page shows them at
-/// their starting value until it was read once, for two polls at the most.
+/// their starting value until it was read once, for two polls at most.
 #[derive(Debug)]
 pub struct Start {
     /// The ledger as it was before it grew.
@@ -53,7 +53,7 @@ impl From<Ledger> for Start {
 }
 
 impl Start {
-    /// It is on the page, since the store had `version` if it was not before; its ledger may have `moved`.
+    /// Notes that it is on the page, since the store had `version` if it was not before; its ledger may have `moved`.
     pub(super) fn stand(&mut self, version: u64, moved: bool) {
         match &mut self.shown {
             Some(standing) => standing.polls += u8::from(moved),
@@ -62,7 +62,7 @@ impl Start {
     }
 }
 
-/// State that one poll passes to the next one of the same target. Three per app, so what most targets lack is boxed.
+/// State that one poll passes to the next one of the same target. There are three per app, so rare parts are boxed.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// How often to halve the range to count, because longer ones failed.
@@ -86,12 +86,12 @@ struct Remembered {
     more: Option<Box<More>>,
 }
 
-/// State of targets that count or have containers. What most of them lack is boxed.
+/// State of targets that count or have containers. Rare parts are boxed.
 #[derive(Debug, Default)]
 struct More {
     /// Since when a busy app has had no requests, if these zeros are not counted yet.
     silent_since: Option<Instant>,
-    /// For how many steps it has been busy.
+    /// The number of steps for which it has been busy.
     busy: u8,
     rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
@@ -112,7 +112,7 @@ struct Containers(BTreeMap<Arc<str>, Container>);
 struct Container {
     /// Whether the service refused the last request about it.
     fails: bool,
-    /// For how many consecutive polls the replies for it have equalled those for the whole app.
+    /// The number of consecutive polls whose replies for it equalled those for the whole app.
     equal_polls: u32,
 }
 
@@ -154,7 +154,8 @@ impl Progress {
         MutexGuard::map(self.remembered.lock(), |remembered| &mut **remembered.more.get_or_insert_default())
     }
 
-    /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
+    /// Records whether the replies for `container` equal those for the whole app; returns the number of consecutive
+    /// polls for which they did.
     pub(crate) fn note_equal(&self, container: &Arc<str>, equal: bool) -> u32 {
         let mut more = self.more();
         let polls = &mut more.container(container).equal_polls;
@@ -162,14 +163,14 @@ impl Progress {
         *polls
     }
 
-    /// The service refused the last request about `container`, or did not. Returns whether it begins to.
+    /// Records whether the service refused the last request about `container`. Returns whether it begins to.
     pub(super) fn container_fails(&self, container: &Arc<str>, fails: bool) -> bool {
         let before = std::mem::replace(&mut self.more().container(container).fails, fails);
         fails && !before
     }
 
-    /// The app had so many in so many steps. Returns whether they are zeros that are not counted yet: a busy app that falls
-    /// silent is asked about once more, and then as long as there `is_outage`.
+    /// Records the app's requests over a number of steps. Returns whether they are zeros that are not counted yet: the
+    /// range of a busy app without requests is requested once more, and then as long as there `is_outage`.
     pub(super) fn is_silent(&self, total: Option<u64>, steps: u64, is_outage: impl FnOnce() -> bool) -> bool {
         let (each, most) = BUSY;
         let since = {
@@ -213,7 +214,8 @@ impl Progress {
         self.more().rechecked.add(CountedAgain { counted, late, overcounted });
     }
 
-    /// The service refused the range at the cursor `until`, perhaps with a server error. Returns whether to look for a hole.
+    /// Records that the service refused the range at the cursor `until`, perhaps with a server error. Returns whether
+    /// to look for a hole.
     pub(super) fn refused(&self, until: i64, interval: Duration, server_error: bool) -> bool {
         let mut more = self.more();
         let known = more.refusals.take().filter(|known| known.until == until);
@@ -234,7 +236,7 @@ impl Progress {
         self.more().hole = Some(Box::new(hole));
     }
 
-    /// An audit is due once in each `period`. Returns whether this is another one than before.
+    /// Records `period`, in which one audit is due. Returns whether it differs from the last one.
     pub(super) fn begin_period(&self, period: u32) -> bool {
         let before = std::mem::replace(&mut self.more().audited, period);
         before != 0 && before < period
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_of_every_target_is_small() {
+    fn the_state_of_every_target_is_small() {
         assert!(size_of::<Progress>() <= 48, "{}", size_of::<Progress>());
         assert!(size_of::<More>() <= 112, "{}", size_of::<More>());
         assert!(size_of::<Start>() <= 48, "{}", size_of::<Start>());

@@ -9,7 +9,7 @@ use pds_ledger::{Ledger, MAX_MERGED};
 
 use super::plan::{ConfiguredWindow, Plan, Target, containers};
 
-/// One request of a metrics call, and what its reply is for.
+/// One request of a metrics call, and the purpose of its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeAsk<'a> {
     /// The range.
@@ -71,14 +71,16 @@ pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeAsk<'a>> {
             && polled_every == window.seconds.unsigned_abs();
         let end = if shared { settled.step_end() } else { settled.second };
         let range = TimeRange { start: end - window.seconds, end };
-        let of = |container| RangeAsk { range, container, window: Some(window), purpose: Purpose::Window };
-        asks.extend(containers(plan.app_of(target)).map(of));
+        let for_container =
+            |container| RangeAsk { range, container, window: Some(window), purpose: Purpose::Window };
+        asks.extend(containers(plan.app_of(target)).map(for_container));
     }
     asks
 }
 
-/// The range to count next, up to `settled_step`, which had settled when the poll began. What settles during the poll is
-/// left to the next one, otherwise the windows would lag behind the counters. Shorter if longer ranges have failed.
+/// The range to count next, up to `settled_step`, which had settled when the poll began. Time that settles during the
+/// poll is left to the next one, otherwise the windows would lag behind the counters. The range is shorter if longer
+/// ones have failed.
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
@@ -88,7 +90,7 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
     ledger.due(settled.step_end().min(settled_step), watermark.step(), most, hourly_from)
 }
 
-/// Asks for no longer ranges to count of `target` than this, for now.
+/// Limits ranges to count of `target` to this length, for now.
 pub(super) fn no_longer_than(target: &Target, seconds: u64) {
     let fits = |halvings: &u8| MAX_MERGED.as_secs() >> halvings <= seconds;
     let halvings = (0..MAX_HALVINGS).find(fits).unwrap_or(MAX_HALVINGS);

@@ -20,7 +20,7 @@ pub struct Replies<'a>(Vec<WindowReply<'a>>);
 #[derive(Debug)]
 struct WindowReply<'a> {
     asked: RangeAsk<'a>,
-    /// Index of its window; of a range that is only counted, that after the last.
+    /// Index of its window; that after the last for a range that is only counted.
     window: usize,
     tally: Option<Tally>,
     point: Option<Point>,
@@ -62,16 +62,16 @@ impl<'a> Replies<'a> {
         self.0.iter().filter(|reply| reply.window == 0)
     }
 
-    /// Shows for each container the newest complete datapoint of all replies, of the first configured window that has it.
-    /// If none is as new as the previous one, that stays until it is stale.
+    /// Shows for each container the newest complete datapoint of all replies, of the first configured window that has
+    /// it. If none is as new as the previous one, the latter stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
         if plan.is_replaced() {
             return;
         }
         for container in containers(plan.app_of(target)) {
-            let of = self.0.iter().filter(|reply| reply.asked.container == container);
-            let whole = of.filter_map(|reply| Some((reply.point?, reply)));
+            let replies = self.0.iter().filter(|reply| reply.asked.container == container);
+            let whole = replies.filter_map(|reply| Some((reply.point?, reply)));
             let newest = whole.rev().max_by(|(one, _), (other, _)| one.time.total_cmp(&other.time));
             let Some((point, reply)) = newest else { continue };
             let variant = Variant { window: 0, container };
@@ -91,7 +91,7 @@ impl<'a> Replies<'a> {
         self.compare_width(plan, target);
     }
 
-    /// Warns once if every window is shorter than two datapoints are wide: it need not hold a whole one.
+    /// Warns once if every window is shorter than two datapoints: it may hold no whole datapoint.
     fn compare_width(&self, plan: &Plan, target: &Target) {
         let Some(width) = target.progress.datapoints(|seen| seen.width()) else { return };
         let longest = plan.windows.iter().max_by_key(|window| window.seconds);
@@ -108,7 +108,7 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// Warns once if a configured threshold is none of the service's.
+    /// Warns once if the service has no such threshold as configured.
     pub(super) fn compare_thresholds(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(tally) = self.first_window() else { return };
         let is_sent = |threshold: &Duration| {

@@ -1,8 +1,8 @@
 //! Log lines about targets that begin to fail, recover, or give up time.
 //!
 //! When the service is down, ten thousand apps fail within a minute for the same reason. So only the first [`LINES`] of
-//! each class in a [`PERIOD`] get a line of their own; the others are summed up when the period ends. A failure that
-//! stops a whole service account is logged once, by the account. `pds_up` and the status page name every target.
+//! each class in a [`PERIOD`] get a line each; a summary at its end counts the others. A failure that stops a whole
+//! service account is logged once, by the account. `pds_up` and the status page name every target.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ struct Logged {
 }
 
 impl TransitionLog {
-    /// A poll of the target `key` ended, with this failure if it failed.
+    /// Logs the end of a poll of the target `key`, with its failure if it failed.
     pub fn polled(&self, key: &Key, transition: &Transition, failure: Option<&PollFailure>) {
         let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
         match (transition, failure) {
@@ -74,7 +74,7 @@ impl TransitionLog {
         }
     }
 
-    /// The counters of the target `key` give up `seconds`. Only the first time is logged.
+    /// Logs that the counters of the target `key` give up `seconds`; only the first time.
     pub fn gave_up(&self, key: &Key, seconds: u64) {
         if self.take_line(LogClass::GaveUp) {
             tracing::warn!(
@@ -87,7 +87,7 @@ impl TransitionLog {
         }
     }
 
-    /// The counters of the target `key` give up a stretch of time that the service does not answer for.
+    /// Logs that the counters of the target `key` give up a stretch of time that the service refuses.
     pub fn hole(&self, key: &Key, hole: &GivenUp) {
         if self.take_line(LogClass::Hole) {
             tracing::warn!(
@@ -102,7 +102,7 @@ impl TransitionLog {
         }
     }
 
-    /// The service begins to refuse requests about a container of the app `key`.
+    /// Logs that the service begins to refuse requests about a container of the app `key`.
     pub fn container_failed(&self, key: &Key, container: &str, error: &PollError) {
         if self.take_line(LogClass::Container) {
             tracing::warn!(
@@ -116,7 +116,7 @@ impl TransitionLog {
         }
     }
 
-    /// Ends the period, and sums up its changes without a line.
+    /// Ends the period, and logs the number of its other changes.
     pub fn sum_up(&self) {
         for (class, logged) in std::mem::take(&mut *self.present.lock()) {
             log_further(class, logged.further);

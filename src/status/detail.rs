@@ -1,4 +1,4 @@
-//! One app in full: what its page shows beyond the overview.
+//! One app in full: the content of its page beyond the overview.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,7 +17,7 @@ use pds_diagnosis::verdict::CountedAgain;
 pub struct Detail {
     /// The app as on the overview.
     pub app: App,
-    /// The name of the token that its project is asked with.
+    /// The name of the token that its project is polled with.
     pub token: String,
     /// The latency distribution of the window: (threshold in seconds, share 0..=1), by rising threshold.
     pub distribution: Vec<(f64, f64)>,
@@ -47,7 +47,7 @@ pub struct Detail {
     pub changes: Vec<Changed>,
     /// When each of the app's resources is polled next, in their order.
     pub next_polls: Vec<Option<Timestamp>>,
-    /// The last polls of all resources, newest first; consecutive ones that ended alike are one event.
+    /// The last polls of all resources, newest first; consecutive polls with the same result are one event.
     pub polls: Vec<(&'static str, Event)>,
     /// The last replies; `None` if one was not kept.
     pub replies: Vec<(&'static str, Option<Reply>)>,

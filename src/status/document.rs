@@ -36,12 +36,12 @@ pub struct Status {
 }
 
 impl Status {
-    /// The JSON schema of `/api/v1/status`. The text, because what makes it takes 250 kB of a program.
+    /// The JSON schema of `/api/v1/status` as text, because its generator takes 250 kB of a program.
     pub const SCHEMA: &str = include_str!("schema.json");
 }
 
-/// An app of the model. Its verdict is found when the model is read, because the summary counts it; the rest is read at
-/// the first look, which most apps of a large configuration never get.
+/// An app of the model. Its verdict is computed with the model, because the summary counts it; the rest is read on
+/// demand, which most apps of a large configuration never need.
 #[derive(Clone, Debug)]
 pub struct LazyApp {
     /// The verdict on it.
@@ -56,7 +56,7 @@ pub struct LazyApp {
 }
 
 impl LazyApp {
-    /// The app at `place`, and what was found about it.
+    /// The app at `place`, and its verdict.
     pub(super) fn new(view: &Arc<View>, place: Place, judged: Judged) -> Self {
         let Judged { verdict, state, problems } = judged;
         Self { verdict, state, problems, view: Arc::clone(view), place, read: OnceLock::new() }
@@ -96,7 +96,7 @@ impl Serialize for LazyApp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.read.get() {
             Some(app) => app.serialize(serializer),
-            // Not kept: a document may name a hundred thousand, of a kilobyte each.
+            // Not kept: a document may name a hundred thousand apps, of a kilobyte each.
             None => self.read().serialize(serializer),
         }
     }

@@ -15,7 +15,7 @@ use pds_core::clock::to_second;
 
 /// How far back incidents reach.
 pub const REACH: SignedDuration = SignedDuration::from_hours(6);
-/// Failures that end and begin again within this time are one incident.
+/// Failures that resume within this time are one incident.
 const GAP: SignedDuration = SignedDuration::from_mins(5);
 
 /// The service among the names of tokens.
@@ -29,7 +29,7 @@ pub(super) type GoingOn = Vec<(Box<str>, What)>;
 pub(super) struct Observed(Mutex<BTreeMap<Box<str>, Events>>);
 
 impl Observed {
-    /// Records what is going on at `now`; others are forgotten.
+    /// Records the current incidents at `now`; others are forgotten.
     pub(super) fn record(&self, going_on: GoingOn, now: Timestamp) {
         let mut kept = self.0.lock();
         let mut before = mem::take(&mut *kept);
@@ -54,7 +54,7 @@ impl Observed {
         joined(self.0.lock().get(name).map(incidents).unwrap_or_default(), now)
     }
 
-    /// The incidents of an app: those of its targets, and `builds`, without what happened to all that its `token` asks for.
+    /// The incidents of an app: those of its targets, and `builds`, without those of its whole `token`.
     pub(super) fn of_app(&self, mut all: Vec<Incident>, token: &str, now: Timestamp) -> Vec<Incident> {
         if all.iter().any(lasts) {
             let others = [SERVICE, token].map(|name| self.incidents(name, now)).concat();
@@ -88,13 +88,13 @@ fn lasts(incident: &Incident) -> bool {
     matches!(incident.kind, IncidentKind::Outage | IncidentKind::CatchUp)
 }
 
-/// Whether `other` began before `incident`, is of the same kind and ends after it, more or less.
+/// Whether `other` began before `incident`, is of the same kind and ends at about the same time or later.
 fn covers(other: &Incident, incident: &Incident) -> bool {
     let ends_after = other.end.is_none_or(|end| incident.end.is_some_and(|own| own <= end + GAP));
     lasts(other) && other.kind == incident.kind && other.start <= incident.start + GAP && ends_after
 }
 
-/// These within reach of `now`, oldest first; those of a kind that follow one another are one.
+/// These within reach of `now`, oldest first; consecutive ones of a kind are merged.
 fn joined(mut all: Vec<Incident>, now: Timestamp) -> Vec<Incident> {
     all.retain(|incident| incident.end.is_none_or(|end| end >= now - REACH));
     all.sort_by_key(|incident| incident.start);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incident_lasts_until_it_is_no_longer_seen_and_soon_again_is_the_same_one() {
+    fn an_incident_ends_when_it_is_gone_and_resumes_if_it_returns_soon() {
         let observed = Observed::default();
         for (now, failing) in [(2, true), (3, true), (4, false), (7, true), (8, false), (30, true)] {
             let what = if failing { outage(if now < 5 { 1 } else { now }) } else { What::Ok };

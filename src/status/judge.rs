@@ -85,7 +85,7 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
         (settings.label(&family::STATUS, "status"), settings.label(&family::LAST_BUILD_STATUS, "status"));
     let bad = |word: &str| word.contains("error") || word.contains("fail");
     let is_error = settings.value(&family::ERROR).is_some_and(|error| error > 0.0);
-    // A broken app is one line, whatever else follows from it.
+    // A broken app is one line, without its consequences.
     let own = match (status.as_deref(), build.as_deref()) {
         (Some(status), _) if bad(status) => {
             Some((&cause::APP_STATUS, format!("the app's status is {status}")))
@@ -103,14 +103,14 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
     found.extend(own.map(|(cause, text)| {
         let message = parts.iter().find_map(|part| part.subject.cell.message(view.instant));
         let detail = message.filter(|_| is_error).map(|message| message.to_string());
-        let said = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-        Problem { detail, ..Problem::of(cause, text + &said) }
+        let suffix = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        Problem { detail, ..Problem::of(cause, text + &suffix) }
     }));
     let (verdict, problems) = by_gravity(found);
     Judged { verdict, state, problems }
 }
 
-/// The objective's threshold is in no reply that was counted, so no share of slow requests is known.
+/// No counted reply has the objective's threshold, so no share of slow requests is known.
 fn unknown_objective(view: &View, part: &Part<'_>) -> Option<Problem> {
     let objective = view.plan.app_of(part.target)?.objective?;
     let ledger = &part.found.as_ref().filter(|found| found.ledger.total > 0)?.ledger;
@@ -147,7 +147,7 @@ fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
     causes.into_iter().map(|cause| problem(view, cause, parts, known)).collect()
 }
 
-/// The problem that those of `parts` have which `cause` stops.
+/// The problem of those `parts` that `cause` stops.
 fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes) -> Problem {
     let resources = || parts.iter().map(|part| &part.status);
     let stopped = || resources().filter(|resource| known.of_resource(view, resource).contains(&Some(cause)));
@@ -185,7 +185,7 @@ pub(super) fn in_brackets<'a>(classes: impl IntoIterator<Item = &'a str>) -> Str
 /// How far counters are behind, in words.
 fn behind(seconds: Option<u64>) -> String {
     match seconds.unwrap_or_default().div_ceil(60) {
-        // Held back until nothing that was shown before can be missing.
+        // Hidden until it cannot lack anything that was shown before.
         0 => ", not shown yet".to_owned(),
         minutes => format!(", {} behind", units::seconds((60 * minutes) as f64)),
     }

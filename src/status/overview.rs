@@ -14,7 +14,7 @@ use crate::poll::counters::Counters;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
 use pds_client::Class;
-use pds_core::printable::steers_terminal;
+use pds_core::printable::is_terminal_control;
 use pds_diagnosis::cause::{self, About, Verdict};
 use pds_diagnosis::incident::Disputed;
 use pds_exposition::Family;
@@ -43,7 +43,7 @@ const LATE: f64 = 10.0;
 const BLOCK: usize = 1_000;
 
 impl View {
-    /// The whole model, and what is going on with the service and its tokens.
+    /// The whole model, and the current incidents of the service and its tokens.
     pub(super) fn status(self: &Arc<Self>, started: Timestamp) -> (Status, GoingOn) {
         let count: usize = self.plan.config.projects.iter().map(|project| project.apps.len()).sum();
         let mut totals = Totals::new(count > 0);
@@ -88,7 +88,7 @@ impl View {
         (status, going_on)
     }
 
-    /// All apps. Two threads share many, because most of what is read is in no cache.
+    /// All apps. Two threads share a large number, because most of the data is in no cache.
     fn apps<'a>(self: &'a Arc<Self>, count: usize, totals: &mut Totals<'a>) -> Vec<LazyApp> {
         let next = AtomicUsize::new(0);
         let judge = || {
@@ -99,7 +99,7 @@ impl View {
             judged.collect::<Vec<_>>()
         };
         let mut blocks = thread::scope(|scope| {
-            // If the system has no thread left, this one judges them all.
+            // If the system has no thread left, this thread judges them all.
             let other =
                 (count > BLOCK).then(|| thread::Builder::new().spawn_scoped(scope, judge).ok()).flatten();
             let mut blocks = judge();
@@ -135,7 +135,7 @@ impl View {
         Values::new(&self.context.store, resource, samples)
     }
 
-    /// The name in the last reply of `resource`, however old, unless nothing of it can be seen.
+    /// The name in the last reply of `resource`, however old, if there is one.
     fn last_name(
         &self,
         parts: &[Part<'_>],
@@ -144,7 +144,7 @@ impl View {
     ) -> Option<String> {
         let is_seen = |c: char| {
             !c.is_whitespace()
-                && !steers_terminal(c)
+                && !is_terminal_control(c)
                 && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3164}' | '\u{feff}')
         };
         let part = parts.iter().find(|part| part.resource() == resource)?;
@@ -279,13 +279,13 @@ impl View {
         }
     }
 
-    /// Whether counters without a ledger wait until it is known what was counted before.
+    /// Whether counters without a ledger wait for their cursor.
     fn is_held_back(&self, target: &Target) -> bool {
         target.counter.is_some() && self.context.ledgers.held_back(&target.key) == Some(Hold::Unknown)
     }
 
-    /// Whether the counters of a ledger keep up, and how far they are behind. They do while they are on the
-    /// metrics page. Those in the future stand still; a clock that is slightly off does not matter.
+    /// Whether the counters of a ledger keep up, and how far they are behind. They keep up while they are on the
+    /// metrics page. Counters in the future stand still; a clock that is slightly off does not matter.
     fn counting(&self, target: &Target, Found { ledger, hold }: &Found) -> (Counting, Option<Duration>) {
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
         let explained = stale_after.saturating_add(self.plan.watermark.step());
@@ -298,7 +298,7 @@ impl View {
     }
 }
 
-/// A failure as it stands: the service may have failed in another way since it refused the token, which no poll of this
+/// The current failure: the service may have failed in another way since it refused the token, which no poll of this
 /// target has seen yet.
 fn failing(target: &Target, failure: &Failure) -> Failing {
     let (since, message) = (to_second(failure.since), &failure.message);

@@ -44,8 +44,8 @@ struct Stopped {
 #[derive(Debug, Default)]
 struct Found(BTreeMap<&'static str, Stopped>);
 
-/// All reasons why the verdict is not `ok`, most severe first. What follows from a service that is silent, or that ignores
-/// the ranges it is asked for, is none.
+/// All reasons why the verdict is not `ok`, most severe first. Consequences of a service that is silent, or that
+/// ignores the requested ranges, are omitted.
 pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     let mut found = Found::default();
     found.add_service(&status.service, view);
@@ -58,11 +58,11 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         found.of(&cause::STATE_NOT_WRITTEN).detail = Some(error.to_string());
     }
     for Difference { what, remedy, target, .. } in &view.snapshot.audit.differences {
-        let of = found.of(&cause::AUDIT_DIFFERS);
-        of.objects.push(target.clone());
-        of.detail = Some(format!("{what}; {remedy}"));
+        let stopped = found.of(&cause::AUDIT_DIFFERS);
+        stopped.objects.push(target.clone());
+        stopped.detail = Some(format!("{what}; {remedy}"));
     }
-    // The apps of a shard without any are with the others.
+    // The apps of an empty shard are in other shards.
     if status.apps.is_empty() && status.exporter.shards == 1 {
         found.of(&cause::NO_APPS);
     }
@@ -77,7 +77,7 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     for (object, problems) in of_apps.chain(of_projects) {
         problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
-    // A token that is refused needs no second reason to be replaced.
+    // A refused token needs no second reason to be replaced.
     let refused = found.0.get(cause::TOKEN_REFUSED.code).map(|of| of.tokens.clone()).unwrap_or_default();
     for cause in [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON] {
         if let Some(of) = found.0.get_mut(cause.code) {
@@ -85,9 +85,9 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         }
     }
     let reason = |cause: &&'static Cause| {
-        let of = found.0.remove(cause.code)?;
-        let is_told = cause.scope != Scope::Token || !of.tokens.is_empty();
-        is_told.then(|| of.reason(cause, tokens, view))
+        let stopped = found.0.remove(cause.code)?;
+        let is_reported = cause.scope != Scope::Token || !stopped.tokens.is_empty();
+        is_reported.then(|| stopped.reason(cause, tokens, view))
     };
     let mut reasons: Vec<Reason> = ALL.iter().filter_map(reason).collect();
     // Stable: the order of the causes.
@@ -103,26 +103,26 @@ impl Found {
     /// Adds what `problem` says of an app, or of a project if `app` is empty.
     fn stops(&mut self, problem: &Problem, (project, app): (&str, &str), view: &View) {
         let cause = problem.cause.unwrap_or(&cause::REQUEST_REFUSED);
-        let of = self.of(cause);
+        let stopped = self.of(cause);
         let (count, object) = match app {
-            "" => (&mut of.projects, project.to_owned()),
-            app => (&mut of.apps, format!("{project}/{app}")),
+            "" => (&mut stopped.projects, project.to_owned()),
+            app => (&mut stopped.apps, format!("{project}/{app}")),
         };
         *count += 1;
-        if of.objects.len() < MAX_OBJECTS {
-            of.objects.push(object);
+        if stopped.objects.len() < MAX_OBJECTS {
+            stopped.objects.push(object);
         }
         if cause.scope == Scope::Token {
-            of.tokens.insert(view.plan.client.account(project).name().to_owned());
+            stopped.tokens.insert(view.plan.client.account(project).name().to_owned());
         }
-        if of.detail.is_none() {
-            of.detail.clone_from(&problem.detail);
+        if stopped.detail.is_none() {
+            stopped.detail.clone_from(&problem.detail);
         }
         if let Some(failing) = &problem.failing {
-            of.since = of.since.into_iter().chain([failing.since]).min();
-            of.classes.insert(failing.class.clone());
-            if of.last.as_ref().is_none_or(|last| last.since <= failing.since) {
-                of.last = Some(failing.clone());
+            stopped.since = stopped.since.into_iter().chain([failing.since]).min();
+            stopped.classes.insert(failing.class.clone());
+            if stopped.last.as_ref().is_none_or(|last| last.since <= failing.since) {
+                stopped.last = Some(failing.clone());
             }
         }
     }
@@ -152,24 +152,24 @@ impl Found {
             }
         }
         for Unexpected { resource, field, target } in &exporter.unexpected {
-            let of = self.of(&cause::UNEXPECTED_VALUES);
-            of.objects.push(format!("{resource}.{field}"));
-            of.more = format!(": {}, last from {target}", of.objects.join(", "));
+            let stopped = self.of(&cause::UNEXPECTED_VALUES);
+            stopped.objects.push(format!("{resource}.{field}"));
+            stopped.more = format!(": {}, last from {target}", stopped.objects.join(", "));
         }
         match &exporter.restoring {
             Some(Restoring { missing: missing @ 1.., obstacle, .. }) => {
-                let of = self.of(causes.restoring);
+                let stopped = self.of(causes.restoring);
                 let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-                of.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
+                stopped.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
             }
             Some(Restoring { obstacle: Some(why), .. }) => {
                 self.of(&cause::NO_CURSORS).more = format!(": {why}");
             }
             _ => {}
         }
-        // In the first round, everything is due at once; and a limit that is too low explains it.
-        let is_told = is_complete && !self.0.contains_key(cause::OVERLOADED.code);
-        let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG && is_told);
+        // The first round is late because everything is due at once; and a limit that is too low explains the rest.
+        let is_reported = is_complete && !self.0.contains_key(cause::OVERLOADED.code);
+        let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG && is_reported);
         if let Some(lag) = lag {
             self.of(&cause::POLLS_LATE).more = format!(": {}", units::seconds(lag.round()));
         }
@@ -185,14 +185,14 @@ impl Found {
         }
         let Some(at) = token.expires else { return };
         let Some(cause) = Cause::of_expiry(at.as_second() - now.as_second()) else { return };
-        let of = self.of_token(cause, token);
-        of.since = of.since.into_iter().chain([at]).min();
+        let stopped = self.of_token(cause, token);
+        stopped.since = stopped.since.into_iter().chain([at]).min();
     }
 
     fn of_token(&mut self, cause: &Cause, token: &Token) -> &mut Stopped {
-        let of = self.of(cause);
-        of.tokens.insert(token.name.clone());
-        of
+        let stopped = self.of(cause);
+        stopped.tokens.insert(token.name.clone());
+        stopped
     }
 }
 
@@ -249,10 +249,10 @@ impl Stopped {
         text
     }
 
-    /// The apps and projects: by name if they are few, or else their number with the first of them.
+    /// The apps and projects: their names if they are few, otherwise their number and the first of them.
     fn concerned(&self, cause: &Cause) -> String {
-        let of = |count: usize, one, many| (count > 0).then(|| units::counted(count, one, many));
-        let counted = [of(self.apps, "app", "apps"), of(self.projects, "project", "projects")];
+        let phrase = |count: usize, one, many| (count > 0).then(|| units::counted(count, one, many));
+        let counted = [phrase(self.apps, "app", "apps"), phrase(self.projects, "project", "projects")];
         let counted: Vec<String> = counted.into_iter().flatten().collect();
         let names: Vec<&str> = self.objects.iter().take(MAX_NAMED).map(|object| short(object)).collect();
         match (names.split_last(), self.apps + self.projects) {
@@ -276,12 +276,12 @@ fn time_of_day(at: Timestamp, now: Timestamp) -> String {
     at.strftime(if day(at) == day(now) { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
 }
 
-/// Logs reasons that no failing poll tells of: when they appear, and once they are gone.
+/// Logs the reasons that no failed poll reports: when they appear, and when they end.
 #[derive(Debug, Default)]
 pub(super) struct ReasonLog(BTreeSet<&'static str>);
 
 impl ReasonLog {
-    /// Logs how `reasons` differ from the last ones. Waiting for something is not logged.
+    /// Logs how `reasons` differ from the last ones. Waiting is not logged.
     pub(super) fn tell(&mut self, reasons: &[Reason]) {
         let (new, gone) = self.changes(reasons);
         for Reason { code, verdict, detail, remedy, text, .. } in new {
@@ -298,8 +298,8 @@ impl ReasonLog {
         let mut gone = mem::take(&mut self.0);
         let mut new = Vec::new();
         for reason in reasons.iter().filter(|reason| reason.verdict != Verdict::Waiting) {
-            let is_told = |cause: &&&Cause| cause.code == reason.code && cause.classes.is_empty();
-            let Some(cause) = ALL.iter().find(is_told) else { continue };
+            let is_reported = |cause: &&&Cause| cause.code == reason.code && cause.classes.is_empty();
+            let Some(cause) = ALL.iter().find(is_reported) else { continue };
             self.0.insert(cause.code);
             if !gone.remove(cause.code) {
                 new.push(reason);

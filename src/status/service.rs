@@ -33,13 +33,14 @@ pub(super) struct Totals<'a> {
     settings_report: bool,
 }
 
-/// The state of the resources that one service account asks for.
+/// The state of the resources polled with one service account.
 #[derive(Debug, Default)]
 struct AccountSummary {
     /// Counters, and how many of them catch up.
     counted: usize,
     behind: usize,
-    /// Whether one has been polled. This and all below is of resources that are polled often enough to report on the service.
+    /// Whether one has been polled. This and all below concern resources that are polled often enough to report on the
+    /// service.
     polled: bool,
     /// Whether one got its reply, or has not failed.
     answered: bool,
@@ -125,7 +126,7 @@ impl<'a> Totals<'a> {
     }
 }
 
-/// Whether the counters of a resource that answers catch up.
+/// Whether the counters of an answered resource are catching up.
 fn catches_up(resource: &Resource) -> bool {
     let behind = match resource.counting {
         Some(Counting::Behind) => resource.behind_seconds > Some(0),
@@ -155,7 +156,7 @@ impl AccountSummary {
         let failing = resource.failing.as_ref();
         let silence = failing.and_then(|failing| {
             let cause = view.cause_of(&failing.class);
-            // A range that ended later was answered: only others fail.
+            // A later range was answered: only others fail.
             let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
             (!counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)).then(|| silence(cause))
         });
@@ -201,7 +202,7 @@ impl AccountSummary {
         self.first_failing.map(|first| self.last_success.unwrap_or(first))
     }
 
-    /// The state of all requests: none is answered, or most counters catch up.
+    /// The state of all requests: none is answered, or most counters are catching up.
     fn going_on(&self) -> What {
         match self.last_failing.as_ref().filter(|_| self.state().is_silent()) {
             Some(failing) => {

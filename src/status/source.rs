@@ -24,7 +24,7 @@ use pds_diagnosis::verdict::Reason;
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The time between looks for incidents and reasons; shorter after the start, when most of what is set up wrong shows.
+/// Interval of checks for incidents and reasons; shorter after the start, when most mistakes show.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The source of the model. Cloning shares it.
@@ -44,7 +44,7 @@ struct Inner {
 /// The model as it was read.
 #[derive(Debug)]
 struct Reading {
-    /// When that had ended: reading a hundred thousand apps takes a while.
+    /// When the reading had ended: a hundred thousand apps take a while.
     at: Instant,
     of: Arc<Followed>,
     status: Arc<Status>,
@@ -114,8 +114,7 @@ impl Source {
         status
     }
 
-    /// Records every half minute what is going on, for the incidents of the last hours, and logs the reasons of the
-    /// verdict.
+    /// Records incidents every half minute, and logs the reasons of the verdict.
     pub async fn watch(self) {
         let mut log = ReasonLog::default();
         let mut pause = Duration::from_secs(1);
@@ -123,14 +122,14 @@ impl Source {
             tokio::time::sleep(pause).await;
             pause = LOOK.min(pause * 2);
             let source = self.clone();
-            // A look that panics is followed by the next one.
+            // The next check follows a panic.
             if let Ok(reasons) = tokio::task::spawn_blocking(move || source.look()).await {
                 log.tell(&reasons);
             }
         }
     }
 
-    /// Records what is going on with the service and its tokens. Returns the reasons of the verdict.
+    /// Records the incidents of the service and its tokens. Returns the reasons of the verdict.
     pub(crate) fn look(&self) -> Vec<Reason> {
         let view = Arc::new(self.view());
         let (status, going_on) = view.status(self.0.started);
@@ -166,7 +165,7 @@ impl Source {
             });
         };
         let status = self.status();
-        // Another shard may poll what is about the app's project itself.
+        // Another shard may poll the app's project itself.
         let polled = status.projects.iter().find(|project| !project.resources.is_empty());
         let mut projects: Vec<String> = polled.map(|project| project.id.to_string()).into_iter().collect();
         if let Some(app) = status.apps.first() {

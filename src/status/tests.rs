@@ -27,7 +27,7 @@ fn is_metrics(resource: Resource) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_asked_is_waiting_and_not_well() {
+async fn apps_that_were_never_polled_are_waiting_and_not_ok() {
     let status = fixture::fixture(3).await.source.status();
     assert_eq!(status.service.state, ServiceState::Waiting);
     assert_eq!((status.summary.apps.all, status.summary.waiting), (3, 3));
@@ -190,7 +190,7 @@ async fn the_detail_has_what_the_page_draws() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_changes_the_model_and_time_alone_does_not() {
+async fn events_change_the_model_and_time_alone_does_not() {
     let fixture = answered().await;
     let model = || serde_json::to_value(&*fixture.source.status()).unwrap();
     let first = model();

@@ -32,7 +32,7 @@ const AHEAD: usize = 32;
 /// The indices of an app in the configuration: that of its project, and its own there.
 pub(super) type Place = (usize, usize);
 
-/// A target of a project or app, with its subject there, its ledger, and what is shown of it.
+/// A target of a project or app, with its subject there, its ledger, and its shown samples.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub(super) target: &'a Target,
@@ -128,7 +128,7 @@ impl View {
         self.parts(found.filter_map(with_subject).collect())
     }
 
-    /// These with their ledgers, and what is shown of them.
+    /// These with their ledgers and shown samples.
     fn parts<'a>(&self, targets: Vec<(&'a Target, &'a TargetSubject)>) -> Vec<Part<'a>> {
         let keys = targets.iter().map(|(target, _)| target.counter.as_ref().map(|_| &target.key));
         let found = self.context.ledgers.find(keys);
@@ -153,7 +153,7 @@ impl View {
         self.plan.targets.get(start..end).unwrap_or_default()
     }
 
-    /// The cause of polls that fail with this class. An id is not known where the address is not that of the service.
+    /// The cause of polls that fail with this class. At a wrong address, no id is known.
     pub(super) fn cause_of(&self, class: &str) -> &'static Cause {
         let cause = Cause::of_class(class);
         if *cause == cause::NOT_FOUND && self.has_wrong_address() { &cause::WRONG_ADDRESS } else { cause }
@@ -169,8 +169,8 @@ impl View {
         })
     }
 
-    /// What is wrong with an id that the service does not know: an app's begins with its project's, and a project's is in
-    /// the token's list. Compares only the first ids asked about: a list may be long.
+    /// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a
+    /// project's is in the token's list. Compares only the first ids that it is called for: a list may be long.
     pub(super) fn known_as(&self, owner: &Owner) -> Option<String> {
         if self.compared.fetch_add(1, Ordering::Relaxed) >= MAX_COMPARED {
             return None;
@@ -208,8 +208,8 @@ fn with_subject(target: &Arc<Target>) -> Option<(&Target, &TargetSubject)> {
     Some((target, target.subjects.first()?))
 }
 
-/// Reads both ends of what each of `targets` leads to. What a hundred thousand apps have is in no cache; one after the
-/// other, each would be waited for when it is read.
+/// Reads both ends of what each of `targets` leads to. Data of a hundred thousand apps is in no cache; later, each read
+/// would wait for memory in turn.
 fn fetch(targets: &[(&Target, &TargetSubject)]) {
     let read = |(target, subject): &(&Target, &TargetSubject)| {
         let ends = Arc::strong_count(&subject.cell) ^ subject.cell.section as usize;

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_says_what_it_was_and_what_it_is() {
+    fn a_change_has_the_old_and_the_new_value() {
         let second = Timestamp::from_second(20).unwrap();
         let found = |before: &Samples, after: &Samples| changes(second, &FAMILIES, before, after);
         let first = samples("us", Some(4.0), 1.0);

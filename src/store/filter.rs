@@ -68,7 +68,7 @@ impl Filter {
         has(&self.projects, &owner.project) && has(&self.apps, &owner.app)
     }
 
-    /// The apps that it names, in the order of the cells. `apps` are all there are, sorted by their own id.
+    /// The selected apps, in the order of the cells. `apps` are all apps, sorted by their own id.
     pub(super) fn select<'a>(&'a self, apps: &'a [Arc<Owner>]) -> Vec<Selector<'a>> {
         let projects: HashSet<&str> = self.projects.iter().map(String::as_str).collect();
         let mut selectors: Vec<Selector<'_>> = if self.spans_targets() {
@@ -99,11 +99,12 @@ pub(super) struct Selector<'a> {
 }
 
 impl Selector<'_> {
-    /// Whether `cell` stands before those selected, is one of them or stands behind them.
+    /// Whether `cell` is before the selected ones, among them or behind them.
     fn place(self, cell: &TargetState) -> Ordering {
-        let of = |name: &str, wanted: Option<&str>| wanted.map_or(Ordering::Equal, |wanted| name.cmp(wanted));
+        let compare =
+            |name: &str, wanted: Option<&str>| wanted.map_or(Ordering::Equal, |wanted| name.cmp(wanted));
         let owner = &cell.key.owner;
-        of(&owner.project, self.project).then_with(|| of(&owner.app, self.app))
+        compare(&owner.project, self.project).then_with(|| compare(&owner.app, self.app))
     }
 
     /// Takes the selected cells, and those before them, off the front of `cells`.
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_costs_its_logarithm() {
+    fn a_selection_takes_logarithmic_time() {
         let (items, asked): (Vec<u32>, _) = ((0..100_000).collect(), std::cell::Cell::new(0));
         for size in [0, 1, 2, 3, 1_000, 99_999, 100_000, 200_000] {
             asked.set(0);

@@ -1,4 +1,4 @@
-//! Apps that are gone: for a day the page says since when, so that an alert ends with a reason.
+//! Apps that are gone: for a day the page shows since when, so that an alert ends with a reason.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant};
 
 use pds_ledger::Owner;
 
-/// How long the page names an app that is gone.
+/// How long the page shows an app that is gone.
 const NAMED_FOR: Duration = Duration::from_secs(86_400);
 
 /// The value of the label `reason`.
@@ -37,7 +37,7 @@ pub(super) struct Gone {
     pub(super) since: Timestamp,
     /// Until when the page names it.
     until: Instant,
-    /// Whether it was found out more than once, over long enough.
+    /// Whether it was found more than once, over long enough.
     is_certain: bool,
 }
 
@@ -46,7 +46,8 @@ pub(super) struct Gone {
 pub(super) struct GoneApps(BTreeMap<Arc<Owner>, Gone>);
 
 impl GoneApps {
-    /// The service answered 404 for the app at `at`. Returns whether it is gone: it has for longer than `after`.
+    /// Notes that the service answered 404 for the app at `at`. Returns whether it is gone: the service has done so for
+    /// longer than `after`.
     pub(super) fn not_found(&mut self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
         let reason = Reason::NotFound;
         let until = Instant::now() + NAMED_FOR;
@@ -61,7 +62,7 @@ impl GoneApps {
         self.0.remove(owner);
     }
 
-    /// The configuration lost these apps at `at`, and has those that `is_configured`.
+    /// Notes that the configuration lost these apps at `at`, and has those that `is_configured`.
     pub(super) fn removed(
         &mut self,
         owners: impl Iterator<Item = Arc<Owner>>,
@@ -75,7 +76,7 @@ impl GoneApps {
         self.recall(owners.map(|owner| (owner, at)), at);
     }
 
-    /// The configuration lost these apps at these times, as known at `now`; the latest time of each counts.
+    /// Notes that the configuration lost these apps at these times, as known at `now`; the latest time of each counts.
     pub(super) fn recall(&mut self, lost: impl Iterator<Item = (Arc<Owner>, Timestamp)>, now: Timestamp) {
         for (owner, since) in lost {
             let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
@@ -88,7 +89,7 @@ impl GoneApps {
         }
     }
 
-    /// Those that the page names at `now`, and until when.
+    /// The apps that the page shows at `now`, and the end of that.
     pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
         let certain = self.0.iter().filter(|(_, gone)| gone.is_certain);
         certain.map(|(owner, gone)| (owner, *gone, gone.until)).filter(move |(.., until)| *until > now)

@@ -27,7 +27,7 @@ pub(super) enum Writer {
 /// A written segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// In pieces: joining them would hold a large page in memory twice.
+    /// In pieces, because joining them would hold a large page in memory twice.
     pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; not used without compression.
     pub(super) crc: Crc,
@@ -40,7 +40,7 @@ impl Writer {
             return Self::Identity(Vec::new());
         }
         let begin = if is_first { HEADER.to_vec() } else { Vec::new() };
-        // Level 1: a higher one takes longer than rendering the page, and saves nothing on a local network.
+        // Level 1, because a higher one takes longer than rendering the page, and saves nothing on a local network.
         Self::Gzip(Box::new(DeflateEncoder::new(begin, Compression::fast())), Crc::new())
     }
 

@@ -1,9 +1,9 @@
-//! What happened to a target: its last events and the last six hours of its samples. Nothing else is kept of the past,
-//! and page, plots, log and status read only this.
+//! The history of a target: its last events and the last six hours of its samples. Nothing else keeps the past; page,
+//! plots, log and status read only this.
 //!
-//! Polls that end alike are one event, however many, so an event of a target that is well lasts for days. The newest
-//! of each kind are kept, so a failure stays visible after many successes. The service and each token
-//! have a ring of events, too; theirs are what looks at the status found.
+//! Consecutive polls with the same result are one event, so an event of a healthy target lasts for days. The newest of
+//! each kind are kept, so a failure stays visible after many successes. The service and each token have a ring of
+//! events, too, written when the status is computed.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl Failure {
     }
 }
 
-/// The change by a poll's outcome. Logged unless it is `Same`.
+/// The change caused by a poll's outcome. Logged unless it is `Same`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
     /// Nothing.
@@ -109,7 +109,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event of one poll that took so long, or of one moment.
+    /// An event of one poll of this duration, or of one moment.
     pub fn new(what: What, at: Timestamp, took: Duration) -> Self {
         let second = u32::try_from(at.as_second()).unwrap_or_default();
         Self { what, polls: 1, from: second, until: second, took: [pack(Some(took.as_secs_f64())); 2] }
@@ -172,7 +172,7 @@ impl Events {
         self.0.push(event);
     }
 
-    /// All of them, and whether each is still going on.
+    /// All of them, and whether each still lasts.
     pub fn iter(&self) -> impl Iterator<Item = (&Event, bool)> {
         let last = self.0.iter().rposition(Event::is_stretch);
         self.0.iter().enumerate().map(move |(index, event)| (event, Some(index) == last))
@@ -227,7 +227,7 @@ impl History {
         self.events.0.iter().rfind(|event| event.is_stretch())?.failure()
     }
 
-    /// The stretch of failed polls that ended last, even if many successes followed.
+    /// The last stretch of failed polls, even if many successes followed.
     pub fn last_failed(&self) -> Option<Event> {
         self.events.0.iter().rfind(|event| event.failure().is_some()).cloned()
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn polls_that_end_alike_are_one_event_and_a_failure_is_seen_after_many_successes() {
+    fn polls_with_the_same_result_are_one_event_and_a_failure_outlives_many_successes() {
         let mut history = History::default();
         for (second, class) in [(1, Some("timeout")), (2, Some("timeout")), (3, Some("500")), (7, None)] {
             history.record(poll(second, class));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_every_target_is_small() {
+    fn the_state_of_every_target_is_small() {
         assert!(size_of::<History>() <= 32, "{}", size_of::<History>());
         assert!(size_of::<Event>() <= 32, "{}", size_of::<Event>());
         assert!(size_of::<SixHours>() <= 32, "{}", size_of::<SixHours>());

@@ -170,7 +170,7 @@ impl Store {
         self.index().cell(key, section).cloned()
     }
 
-    /// Whether nothing of what `filter` names can be polled: the last poll of each target failed, or there is none.
+    /// Whether nothing that `filter` selects can be polled: the last poll of each target failed, or there is none.
     pub fn is_down(&self, filter: &Filter) -> bool {
         let index = self.index();
         let selectors = filter.select(&index.apps);
@@ -181,7 +181,8 @@ impl Store {
         })
     }
 
-    /// The service answered 404 for the app at `at`. Returns whether the app is gone: it has for longer than `after`.
+    /// Notes that the service answered 404 for the app at `at`. Returns whether the app is gone: the service has done
+    /// so for longer than `after`.
     pub fn not_found(&self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
         self.0.gone.lock().not_found(owner, at, after)
     }
@@ -206,7 +207,7 @@ impl Store {
         index.complete.load(Ordering::Relaxed)
     }
 
-    /// Makes the next page anew: something has changed that is not kept here.
+    /// Renders the next page anew, because something has changed that is not kept here.
     pub fn touch(&self) {
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
@@ -216,12 +217,12 @@ impl Store {
         self.0.shared.version.load(Ordering::Acquire)
     }
 
-    /// Whether somebody has asked for a whole page since it had this version.
+    /// Whether a whole page was requested since it had this version.
     pub fn was_read(&self, version: u64) -> bool {
         self.0.shared.read.load(Ordering::Acquire) >= version
     }
 
-    /// The samples to expose at `now` of what `filter` names, without stale ones.
+    /// The samples to expose at `now` that `filter` selects, without stale ones.
     pub fn snapshot(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
         if filter.is_empty() {

@@ -34,8 +34,8 @@ pub struct RenderPanicked;
 /// How long the exporter's own metrics (requests, CPU, memory) are reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A compressed page of more series than this goes out while it is made, and is kept if nothing changes meanwhile. They
-/// take eight bytes each.
+/// A compressed page of more series than this is sent while it is rendered, and is kept if nothing changes meanwhile.
+/// They take eight bytes each.
 const MAX_WHOLE: usize = 200_000;
 
 /// Pieces of a streamed page buffered for the scraper.
@@ -52,8 +52,8 @@ pub struct Pages(Arc<Inner>);
 struct Inner {
     store: Store,
     telemetry: Telemetry,
-    /// One per format. The lock is held while the page is rendered, so that one request renders it and the others wait;
-    /// also if that request is given up, so that there is never more than one render.
+    /// One per format. The lock is held while the page is rendered, so that one request renders it and the others wait,
+    /// even if that request is given up: there is never more than one render.
     text: Arc<Mutex<Option<Ready>>>,
     open_metrics: Arc<Mutex<Option<Ready>>>,
 }
@@ -87,8 +87,8 @@ impl Pages {
         Self(Arc::new(Inner { store, telemetry, text: Arc::default(), open_metrics: Arc::default() }))
     }
 
-    /// The page, or the part of it that `filter` names: gzip, or plain for any other encoding. `held` is kept until
-    /// rendering has ended, also if this future is dropped before.
+    /// The page, or the part of it that `filter` selects: gzip, or plain for any other encoding. `held` is kept until
+    /// rendering has ended, even if this future is dropped before.
     ///
     /// # Errors
     /// If rendering panics.
@@ -181,7 +181,7 @@ impl Pages {
         let (pages, source_bytes) = (self.clone(), snapshot.bytes());
         tokio::task::spawn_blocking(move || {
             let _held = held;
-            // Nothing that a panic could have left half done is used again.
+            // Nothing that a panic could have left incomplete is used again.
             let sent = catch_unwind(AssertUnwindSafe(|| {
                 // Fails when the scraper has disconnected; rendering stops then.
                 let _ = pages.send(&snapshot, form, |piece| sender.blocking_send(Ok(piece)));

@@ -55,8 +55,8 @@ const CHUNK: usize = 64 * 1024;
 /// Targets prefetched per batch.
 const AHEAD: usize = 16;
 
-/// Reads a little of what each of `targets` has for family `index`. What ten thousand apps say is in no cache; one
-/// after the other, each would be waited for when its line is written.
+/// Reads a little of what each of `targets` has for family `index`. Values of ten thousand apps are in no cache; later,
+/// each line would wait for memory in turn.
 fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
     let read = |(labels, samples_of): &(Arc<str>, Arc<Samples>)| {
         let value = samples_of.values.get(samples_of.layout.series(index).start).copied().unwrap_or_default();
@@ -67,8 +67,8 @@ fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
 }
 
 impl Snapshot {
-    /// What the cells of `sections` show of the part that `filter` names. Each section has its families, and how many
-    /// cells there are at most, 0 if that is not known.
+    /// A snapshot of the cells of `sections` that `filter` selects. Each section has its families, and the maximum
+    /// number of its cells, 0 if unknown.
     pub(super) fn new<'a, C: Iterator<Item = &'a Arc<TargetState>>>(
         version: u64,
         filter: &Filter,

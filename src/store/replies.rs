@@ -1,8 +1,8 @@
-//! The last replies in full, for people to read: of as many apps as fit, and of those somebody looks at.
+//! The last replies in full, for people to read: of as many apps as fit, and of those that were viewed.
 //!
 //! Numbers are all that a target needs at rest; its reply's text is ten times that. So there is one budget for all
-//! texts. While it lasts, every last reply is kept; beyond it only those of apps that were looked at lately, from
-//! their next poll on.
+//! texts. While it lasts, every last reply is kept; beyond it only those of apps that were viewed lately, from their
+//! next poll on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pds_ledger::Key;
 
 /// The most bytes of all texts together.
 const MAX_TOTAL_BYTES: usize = 1024 * 1024;
-/// The longest text that is kept. A longer one is of no use on a page.
+/// The longest text that is kept. A longer one is useless on a page.
 const MAX_REPLY_BYTES: usize = 128 * 1024;
 /// Number of viewed apps that are remembered.
 const MAX_VIEWED: usize = 32;
@@ -41,8 +41,8 @@ struct Kept {
 }
 
 impl Replies {
-    /// Keeps what `text` makes of a body of `length` bytes as the last reply of `key`, if there is room for it. `text`
-    /// is called only then.
+    /// Keeps the result of `text` for a body of `length` bytes as the last reply of `key`, if there is room for it.
+    /// Calls `text` only then.
     pub fn keep(&self, key: &Key, at: Timestamp, length: usize, text: impl FnOnce() -> String) {
         let mut kept = self.0.lock();
         kept.remove(key);
@@ -67,7 +67,7 @@ impl Replies {
         self.0.lock().replies.get(key).cloned()
     }
 
-    /// Somebody looks at an app: its replies are kept from now on.
+    /// Notes that an app is viewed: its replies are kept from now on.
     pub fn view(&self, project: &Arc<str>, app: &Arc<str>) {
         let mut kept = self.0.lock();
         kept.viewed.retain(|known| (&known.0, &known.1) != (project, app));

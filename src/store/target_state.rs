@@ -17,7 +17,7 @@ use super::history::{Event, Failure, History, PollRecord, Transition, What};
 use super::six_hours::Point;
 use super::{Section, Shared};
 
-/// Which of several replies that one target gives: a metrics call is asked once for each window and container.
+/// Identifies a reply of a target: a metrics call is sent once for each window and container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
     /// The window's length in seconds; 0 if there is none.
@@ -55,7 +55,7 @@ pub(super) fn timestamp(nanos: UnixNanos) -> Option<Timestamp> {
     Timestamp::from_nanosecond(nanos.get().into()).ok()
 }
 
-/// Five per app, so what is rare is boxed.
+/// There are five per app, so rare parts are boxed.
 #[derive(Debug, Default)]
 struct Contents {
     entries: Box<[Entry]>,
@@ -178,8 +178,8 @@ impl TargetState {
         self.changed();
     }
 
-    /// Replaces the counters and what belongs to them, which are so far `behind`. After `shown_for` they leave the page, and
-    /// it says how far they are behind; what is said while they are hidden does not leave it.
+    /// Replaces the counters and what belongs to them, which are so far `behind`. After `shown_for` they leave the
+    /// page, and it shows how far they are behind; the series shown while they are hidden stay.
     pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>, behind: Duration) {
         self.set_counters_stale(shown_for, behind);
         self.replace(&Variant::default(), sink);
@@ -205,7 +205,7 @@ impl TargetState {
         contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
     }
 
-    /// Whether the counters are hidden because they lack time; then the page says how much.
+    /// Whether the counters are hidden because they lack time; then the page shows how much.
     pub fn counters_are_behind(&self) -> bool {
         let contents = self.contents.lock();
         contents.stale_after.is_none() && !contents.entries.is_empty()
@@ -217,7 +217,7 @@ impl TargetState {
         self.retain(|_| false);
     }
 
-    /// Forgets what variants that are not `wanted` said, at once.
+    /// Drops the samples of variants that are not `wanted`, at once.
     pub fn retain(&self, wanted: impl Fn(&Variant) -> bool) {
         let mut contents = self.contents.lock();
         let mut entries = std::mem::take(&mut contents.entries).into_vec();
@@ -230,11 +230,11 @@ impl TargetState {
     /// Its series vanish after this time without success; `None` means never.
     pub fn set_stale_after(&self, stale_after: Option<Duration>) {
         let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
-        // Nothing at all is not to be mistaken for no expiry.
+        // Zero must not be mistaken for no expiry.
         self.contents.lock().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
     }
 
-    /// Whether it was polled at least once, if it is one that is.
+    /// Whether it was polled at least once, if it is polled at all.
     pub(super) fn is_polled(&self) -> bool {
         self.section != Section::Endpoint || self.contents.lock().up.is_some()
     }
@@ -267,8 +267,8 @@ impl TargetState {
         (contents.up.map(|up| (up, contents.last_success)), first_stale)
     }
 
-    /// A poll has ended; `shown` is the variant that an app's trend follows. After a failed poll, the previous values
-    /// stay until they are stale.
+    /// Records the end of a poll; `shown` is the variant that an app's trend follows. After a failed poll, the previous
+    /// values stay until they are stale.
     pub fn record(&self, poll: PollRecord, shown: &Variant) -> Transition {
         let mut guard = self.contents.lock();
         let contents = &mut *guard;
@@ -298,7 +298,7 @@ impl TargetState {
         transition
     }
 
-    /// What `read` finds in the history; the default before the first poll.
+    /// Calls `read` with the history; returns the default before the first poll.
     pub fn history<T: Default>(&self, read: impl FnOnce(&History) -> T) -> T {
         self.contents.lock().history.as_deref().map(read).unwrap_or_default()
     }

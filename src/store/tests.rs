@@ -133,18 +133,18 @@ async fn a_filter_gives_its_part_of_the_page() {
     let (store, domains, counter) = small_store();
     put(&domains, 3.0);
     put(&counter, 7.0);
-    let of = |names: &[&str], project: Option<&str>, app: Option<&str>| Filter {
+    let filter = |names: &[&str], project: Option<&str>, app: Option<&str>| Filter {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         projects: project.map(str::to_owned).into_iter().collect(),
         apps: app.map(str::to_owned).into_iter().collect(),
     };
     let count = |filter: &Filter| series(&text(&store, Format::Text, filter)).len();
-    assert_eq!(count(&of(&["pds_project_custom_domains"], None, None)), 1);
-    assert_eq!(count(&of(&["pds_app_requests"], None, None)), 1, "by its OpenMetrics name too");
-    assert_eq!(count(&of(&[], Some("p"), None)), 2);
-    assert_eq!(count(&of(&[], Some("p"), Some("a\"b"))), 1);
-    assert_eq!(count(&of(&[], None, Some("b"))), 0);
-    assert_eq!(count(&of(&[], Some("p2"), None)), 0);
+    assert_eq!(count(&filter(&["pds_project_custom_domains"], None, None)), 1);
+    assert_eq!(count(&filter(&["pds_app_requests"], None, None)), 1, "by its OpenMetrics name too");
+    assert_eq!(count(&filter(&[], Some("p"), None)), 2);
+    assert_eq!(count(&filter(&[], Some("p"), Some("a\"b"))), 1);
+    assert_eq!(count(&filter(&[], None, Some("b"))), 0);
+    assert_eq!(count(&filter(&[], Some("p2"), None)), 0);
 }
 
 /// The whole page and its first piece; a compressed one is decompressed.
@@ -207,7 +207,7 @@ pub(super) fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_holds_only_what_its_filter_names() {
+async fn a_snapshot_holds_only_the_selection_of_its_filter() {
     let (store, _) = large_store(3);
     let series = |filter: Filter| store.snapshot(Instant::now(), &filter).series();
     assert_eq!(series(Filter::default()), 3_000);

@@ -14,8 +14,8 @@ use pds_simulator::{Settings, World};
 use crate::process::{DEADLINE, Exporter, http};
 use crate::rig::{self, Configuration};
 
-/// What it takes for every family to have something to say, in `folder`: an expiring token in a file, a state file, a
-/// web configuration, and a service that misbehaves a little.
+/// An exporter in `folder` that exposes every family: with an expiring token in a file, a state file, a web
+/// configuration, and a service that misbehaves a little.
 async fn exporter(folder: &Path) -> Exporter {
     let world = World::new(Settings::default(), Clock::system());
     let tables = "[poll]\ninterval = \"5s\"\nsettings_interval = \"10s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"";

@@ -17,7 +17,7 @@ fn configuration(folder: &Path, text: &str) {
 const PROJECT: &str = "[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
 
 #[test]
-fn what_a_new_user_does_wrong_gets_a_sentence_and_an_exit_code() {
+fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     assert_ends(
@@ -143,7 +143,7 @@ async fn the_demo_keeps_its_counters_in_a_state_file() {
     assert!(folder.path().join("state.log").is_file());
 }
 
-/// What a health check without further flags says in a process namespace of its own, as a container has one, beside an
+/// The result of a health check without further flags in its own process namespace, as in a container, beside an
 /// exporter with these flags, or without any.
 fn health_beside(flags: &[&str]) -> (bool, String) {
     const SCRIPT: &str = r#"

@@ -133,7 +133,7 @@ async fn poll_all(context: &Context, plan: &Plan) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_gone_says_since_when_for_a_day() {
+async fn an_app_that_is_gone_has_its_time_for_a_day() {
     const GONE: &str = "pds_app_gone_timestamp_seconds";
     let (world, context, plan) = rig_for("").await;
     let gone = || page(&world, &context).lines().find(|line| line.starts_with(GONE)).map(str::to_owned);
@@ -192,7 +192,7 @@ async fn an_app_that_a_restart_removes_is_gone_since_it_was_counted_last() {
     let until =
         until.lines().find(|line| line.starts_with("pds_app_accounted_until_timestamp_seconds{A")).unwrap();
     let empty = Configuration::new(&world, plan.config.api.base_url.as_ref()).first_apps(0);
-    // As read from the state file.
+    // Read from the state file.
     let context = rig::context(before.ledgers.clone(), Telemetry::new(false).unwrap(), &before.clock);
     drop(rig::plan(empty.load(), &context, None));
     let gone = format!(
@@ -224,7 +224,7 @@ async fn a_selection_is_down_once_the_last_poll_of_each_of_its_targets_failed() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_selection_that_is_down_is_503_for_those_who_ask_for_that() {
+async fn a_selection_that_is_down_is_503_with_fail_1() {
     let (world, _folder, config) = crate::logging::service(1).await;
     world.faults().set([Fault::status(500)]);
     let exporter = Exporter::start(&["--config.file", &config]);

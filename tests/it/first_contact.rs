@@ -65,8 +65,7 @@ async fn assert_counts_are_right(exporter: &Exporter, world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_with_other_names_is_told_once_and_its_counters_are_right_with_the_lines_of_check_service()
-{
+async fn a_service_with_other_names_is_reported_once_and_counted_with_the_lines_of_check_service() {
     let (world, _folder, config) = service(&[("start", "from"), ("end", "to")], Quirks::default()).await;
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;
@@ -115,7 +114,7 @@ async fn a_service_with_other_names_is_told_once_and_its_counters_are_right_with
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_ignores_every_range_is_told_and_nothing_is_suggested() {
+async fn a_service_that_ignores_every_range_is_reported_without_a_suggestion() {
     let quirks = Quirks { ignores_range: true, ..Quirks::default() };
     let (_world, _folder, config) = service(&[], quirks).await;
     let exporter = Exporter::start(&["--config.file", &config]);
@@ -135,7 +134,7 @@ async fn a_service_that_ignores_every_range_is_told_and_nothing_is_suggested() {
 }
 
 #[test]
-fn init_asks_the_service_and_ends_in_a_file_that_works() {
+fn init_queries_the_service_and_writes_a_file_that_works() {
     let names = vec![("start".to_owned(), "from".to_owned()), ("end".to_owned(), "to".to_owned())];
     let service = Simulated::with(Settings { names, ..Settings::default() });
     let (project, apps) = service.world.projects()[0].clone();

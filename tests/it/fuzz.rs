@@ -47,7 +47,7 @@ fn configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
 }
 
 #[test]
-fn what_is_exposed_of_the_corpus_a_strict_parser_reads_back() {
+fn a_strict_parser_reads_back_the_exposition_of_the_corpus() {
     replay("exposition", checks::exposition);
 }
 
@@ -77,7 +77,7 @@ fn no_sequence_of_replies_of_the_corpus_takes_a_count_back() {
 }
 
 #[test]
-fn no_token_of_the_corpus_is_left_however_it_is_escaped() {
+fn no_token_of_the_corpus_remains_however_it_is_escaped() {
     replay("redaction", checks::redaction);
 }
 

@@ -62,7 +62,7 @@ fn key(app: &str) -> Key {
 }
 
 #[tokio::test]
-async fn a_commit_is_made_or_not_and_the_next_one_is() {
+async fn a_dropped_commit_is_written_or_not_and_the_next_one_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.log");
     let open = async || {

@@ -128,7 +128,7 @@ fn logfmt_pairs(line: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_a_service_says_steers_no_terminal_and_breaks_no_line() {
+async fn texts_of_the_service_control_no_terminal_and_break_no_line() {
     let text = "gone\u{1b}[2J \u{7}\u{0}\u{9b}2J \u{202e}evil\u{2069} \"quoted\" it's\r\nlevel=error \\u{1b}";
     for format in ["logfmt", "json"] {
         let (world, _folder, config) = service(1).await;

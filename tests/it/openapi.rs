@@ -143,8 +143,8 @@ impl Simulator {
     }
 }
 
-/// What schemathesis is told beyond the document: things that are there, so that calls succeed, and the two rules
-/// that no schema can say - a date in the future, an end not before the start - for which valid values may be
+/// The configuration of schemathesis beyond the document: existing objects, so that calls succeed, and the two rules
+/// that no schema can express - a date in the future, an end not before the start - for which valid values may be
 /// refused. Every other check is on for every operation.
 fn configuration(simulator: &Simulator) -> String {
     let domains = simulator.get("/domains");

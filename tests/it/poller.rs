@@ -103,7 +103,7 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_about_an_app_is_of_one_moment_and_apps_are_spread_over_the_interval() {
+async fn the_requests_of_an_app_are_of_one_moment_and_apps_are_spread_over_the_interval() {
     let (world, context, plan) = rig().await;
     let _polling = Polling::start(context, plan);
     // The first round asks everything at once.
@@ -129,7 +129,7 @@ async fn what_is_asked_about_an_app_is_of_one_moment_and_apps_are_spread_over_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
+async fn an_app_that_is_gone_is_polled_less_often_until_it_is_back() {
     let (world, context, plan) = rig().await;
     let _polling = Polling::start(context, plan);
     let app = world.projects()[0].1[0].clone();

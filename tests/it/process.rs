@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long anything may take that should take a moment; reached only where something is wrong.
+/// Time limit of everything that should take a moment; reached only on a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The program `pdstool`, which lies beside the daemon: the tests of its own crate make cargo build it.

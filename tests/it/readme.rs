@@ -32,7 +32,7 @@ fn series(page: &str) -> Vec<BTreeSet<&str>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_sample_is_what_the_demo_serves() {
+async fn the_demo_serves_the_sample() {
     let exporter = Exporter::start(&["--demo"]);
     let mut sample = String::new();
     until("all of the sample is on the page", async || {

@@ -16,14 +16,14 @@ use crate::tools::tool;
 const HOUR: i64 = 3600;
 const DAYS: i64 = 30;
 
-/// A Prometheus over blocks, asked by a test that is not asynchronous.
-struct Blocking {
+/// A Prometheus over blocks, queried by a test that is not asynchronous.
+pub(crate) struct Blocking {
     runtime: tokio::runtime::Runtime,
     server: Server,
 }
 
 impl Blocking {
-    fn over(data: &Path) -> Self {
+    pub(crate) fn over(data: &Path) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let server = runtime.block_on(Server::over(data));
         Self { runtime, server }
@@ -35,6 +35,22 @@ impl Blocking {
         let values = self.runtime.block_on(self.server.by_app(expression, time));
         assert_eq!(values.len(), 1, "{expression} at {second}: {values:?}");
         values[0].2
+    }
+
+    /// Fails unless the counters with these labels are, at `second`, what the service knows to be true.
+    pub(crate) fn assert_counted(&self, labels: &str, truth: &Truth, second: i64) {
+        let value = |family: &str| self.value(&format!("{family}{{{labels}}}"), second);
+        let bucket = |le: &str| {
+            let series = format!("pds_app_request_duration_seconds_bucket{{{labels},le=\"{le}\"}}");
+            self.value(&series, second)
+        };
+        assert_eq!(value("pds_app_requests_total"), number(truth.requests), "at {second}");
+        assert_eq!(value("pds_app_runs_total"), number(truth.runs), "at {second}");
+        assert_eq!(bucket("+Inf"), number(truth.requests), "at {second}");
+        for (label, within) in THRESHOLDS.iter().zip(truth.within) {
+            let le = format!("{:?}", threshold_seconds(label.0).unwrap());
+            assert_eq!(bucket(&le), number(within), "le={le} at {second}");
+        }
     }
 }
 
@@ -102,22 +118,11 @@ impl History {
     fn assert_true(&self, prometheus: &Blocking, start: i64, at: i64) {
         let (project, app) = (&self.project, &self.app);
         let labels = format!("project=\"{project}\",app=\"{app}\"");
-        let truth = self.truth(start, at);
-        let value = |family: &str| prometheus.value(&format!("{family}{{{labels}}}"), at);
-        let bucket = |le: &str| {
-            let series = format!("pds_app_request_duration_seconds_bucket{{{labels},le=\"{le}\"}}");
-            prometheus.value(&series, at)
-        };
-        assert_eq!(value("pds_app_requests_total"), number(truth.requests), "at {at}");
-        assert_eq!(value("pds_app_runs_total"), number(truth.runs), "at {at}");
-        assert_eq!(bucket("+Inf"), number(truth.requests), "at {at}");
-        for (label, within) in THRESHOLDS.iter().zip(truth.within) {
-            let le = format!("{:?}", threshold_seconds(label.0).unwrap());
-            assert_eq!(bucket(&le), number(within), "le={le} at {at}");
-        }
+        prometheus.assert_counted(&labels, &self.truth(start, at), at);
         if at > start {
             let hour = self.truth(at - HOUR, at).requests;
-            assert_eq!(value("pds_app_window_requests"), number(hour), "in the hour before {at}");
+            let shown = prometheus.value(&format!("pds_app_window_requests{{{labels}}}"), at);
+            assert_eq!(shown, number(hour), "in the hour before {at}");
         }
     }
 }

@@ -30,12 +30,12 @@ async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) ->
 }
 
 #[tokio::test]
-async fn prometheus_sees_exactly_what_there_was() {
+async fn prometheus_counts_exactly_the_truth() {
     sees_exactly_what_there_was(PROMETHEUS_2).await;
 }
 
 #[tokio::test]
-async fn prometheus_3_sees_exactly_what_there_was() {
+async fn prometheus_3_counts_exactly_the_truth() {
     sees_exactly_what_there_was(PROMETHEUS_3).await;
 }
 

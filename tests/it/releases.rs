@@ -145,7 +145,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn the_page_says_of_every_command_of_the_workflows_whether_it_was_run() {
+fn the_page_states_for_every_command_of_the_workflows_whether_it_was_run() {
     let page = fs::read_to_string(project().join("docs/releasing.md")).unwrap();
     let (_, table) = page.split_once("<!-- steps: begin -->").unwrap();
     let (table, _) = table.split_once("<!-- steps: end -->").unwrap();
@@ -217,7 +217,7 @@ fn every_action_and_base_image_is_pinned_by_digest() {
 }
 
 #[test]
-fn the_published_crate_holds_what_its_users_need_and_nothing_else() {
+fn the_published_crate_holds_only_the_files_its_users_need() {
     let packaged =
         output(command("cargo", ["package", "--list", "-p", "pds-exporter", "--allow-dirty", "--offline"]));
     let (sources, others): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -331,7 +331,7 @@ fn the_first_build_of_the_daemon_lacks_the_tools_crates_and_the_allocator() {
 }
 
 #[test]
-fn what_is_published_has_the_allocator_that_is_measured() {
+fn the_published_program_has_the_measured_allocator() {
     assert!(std::fs::read_to_string("benches/run").unwrap().contains(" .ci/dist "));
     for file in [".ci/dist", "deploy/Dockerfile"] {
         let text = std::fs::read_to_string(file).unwrap();

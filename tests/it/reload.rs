@@ -87,7 +87,7 @@ async fn a_stop_does_not_wait_for_a_slow_reload() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_bad_file_changes_nothing_and_says_so() {
+async fn a_bad_file_changes_nothing_and_is_reported() {
     let running = Running::start().await;
     let started = running.metric("pds_exporter_config_last_reload_success_timestamp_seconds").await;
     std::fs::write(&running.file, format!("{}\n[poll]\ninterval = \"-1\"\n", running.with_one_app()))
@@ -121,7 +121,7 @@ async fn a_bad_file_changes_nothing_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_stays_keeps_its_data_schedule_and_counters_and_what_goes_vanishes() {
+async fn remaining_targets_keep_data_schedule_and_counters_and_removed_ones_vanish() {
     let running = Running::start().await;
     let [stays, goes] = &*running.apps() else { panic!("two apps") };
     let counted = format!(
@@ -221,7 +221,7 @@ const RELOADED: &str = "the configuration was loaded again";
 const REFUSED: &str = "the configuration was not loaded";
 const FOLLOW: &[&str] = &["--config.auto-reload-interval=100ms"];
 
-/// Of a project with so many apps: 3 targets each, 2 of the project, 1 of the account.
+/// The targets of a project with this many apps: 3 per app, 2 of the project, 1 of the account.
 const fn targets(apps: u8) -> f64 {
     (apps * 3 + 3) as f64
 }

@@ -1,4 +1,4 @@
-//! Prometheus and Alertmanager as processes in folders of their own, and what they are asked.
+//! Prometheus and Alertmanager as processes in folders of their own, and queries to them.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ pub(crate) const PROMETHEUS_2: &str = "prometheus";
 /// A current one.
 pub(crate) const PROMETHEUS_3: &str = "prometheus-3";
 
-/// A port of the loopback that nobody listens on at the moment.
+/// A free port of the loopback.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

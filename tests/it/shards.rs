@@ -61,7 +61,7 @@ fn apps(config: &Config) -> usize {
     config.projects.iter().map(|project| project.apps.len()).sum()
 }
 
-/// Which shard has an app, by project and app. None is in two.
+/// The shard of each app, by project and app. No app is in two.
 fn owners(shards: &[Config]) -> HashMap<(Arc<str>, Arc<str>), usize> {
     let mut owners = HashMap::new();
     for (index, shard) in shards.iter().enumerate() {
@@ -100,7 +100,7 @@ fn shards_have_everything_once_in_even_shares_and_an_eleventh_takes_its_own() {
 }
 
 #[test]
-fn shards_ask_together_for_what_one_exporter_would_and_their_lists_of_projects_and_each_needs_its_limit() {
+fn shards_together_send_the_requests_of_one_exporter_and_their_lists_of_projects_within_their_limits() {
     let whole = large();
     let mut together = 0.0;
     for mut shard in shards(&whole, SHARDS) {
@@ -126,7 +126,7 @@ fn the_table_of_rates_is_current() {
 
 /// The requests of exporters of so many apps to the service, and their cost in Prometheus.
 fn rates() -> String {
-    // What Prometheus takes for a series in memory, and for a sample on disk.
+    // Bytes that Prometheus takes per series in memory, and per sample on disk.
     let (series_bytes, sample_bytes) = (4e3, 1.5);
     let mut table = format!(
         "The service and Prometheus, calculated for {SERIES} series per app, one scrape a minute, {} kB per series and \
@@ -221,7 +221,7 @@ impl Simulation {
 }
 
 #[tokio::test(start_paused = true)]
-async fn simulated_shards_keep_to_the_rate_of_the_service_and_ask_for_every_minute_of_every_app_once() {
+async fn simulated_shards_keep_to_the_rate_of_the_service_and_request_every_minute_of_every_app_once() {
     const MINUTES: i64 = 3;
     let tables = "[poll]\nwindows = [\"1m\"]\n[accounting]\naudit = false";
     let simulation = Simulation::start(tables).await;
@@ -260,7 +260,7 @@ async fn simulated_shards_keep_to_the_rate_of_the_service_and_ask_for_every_minu
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_takes_as_much_of_the_page_as_the_table_says() {
+async fn an_app_has_as_many_bytes_of_the_page_as_in_the_table() {
     let simulation = Simulation::start("").await;
     tokio::time::sleep(Duration::from_secs(180)).await;
     let (mut series, mut plain, mut gzip) = (0, 0, 0);

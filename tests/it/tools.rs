@@ -39,6 +39,6 @@ fn find(name: &str) -> Option<PathBuf> {
 
 #[test]
 #[should_panic(expected = "the program no-such-program is not installed: run tests/run")]
-fn a_missing_program_fails_the_test_with_what_to_do() {
+fn a_missing_program_fails_the_test_with_its_remedy() {
     tool("no-such-program");
 }

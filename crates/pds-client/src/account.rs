@@ -17,7 +17,7 @@ use super::observer::Observer;
 use super::pace::Pace;
 use pds_core::redact::Redactor;
 
-/// The longest pause of a whole account. A reply that asks for more has its target wait for the rest.
+/// The longest pause of a whole account. If a reply requests a longer one, only its target waits for the rest.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
 
 /// How long a token that is refused is not sent at most, unless it changes; and how long not to one path.
@@ -138,7 +138,7 @@ impl Account {
         self.inner.state.lock().refusals.get(WHOLE_ACCOUNT)?.doubt
     }
 
-    /// Reports what is known of it, and from now on what becomes known. Does nothing if that is so already.
+    /// Starts to report its state and changes. Does nothing if it has started before.
     pub(super) fn report(&self) {
         let Inner { credentials, queue, reporter, state, .. } = &*self.inner;
         // A reload is an attempt to end the pause.
@@ -162,7 +162,7 @@ impl Account {
         reporter.fact(|observer, name| observer.pace(name, per_second));
     }
 
-    /// Takes back what was reported of it under its name, and reports nothing more.
+    /// Removes its metrics, and reports nothing more.
     pub(super) fn retire(&self) {
         self.inner.reporter.end();
     }
@@ -238,8 +238,8 @@ impl Account {
         }
     }
 
-    /// Records that the service asks the account to wait. A pause longer than `patience`, for which requests do not wait,
-    /// is logged.
+    /// Records that the service requests a pause of the account. Logs a pause longer than `patience`, which requests do
+    /// not wait for.
     pub(super) fn pause(&self, wait: Duration, patience: Duration) {
         let wait = wait.min(MAX_PAUSE);
         self.inner.queue.pace(|pace, _| pace.pause(wait));
@@ -270,7 +270,7 @@ impl Account {
         }
     }
 
-    /// Changes the pace, and reports what it is now.
+    /// Changes the pace, and reports it.
     fn adapt(&self, change: impl FnOnce(&mut Pace, bool)) {
         let (before, now) = self.inner.queue.pace(|pace, waits| {
             let before = pace.per_second();
@@ -319,8 +319,8 @@ impl Account {
         self.inner.reporter.fact(|observer, name| observer.range_honoured(name, None));
     }
 
-    /// Records that a reply is about another range than was requested, for the reason that `told` says. Returns whether
-    /// that is so of all replies so far: the service does not know the query parameters.
+    /// Records that a reply is about another range than requested, as `told` explains. Returns whether all replies so
+    /// far were: then the service does not know the query parameters.
     pub fn range_ignored(&self, told: &str) -> bool {
         let mut state = self.inner.state.lock();
         let ranges = &mut state.ranges;

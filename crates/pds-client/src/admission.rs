@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn within_an_account_what_has_been_due_longest_goes_first_be_it_a_poll_or_a_request() {
+    async fn the_poll_or_request_of_an_account_that_is_due_longest_goes_first() {
         let admission = admission(1, 0);
         let (queue, now) = (Arc::new(admission.queue()), Instant::now());
         let due = |milliseconds: usize| now + Duration::from_millis(milliseconds as u64);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_a_token_is_refused_one_request_at_a_time_finds_out_whether_it_still_is() {
+    async fn one_request_at_a_time_tries_a_refused_token() {
         let admission = admission(8, 0);
         let queue = Arc::new(admission.queue());
         queue.set_probed(true);

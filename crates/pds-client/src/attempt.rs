@@ -108,7 +108,7 @@ impl Exchange<'_> {
             };
             let (code, took) = (error.class().code(), sent.elapsed());
             self.count(|observer, resource| observer.request_done(resource, code, took));
-            // Before the permit is given back: what the failure means applies to those that wait for it.
+            // Before the permit is released, so that its consequences apply to requests that wait for one.
             if !self.apply_failure(&token, sent, &error) || exchanged {
                 return Err(error);
             }
@@ -151,7 +151,7 @@ impl Exchange<'_> {
             match queue.pace(|pace, _| pace.pause_left()) {
                 Duration::ZERO => break Ok(permit),
                 pause if pause > patience => break Err(Reason::Paused(whole_seconds(pause))),
-                // The service has just asked this account to wait.
+                // The service has just requested a pause of this account.
                 _ => {}
             }
         };

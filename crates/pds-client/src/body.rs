@@ -39,8 +39,8 @@ impl Body {
         Self { bytes: Vec::new(), limit, room: Vec::new() }
     }
 
-    /// Reads chunk by chunk, and returns whether the body is within the limit. What arrived before an error, or before
-    /// this future is dropped, is kept.
+    /// Reads chunk by chunk, and returns whether the body is within the limit. Bytes that arrive before an error, or
+    /// before this future is dropped, are kept.
     pub(super) async fn read(
         &mut self,
         mut response: Response<Incoming>,

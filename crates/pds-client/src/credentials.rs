@@ -1,4 +1,4 @@
-//! The token of a service account: its source, re-reading its file when it changes, and what is reported of it.
+//! The token of a service account: its source, re-reading its file when it changes, and its metrics.
 //!
 //! The file is read again while requests are made, at most once a second. It is small, and reading it notices every
 //! kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
@@ -192,15 +192,15 @@ impl Credentials {
                 }
             }
             Err(error) => {
-                let told: Arc<str> = with_sources(&error).into();
-                if state.problem.replace(Arc::clone(&told)).is_none() {
+                let text: Arc<str> = with_sources(&error).into();
+                if state.problem.replace(Arc::clone(&text)).is_none() {
                     let consequence = match known {
                         true => "the last good token is kept",
                         false => "requests that need it fail",
                     };
                     let file = self.file();
                     self.reporter.log(|observer, name| {
-                        observer.token_unreadable(name, file, &told, consequence);
+                        observer.token_unreadable(name, file, &text, consequence);
                     });
                 }
                 if !known {

@@ -74,8 +74,7 @@ pub enum Reason {
     /// A compressed reply. None was requested, and none is decompressed.
     #[error("answered in content encoding '{0}', which was not asked for")]
     Encoded(String),
-    /// A successful reply whose body is not what the interface says, in words: the error itself quotes the reply at any
-    /// length.
+    /// A successful reply whose body violates the interface, in words: the error itself quotes the reply at any length.
     #[error("gave a reply that cannot be used: {0}")]
     Decode(String),
     /// There is no token to send. Nothing was sent.
@@ -92,11 +91,11 @@ pub enum Reason {
         status: u16,
         /// The refusal's message.
         message: String,
-        /// Until it is asked again with the same token, in whole seconds.
+        /// Time until the next request with the same token, in whole seconds.
         retry_after: Duration,
     },
-    /// The service asked this service account to wait, longer than a request may: still for so many whole seconds. Nothing
-    /// was sent.
+    /// The service requested a pause of this service account, longer than a request may wait: this many whole seconds
+    /// are left. Nothing was sent.
     #[error("was not sent: the service asked to wait for another {}", format_duration(*.0))]
     Paused(Duration),
     /// [`super::Client::read`] only reads. Nothing was sent.
@@ -145,7 +144,7 @@ impl FetchError {
         matches!(self.status(), Some(401 | 403))
     }
 
-    /// How long the service asked to wait, if it did.
+    /// The pause that the service requested, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.reason {
             Reason::Status { retry_after, .. } => *retry_after,

@@ -4,8 +4,8 @@
 //!
 //! - `account`: the token of its service account, unless the service has refused it (`credentials` reads the
 //!   token's file);
-//! - `admission`: a queue per account, with a pace of its own (`pace`: pauses that the service asked for, and an adaptive
-//!   rate), and the limits over all accounts. A poll waits here before it starts;
+//! - `admission`: a queue per account, with a pace of its own (`pace`: pauses that the service requested, and an
+//!   adaptive rate), and the limits over all accounts. A poll waits here before it starts;
 //! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`pds_core::redact`
 //!   removes tokens from them); it compares the clocks;
 //! - `error`: why it failed in the end, and `class`: the label value of that.
@@ -81,7 +81,7 @@ struct Inner {
 }
 
 impl fmt::Debug for Inner {
-    /// Without the configuration, whose proxy may have a password.
+    /// Omits the configuration, whose proxy may have a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner").field("accounts", &self.accounts).finish_non_exhaustive()
     }
@@ -251,7 +251,8 @@ impl Client {
 }
 
 impl Inner {
-    /// With the accounts of `projects` and of `api`. One that `before` had goes on under the name that it has now.
+    /// A client for the accounts of `projects` and of `api`. An account that `before` had continues under its present
+    /// name.
     fn new(
         api: &Config,
         projects: &[(Arc<str>, Option<TokenSource>)],

@@ -7,8 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use pds_interface::Resource;
 
-/// Counts what the client does, and logs what someone has to do something about. What it does not implement, it
-/// ignores.
+/// Counts the client's events, and logs those that need a person's attention. The default methods ignore them.
 ///
 /// `token` names a service account: "default", or the id of the first project that uses it.
 #[expect(unused_variables, reason = "names of arguments are documentation")]
@@ -37,14 +36,14 @@ pub trait Observer: Debug + Send + Sync {
     /// Whether the service accepts the token.
     fn token_accepted(&self, token: &str, accepted: bool) {}
 
-    /// The service begins to refuse the token, with this HTTP status and message. It is asked again when the token changes
-    /// or after some time.
+    /// The service begins to refuse the token, with this HTTP status and message. The next request follows a new token,
+    /// or some time.
     fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {}
 
     /// The token cannot be read from now on, for the reason `error`.
     fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str) {}
 
-    /// The service asks to wait longer than a request may take.
+    /// The service requests a longer pause than a request may take.
     fn paused(&self, token: &str, wait: &str) {}
 
     /// Whether the service answers the requested ranges; if not, its behaviour.

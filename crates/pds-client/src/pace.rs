@@ -1,4 +1,4 @@
-//! The rate of one service account: pauses that the service asks for, and a pace that adapts to its 429s.
+//! The rate of one service account: pauses that the service requests, and a pace that adapts to its 429s.
 //!
 //! A repeated 429 multiplies the pace by [`DECREASE_FACTOR`]; then it grows steadily and reaches the pace that last worked
 //! after [`RECOVERY_SECONDS`]. It never grows to more than twice what is sent, so the service has accepted each step.
@@ -61,7 +61,7 @@ impl Pace {
         self.paused_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// The service asked to wait. A later reply to an earlier request never shortens a pause.
+    /// The service requested a pause. A later reply to an earlier request never shortens it.
     pub(super) fn pause(&mut self, wait: Duration) {
         self.paused_until = self.paused_until.max(Some(Instant::now() + wait));
     }

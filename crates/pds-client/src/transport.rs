@@ -54,7 +54,7 @@ pub struct Fetched {
     pub body: Bytes,
     /// The time of the reply by the service's clock (`Date`).
     pub date: Option<Timestamp>,
-    /// From sending the request to having read the reply.
+    /// The time from sending the request to the end of the reply.
     pub took: Duration,
     /// Released once the reply is no longer needed.
     _room: Arc<Vec<Room>>,
@@ -269,7 +269,7 @@ fn shown(base: &str, location: &HeaderValue) -> String {
     }
 }
 
-/// How long the service asks to wait, an hour at most: seconds, or a date by the service's own clock, which the Date
+/// The pause that the service requests, an hour at most: seconds, or a date by the service's own clock, which the Date
 /// header shows. `now` is our time, for replies without one.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_redirect_leads_is_shown_without_what_may_be_secret() {
+    fn the_target_of_a_redirect_is_shown_without_secrets() {
         let shown = |to| shown("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
         assert_eq!(shown(b"/login?token=x#y"), "https://api.example.com/login");
         assert_eq!(shown(b"//u:p@other.example.com/a"), "https://other.example.com/a");

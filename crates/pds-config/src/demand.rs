@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_asks_for_its_windows_its_steps_and_its_settings() {
+    fn an_app_requests_its_windows_its_steps_and_its_settings() {
         let apps = vec![app("plain", None, &[]), app("fast", Some(15 * SECOND), &["c-1", "c-2"])];
         let load = config(vec![project("p", None, apps)]).requests_per_minute();
         // 2 calls x (1 window + 1 step) + 1 app; 2 calls x (3 filters x 4 polls + 1 step) + 1 app.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_polled_costs_nothing() {
+    fn resources_that_are_not_polled_cost_nothing() {
         let mut config = config(vec![project("p", None, vec![app("a", None, &[])])]);
         let mut cost = |without: &str| {
             config.poll.resources.retain(|resource| resource.as_str() != without);

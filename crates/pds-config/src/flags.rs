@@ -36,12 +36,11 @@ pub struct Flags {
     #[arg(long = "config.check")]
     pub config_check: bool,
 
-    /// Check the health of the exporter on this machine with these flags, by default those of the running exporter, and
-    /// exit with 0 or 1.
+    /// Check the health of the exporter on this machine and exit with 0 or 1. Flags default to those of the running exporter.
     #[arg(long = "health")]
     pub health: bool,
 
-    /// Interval of checks of the configuration and its included files for changes, which are reloaded; 0s means never.
+    /// Interval at which changes of the configuration and its included files are detected and loaded; 0s means never.
     #[arg(
         long = "config.auto-reload-interval", value_name = "DURATION", default_value = "0s",
         value_parser = humantime::parse_duration
@@ -171,10 +170,10 @@ pub enum LogFormat {
 }
 
 /// The flags of the exporter that runs on this machine: of the process with the lowest id that runs `program` and
-/// serves, its configuration file as an absolute path. `None` if there is no such process, or none that may be looked at.
+/// serves, its configuration file as an absolute path. `None` if there is no such process, or none that may be read.
 ///
-/// The health check is part of an image, and whoever runs the image decides on the flags: so `--health` alone takes
-/// those of the exporter beside it, and so does `pdstool`.
+/// The health check is part of an image, but its user sets the flags: so `--health` alone, and `pdstool`, take those of
+/// the exporter beside them.
 pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
     let proc = Path::new("/proc");
     let processes = std::fs::read_dir(proc).ok()?.flatten();

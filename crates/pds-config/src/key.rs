@@ -4,12 +4,12 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use pds_core::printable::steers_terminal;
+use pds_core::printable::is_terminal_control;
 
 /// The prefix of the environment names.
 pub const ENVIRONMENT_PREFIX: &str = "PDS_EXPORTER";
-/// Separates the parts of a path in environment names. So `PDS_EXPORTER_SERVICE_HOST`, which Kubernetes injects, is
-/// not taken for a key.
+/// Separates the parts of a path in environment names. So `PDS_EXPORTER_SERVICE_HOST`, which Kubernetes injects, is not
+/// mistaken for a key.
 pub const ENVIRONMENT_SEPARATOR: &str = "__";
 
 /// A key.
@@ -141,7 +141,7 @@ pub fn quoted(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' | '\n' | '\r' | '\t' => quoted.extend(c.escape_default()),
-            c if steers_terminal(c) => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if is_terminal_control(c) => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => quoted.push(c),
         }
     }

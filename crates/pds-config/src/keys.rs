@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_answered_with_the_nearest_one() {
+    fn an_unknown_key_gets_the_closest_one_suggested() {
         let answer = |key: &str, text: &str| {
             let error = crate::load_text(Path::new("x.toml"), text).unwrap_err();
             let problem = error.problems().iter().find(|problem| problem.key == key);

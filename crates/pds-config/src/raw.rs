@@ -55,7 +55,7 @@ pub(super) struct Table<'a> {
     /// Its key as shown to the user: `projects[0]`; empty at the top.
     pub(super) key: String,
     values: Option<&'a Map<String, Value>>,
-    /// The names that rows asked for: the keys that the table may have.
+    /// The names that rows read: the keys that the table may have.
     known: RefCell<Vec<&'static str>>,
     /// Shared state.
     pub(super) shared: Shared<'a>,
@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
         Position { key, variable, shared: self.shared }
     }
 
-    /// The table at `name`; without values where there is none.
+    /// The table at `name`; empty if there is none.
     pub(super) fn inner(&self, name: &'static str) -> Self {
         let values = match self.get(name).map(|value| &value.kind) {
             Some(ValueKind::Table(table)) => Some(table),

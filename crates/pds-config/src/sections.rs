@@ -115,7 +115,7 @@ section! {
         /// The polled resources; not empty, without duplicates.
         resources: Vec<Resource> = default(non_empty_list(resource()),
             Resource::all_as_toml(),
-            "Polled resources. run_execution_time takes about half the requests of an app."),
+            "Polled resources. run_execution_time costs as many requests as response_time."),
         /// Between polls of response time and of run execution time.
         interval: Duration = default(seconds(), "\"60s\"",
             "Poll interval of response times and run execution times."),
@@ -139,7 +139,7 @@ section! {
             "Exposed thresholds of pds_app_request_duration_seconds and pds_app_response_time_within_ratio, such as [\"250ms\", \"1s\"], besides those of objectives. Empty means all."),
         /// After this time without a successful poll a target's series vanish (never before 3 intervals).
         stale_after: Duration = default(seconds(), "\"5m\"",
-            "A target's series vanish after this time, and 3 intervals at least, without a successful poll."),
+            "A target's series vanish after this time without a successful poll, at least 3 intervals."),
     }
 }
 
@@ -168,7 +168,7 @@ section! {
         enabled: bool = default(flag(), "true", "Keep exact counters: every second is in exactly one range."),
         /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
         step: Duration = default(step(), "\"60s\"",
-            "Ranges of the counters are aligned to it. Divides an hour; a day suffices if recheck_after is empty."),
+            "Counted ranges are aligned to it. Must divide an hour, or a day if recheck_after is empty."),
         /// How far back requests go after an outage.
         max_catch_up: Duration = default(seconds(), "\"24h\"",
             "How far counters catch up after an outage. Older time is unaccounted."),

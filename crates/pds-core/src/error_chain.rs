@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::printable::steers_terminal;
+use super::printable::is_terminal_control;
 
 /// The text of an error, followed by its causes. A cause is not repeated if the line already ends in its text: some
 /// libraries include the cause in their own text.
@@ -30,7 +30,7 @@ pub fn in_full(text: &str) -> String {
 
 /// The text without control characters and characters that change its direction.
 fn in_one_line(text: &str, first: usize, last: usize) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || steers_terminal(c));
+    let words = text.split(|c: char| c.is_whitespace() || is_terminal_control(c));
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     if line.char_indices().nth(first + last + 1).is_none() {
         return line;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_taken_out() {
+    fn terminal_controls_are_removed() {
         assert_eq!(in_full("out of\u{1b}[31m memory\0\u{7f}\u{202e}yromem"), "out of [31m memory yromem");
         assert_eq!(in_full("\r\n\u{2066}"), "");
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_said_once() {
+    fn each_cause_is_named_once() {
         let error = |verbose| Outer { verbose, source: std::io::Error::other("disk on fire") };
         assert_eq!(with_sources(&error(false)), "cannot read the file: disk on fire");
         assert_eq!(with_sources(&error(true)), "cannot read the file: disk on fire");

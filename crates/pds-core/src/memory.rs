@@ -14,8 +14,8 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The budget at least: replies and answers of the default sizes fit in their shares.
 const MIN_BYTES: u64 = 12 * 1024 * 1024;
 
-/// The budget is the cgroup's limit divided by this: what the process needs itself, and what work on the bytes held
-/// takes beside them, fits in the rest.
+/// The budget is the cgroup's limit divided by this: the rest is for the process itself, and for work on the bytes
+/// held.
 const LIMIT_DIVISOR: u64 = 4;
 
 /// Unit of the semaphores, in bytes.
@@ -117,7 +117,7 @@ impl Share {
         self.room(permit)
     }
 
-    /// Room for `bytes`, at most for all there is; `None` if so much is not free.
+    /// Room for `bytes`, at most for the whole share; `None` if it is not free.
     #[must_use]
     pub fn try_acquire(&self, bytes: u64) -> Option<Room> {
         let permit = Arc::clone(&self.free).try_acquire_many_owned(self.units_of(bytes)).ok()?;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn shares_are_bounded_and_what_they_hold_is_counted_together() {
+    async fn shares_are_bounded_and_counted_together() {
         let budget = MemoryBudget::default();
         let (one, other) = (budget.share(Holder::Replies), budget.share(Holder::Connections).half());
         assert_eq!((one.bytes(), other.bytes()), (MAX_BYTES / 4, MAX_BYTES / 8));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_is_refused_at_once() {
+    fn anything_but_a_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

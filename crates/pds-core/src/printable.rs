@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 
 /// Whether a character controls a terminal, or changes the direction of the text around it.
-pub fn steers_terminal(c: char) -> bool {
+pub fn is_terminal_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A line, with U+FFFD in place of each such character.
 pub fn plain(line: &str) -> Cow<'_, str> {
-    if line.contains(steers_terminal) {
-        Cow::Owned(line.replace(steers_terminal, "\u{fffd}"))
+    if line.contains(is_terminal_control) {
+        Cow::Owned(line.replace(is_terminal_control, "\u{fffd}"))
     } else {
         Cow::Borrowed(line)
     }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_is_replaced_and_all_else_stays() {
+    fn terminal_controls_are_replaced_and_other_characters_stay() {
         assert_eq!(plain("a\u{1b}[2Jb\nc\td"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d");
         assert_eq!(plain("a\u{9b}2J\u{7}\u{202e}b\u{2069}"), "a\u{fffd}2J\u{fffd}\u{fffd}b\u{fffd}");
         assert_eq!(plain("Größe 東京 🦀"), "Größe 東京 🦀");

@@ -153,7 +153,7 @@ impl Matcher {
     }
 }
 
-/// Whether a secret, or an escape in it, may go on with this byte.
+/// Whether a secret, or an escape in it, may continue with this byte.
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=_.~-\\%&;#".contains(&byte)
 }

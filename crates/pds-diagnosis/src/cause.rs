@@ -1,5 +1,5 @@
-//! What can be wrong, why, and what to do about it: one row each. Status pages, `/api/v1/status`, `pdstool`, the log,
-//! the runbooks and `docs/troubleshooting.md` read this table.
+//! The table of causes: one row per problem, with its remedy. Status pages, `/api/v1/status`, `pdstool`, the log, the
+//! runbooks and `docs/troubleshooting.md` read this table.
 //!
 //! The code is what `/api/v1/status` and the overview's `?reason=` carry; it is public and does not change.
 
@@ -80,7 +80,7 @@ impl Scope {
 pub struct Cause {
     /// Its code.
     pub code: &'static str,
-    /// Which question it answers with no.
+    /// The question that it answers with no.
     pub about: About,
     /// The verdict it leads to.
     pub verdict: Verdict,
@@ -88,10 +88,10 @@ pub struct Cause {
     pub scope: Scope,
     /// The error classes of polls that it explains.
     pub classes: &'static [&'static str],
-    /// What is wrong: a clause, in which `{token}` stands for the service account's token.
+    /// The problem as a clause, in which `{token}` stands for the service account's token.
     pub says: &'static str,
-    /// What to do about it: a sentence, in which `{file}` stands for where the token is, and `{then}` for
-    /// how the exporter learns of it.
+    /// The remedy as a sentence, in which `{file}` stands for the place of the token, and `{then}` for how the exporter
+    /// gets a new one.
     pub remedy: &'static str,
     /// The page that shows more of it, where it stops neither apps nor projects.
     pub page: &'static str,
@@ -105,7 +105,7 @@ macro_rules! causes {
             classes: &[$($class),*], says: $says, remedy: $remedy, page: [$($page,)? "/config"][0],
         };)*
 
-        /// All causes: those of a verdict in the order in which they are told.
+        /// All causes: those of a verdict in the order in which they are reported.
         pub static ALL: &[&Cause] = &[$(&$name),*];
     };
 }
@@ -289,7 +289,7 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
-    /// The cause of a token that expires in so many seconds, if that is within a week.
+    /// The cause of a token that expires in this many seconds, if that is within a week.
     pub fn of_expiry(seconds: i64) -> Option<&'static Self> {
         match seconds {
             ..=0 => Some(&TOKEN_EXPIRED),
@@ -298,7 +298,7 @@ impl Cause {
         }
     }
 
-    /// The clause that says what is wrong, about these tokens.
+    /// The clause that states the problem, about these tokens.
     pub fn says_of(&self, tokens: &[&str]) -> String {
         let token = match *tokens {
             [] => "the token".to_owned(),
@@ -323,7 +323,7 @@ impl Cause {
         address.map(|address| format!(" ({address})")).unwrap_or_default()
     }
 
-    /// What to do about it, where the token is `file`; `None` for several, or for one in the configuration.
+    /// The remedy if the token is in `file`; `None` stands for several files, or for a token in the configuration.
     pub fn remedy_at(&self, file: Option<&str>) -> String {
         let loaded = file.and_then(|file| file.strip_prefix("/run/credentials/")?.split_once('/'));
         let (file, then) = match (file, loaded) {
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remedy_knows_how_the_token_came() {
+    fn a_remedy_depends_on_the_source_of_the_token() {
         for (file, part) in [
             (
                 None,

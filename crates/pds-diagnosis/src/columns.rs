@@ -25,13 +25,13 @@ pub struct Column {
     pub page: bool,
     /// Its place when a terminal has room for some: 0 is always shown. `None` if terminals never show it.
     pub rank: Option<u8>,
-    /// What an app has there; the kind of cell is the same for every app.
+    /// The cell of an app; its kind is the same for every app.
     pub value: for<'a> fn(&'a dyn Listed) -> Cell<'a>,
     /// Its recent values.
     pub trend: Option<fn(&TrendPoint) -> Option<f64>>,
 }
 
-/// What apps are selected and sorted by.
+/// The properties that apps are selected and sorted by.
 pub trait Listed {
     /// Everything about it, which may have to be read first.
     fn app(&self) -> &App;
@@ -53,7 +53,7 @@ impl Listed for App {
     }
 }
 
-/// What an app has in a column.
+/// The content of an app's cell.
 #[derive(Clone, Copy, Debug)]
 pub enum Cell<'a> {
     /// The verdict.
@@ -70,7 +70,7 @@ pub enum Cell<'a> {
     Freshness(&'a [Resource]),
     /// The last failed poll.
     Failure(Option<&'a LastError>),
-    /// What is wrong.
+    /// The app's problems.
     Problems(&'a [Problem]),
 }
 

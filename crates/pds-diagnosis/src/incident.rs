@@ -1,4 +1,4 @@
-//! What happened in the last hours, as `/api/v1/status` reports it. The comments here are the descriptions in its schema.
+//! Incidents of the last hours, as `/api/v1/status` reports them. The comments here are the descriptions in its schema.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl IncidentKind {
 #[serde(default)]
 #[schemars(!default)]
 pub struct Incident {
-    /// What it was.
+    /// Its kind.
     pub kind: IncidentKind,
     /// When it began.
     pub start: Timestamp,
@@ -55,7 +55,7 @@ pub struct Incident {
     pub detail: Option<String>,
 }
 
-/// Time of which the service later had far fewer than were counted. The counters keep them.
+/// Time for which the service later reported far fewer requests than were counted. The counters keep the first count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]

@@ -21,7 +21,7 @@ pub struct Exporter {
     pub version: Cow<'static, str>,
     /// When it started.
     pub started: Timestamp,
-    /// Which of several shards it is, counted from 0.
+    /// The index of its shard, from 0.
     pub shard: u32,
     /// How many shards there are; 1 if it polls everything.
     pub shards: u32,
@@ -37,7 +37,7 @@ pub struct Exporter {
     pub unexpected: Vec<Unexpected>,
     /// Whether the last write to the state file succeeded; null if counters are kept in memory.
     pub state_file_good: Option<bool>,
-    /// Where counters continue, as Prometheus knows it; null without `state.prometheus_url`.
+    /// Progress of reading cursors from Prometheus; null without `state.prometheus_url`.
     pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
     pub next_poll: Option<Timestamp>,
@@ -52,13 +52,13 @@ pub struct Exporter {
 #[serde(default)]
 #[schemars(!default)]
 pub struct Restoring {
-    /// Counters hidden until it is known where they continue.
+    /// Counters hidden until their cursor is known.
     pub missing: usize,
     /// Counters that continue at a cursor of Prometheus.
     pub restored: usize,
     /// Counters that began when they were configured, because Prometheus holds no cursor of them.
     pub opened: usize,
-    /// Why some are still missing, or why all began anew; null before the first answer.
+    /// Why some are still missing, or why all began at 0; null before the first reply.
     pub obstacle: Option<Arc<str>>,
     /// Whether that is expected to pass soon: Prometheus has not scraped this process yet, or another shard still counts.
     pub expected: bool,
@@ -69,7 +69,7 @@ pub struct Restoring {
 #[serde(default)]
 #[schemars(!default)]
 pub struct Unexpected {
-    /// What was polled.
+    /// The polled resource.
     pub resource: Cow<'static, str>,
     /// The field of the reply.
     pub field: Cow<'static, str>,
@@ -84,17 +84,17 @@ pub struct Unexpected {
 pub struct Token {
     /// "default", or the id of the first project that uses it.
     pub name: String,
-    /// When it expires; null if the token does not say.
+    /// Its expiry; null if unknown.
     pub expires: Option<Timestamp>,
     /// The file it is read from; null for a token written in the configuration.
     pub file: Option<String>,
     /// Whether its file was readable at the last check; null for a token written in the configuration.
     pub readable: Option<bool>,
-    /// Why no token that can be sent was found at the last check; null if one was.
+    /// Why the last check found no usable token; null if it found one.
     pub problem: Option<Arc<str>>,
-    /// Why all replies are about other ranges than were asked for; null if they are not.
+    /// Why all replies are about other ranges than requested; null if they are not.
     pub range_ignored: Option<Arc<str>>,
-    /// What happened in the last six hours to what is asked with it, but not to the whole service, oldest first.
+    /// Incidents of the last six hours that concern this token but not the whole service, oldest first.
     pub incidents: Vec<Incident>,
 }
 
@@ -122,7 +122,7 @@ pub struct Service {
     pub requests_per_minute: f64,
     /// Failed requests among them.
     pub failures_per_minute: f64,
-    /// What happened in the last six hours to all tokens and apps, and to the exporter, oldest first.
+    /// Incidents of the last six hours that concern all tokens and apps, or the exporter, oldest first.
     pub incidents: Vec<Incident>,
 }
 
@@ -139,7 +139,7 @@ pub enum ServiceState {
     NotAsked,
     /// All metrics polls fail because the service refuses the token.
     TokenRefused,
-    /// All metrics polls fail because the service asks us to slow down.
+    /// All metrics polls fail because the service throttles the exporter.
     Throttled,
     /// All metrics polls fail for other reasons.
     Down,
@@ -214,7 +214,7 @@ pub struct App {
     pub dollars_per_replica_hour: Option<f64>,
     /// The resources polled for it.
     pub resources: Vec<Resource>,
-    /// What happened in the last six hours to the app, but not to its token or the service, oldest first.
+    /// Incidents of the last six hours that concern the app but not its token or the service, oldest first.
     pub incidents: Vec<Incident>,
     /// The last failed poll, even if later ones succeeded.
     pub last_error: Option<LastError>,
@@ -271,9 +271,9 @@ pub struct Resource {
     pub rechecked: Option<CountedAgain>,
     /// The time given up last since the exporter started; null if none was.
     pub given_up: Option<GivenUp>,
-    /// Seconds given up that the service is asked about again.
+    /// Seconds given up that are requested again.
     pub pending_seconds: u64,
-    /// What the service no longer has of the hours that are still counted again; null if it has all.
+    /// Requests that the service no longer has, of hours that are still rechecked; null if it has all.
     pub disputed: Option<Disputed>,
 }
 

@@ -17,7 +17,7 @@ use super::cause::{About, Cause, Verdict};
 pub struct Summary {
     /// Whether the numbers can be trusted: `ok` only if there is no reason about numbers.
     pub verdict: Verdict,
-    /// What is wrong with numbers or apps, most severe first.
+    /// Reasons about numbers or apps, most severe first.
     pub reasons: Vec<Reason>,
     /// The apps by their own state, whatever their numbers.
     pub apps: Apps,
@@ -33,7 +33,7 @@ pub struct Summary {
     pub waiting: usize,
     /// Requests of all apps that were counted again.
     pub rechecked: CountedAgain,
-    /// What audits found since the start.
+    /// The results of audits since the start.
     pub audit: Audited,
 }
 
@@ -154,11 +154,11 @@ pub struct Reason {
     pub objects: Vec<String>,
     /// The page that shows all of them, and no others.
     pub link: String,
-    /// What to do about it.
+    /// Its remedy.
     pub remedy: String,
 }
 
-/// Ranges that audits compared: with the sum of their parts, and with what was counted.
+/// Ranges that audits compared with the sum of their parts, and with the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]

@@ -1,9 +1,9 @@
 //! The values of one target at rest: flat numbers beside a layout that targets of the same shape share.
 //!
-//! A reply is read through a [`Sink`], which collects the values in family order together with the text of
-//! their labels beyond the target's own. What comes out is a [`Samples`]: one `f64` a series, and an
-//! `Arc<Layout>` that is shared by all targets whose series have the same names and labels; thousands of apps
-//! with the same latency thresholds hold their label text once.
+//! A reply is read through a [`Sink`], which collects the values in family order together with the text of their labels
+//! beyond the target's own. The result is a [`Samples`]: one `f64` per series, and an `Arc<Layout>` that is shared by
+//! all targets whose series have the same names and labels; thousands of apps with the same latency thresholds hold
+//! their label text once.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -124,7 +124,7 @@ pub struct Layouts {
     shapes: Mutex<HashSet<Arc<Shape>>>,
 }
 
-/// The member of `known` that equals `value`, which becomes one if there is none.
+/// The member of `known` that equals `value`; adds `value` if there is none.
 fn share<T: Eq + Hash>(known: &Mutex<HashSet<Arc<T>>>, value: T) -> Arc<T> {
     let mut known = known.lock();
     if let Some(found) = known.get(&value) {

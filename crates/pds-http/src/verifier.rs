@@ -13,8 +13,9 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
-/// Trusts what the anchors vouch for, and each certificate of `ca_file` itself, for the names and the time that it states:
-/// `openssl req -x509` makes certificates that are their own authority, which the standard verifier refuses in a server.
+/// Trusts certificates signed by the anchors, and each certificate of `ca_file` itself, for the names and the time that
+/// it states: `openssl req -x509` makes certificates that are their own authority, which the standard verifier refuses
+/// in a server.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     anchored: Arc<WebPkiServerVerifier>,

@@ -87,25 +87,25 @@ impl Call {
         }
     }
 
-    /// With these query parameters.
+    /// Adds these query parameters.
     #[must_use]
     pub const fn with_query(self, query: &'static [Param]) -> Self {
         Self { query, ..self }
     }
 
-    /// With these fields in its JSON body.
+    /// Adds these fields to its JSON body.
     #[must_use]
     pub const fn with_body(self, body: &'static [Param]) -> Self {
         Self { body, ..self }
     }
 
-    /// With these fields in each successful reply.
+    /// Requires these fields in each successful reply.
     #[must_use]
     pub const fn needing(self, needs: &'static [&'static str]) -> Self {
         Self { needs, ..self }
     }
 
-    /// Judges a successful reply: whether it says what the call was made for.
+    /// Judges a successful reply: whether it contains the result of the call.
     ///
     /// # Errors
     /// The problem.

@@ -263,7 +263,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
         let (page, unexpected) = lines(&body(1025));
         assert!(page[0].starts_with("pds_app_info{name=\"\","), "{page:?}");
         assert_eq!(unexpected, ["name"]);
-        // A series that is told apart by the label is left out.
+        // A series that the label distinguishes is omitted.
         let (page, unexpected) = lines(&format!(r#"{{"name":"n","status":"{}"}}"#, "x".repeat(1025)));
         assert!(!page.iter().any(|line| line.starts_with("pds_app_status")), "{page:?}");
         assert_eq!(unexpected, ["status"]);
@@ -277,7 +277,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
-    fn one_bad_value_is_one_series_less() {
+    fn a_bad_value_is_one_missing_series() {
         let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":-1,"gpuCount":1e400,"port":70000,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
         let (lines, unexpected) = lines(body);
         assert_eq!(
@@ -290,7 +290,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
-    fn what_is_no_app_is_unreadable() {
+    fn anything_but_an_app_is_unreadable() {
         for body in ["", "[]", "{}", r#"{"message":"later"}"#, "null", "\"app\"", "<html>", r#"{"id":"a""#] {
             unreadable(&CALL, body);
         }

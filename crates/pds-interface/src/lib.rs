@@ -1,4 +1,4 @@
-//! The service's interface: what is sent, what comes back, and which metrics a reply holds. No I/O.
+//! The service's interface: requests, replies, and the metrics of a reply. No I/O.
 //!
 //! A file per call, named after it. Each holds the call's row of the table ([`Call`]: method, path, parameters,
 //! format of the reply, how it is polled, its subcommand), its wire types and, for a polled call, the rows of metrics

@@ -134,13 +134,13 @@ mod tests {
 
     /// The page for `total` domains, with a count per status.
     fn page(all: usize, by_status: Option<[usize; 4]>) -> String {
-        let of = r#"{project="p-1""#;
+        let labels = r#"{project="p-1""#;
         let by_status = by_status.into_iter().flat_map(|counts| {
             STATUSES.into_iter().chain([OTHER]).zip(counts).map(|(status, count)| {
-                format!("pds_project_custom_domains_by_status{of},status=\"{status}\"}} {count}\n")
+                format!("pds_project_custom_domains_by_status{labels},status=\"{status}\"}} {count}\n")
             })
         });
-        [format!("pds_project_custom_domains{of}}} {all}\n")].into_iter().chain(by_status).collect()
+        [format!("pds_project_custom_domains{labels}}} {all}\n")].into_iter().chain(by_status).collect()
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_without_a_status_are_only_counted_and_it_is_said() {
+    fn domains_without_a_status_are_only_counted_and_reported() {
         let body = r#"{"domains":[{"id":"d-1","status":""},{}]}"#;
         assert_eq!(exposed(&CALL, body), (page(2, None), vec![DOMAIN_STATUS]));
     }

@@ -79,7 +79,7 @@ pub(super) fn range(unexpected: &mut Unexpected, start: &str, end: &str) -> Opti
     range
 }
 
-/// How much lower than that of a smaller share a percentile may be and still be taken for rounding.
+/// How much lower than that of a smaller share a percentile may be and still count as rounded.
 const PERCENTILE_NOISE: f64 = 1e-6;
 
 /// Whether `value` is lower than that of a smaller share.
@@ -90,7 +90,7 @@ pub(super) fn falls(value: f64, smaller: f64) -> bool {
 /// The largest whole count that f64 holds exactly.
 const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
 
-/// How far from a whole number a count may lie and still be taken for rounding.
+/// How far from a whole number a count may lie and still count as rounded.
 const NOISE: f64 = 0.01;
 
 /// A count of requests or runs. Services that estimate them send fractions.

@@ -48,7 +48,7 @@ impl Number {
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// A short decimal number without sign and exponent, which is what replies are full of; `None` for any other text.
+/// A short decimal number without sign and exponent, the most frequent kind in replies; `None` for any other text.
 /// Digits that f64 holds exactly, divided by an exact power of ten, are the f64 nearest to what is written: the same
 /// that `parse` gives, in a fifth of the time.
 pub(super) fn decimal(text: &str) -> Option<f64> {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_gives_the_number_nearest_to_what_is_written() {
+    fn scaling_gives_the_number_nearest_to_the_text() {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..100_000 {
             let digits = random.i64(-10_i64.pow(16)..10_i64.pow(16)) >> random.u32(0..54);

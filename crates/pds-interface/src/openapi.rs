@@ -88,8 +88,8 @@ pub fn document() -> Value {
     })
 }
 
-/// Takes out of a schema what is not the interface's: the defaults of our readers, fields that our writers always
-/// write, and line breaks in descriptions.
+/// Removes from a schema the parts that are not the interface's: the defaults of our readers, fields that our writers
+/// always write, and line breaks in descriptions.
 fn plain(schema: &mut Schema) {
     schema.remove("default");
     if let Some(Value::String(text)) = schema.get_mut("description") {

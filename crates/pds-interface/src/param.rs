@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_that_ignores_the_start_is_told_with_key_and_remedy() {
+    fn a_service_that_ignores_the_start_is_reported_with_key_and_remedy() {
         let six = 1_767_247_200;
         let range = |start: i64, end: i64| TimeRange { start: six + start, end: six + end };
         let told = QueryNames::default().told(Ignored::Start, range(780, 1080), range(0, 3600));

@@ -20,7 +20,7 @@ pub enum Scope {
 /// The configured interval that a polled call follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
-    /// `poll.interval`: the call takes a range, and is asked per window and container.
+    /// `poll.interval`: the call takes a range, and is sent per window and container.
     Metrics,
     /// `poll.settings_interval`.
     Settings,

@@ -21,8 +21,8 @@ impl TimeRange {
         u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
     }
 
-    /// Whether this is `asked` or that rounded outwards, to multiples of some width by less than one width on each
-    /// side. A width is one that services use for their buckets, and no larger than `asked` is long.
+    /// Whether this is `asked`, or `asked` rounded outwards to multiples of some width, by less than one width on each
+    /// side. The width is one that services use for their buckets, and at most the length of `asked`.
     pub fn is_rounded_from(self, asked: Self) -> bool {
         self.rounding_of(asked).is_some()
     }
@@ -40,8 +40,8 @@ impl TimeRange {
         if self == asked { Some(1) } else { WIDTHS.into_iter().find(|width| rounds(*width)) }
     }
 
-    /// Bounds of `asked` that a reply about this range ignores, as a service does that uses other names for them. `None`
-    /// if it ignores none: the range is the requested one, that rounded outwards, or a part of it, as of a service with a
+    /// Bounds of `asked` that a reply about this range ignores, as with a service that has other names for them. `None`
+    /// if it ignores none: the range is the requested one, rounded outwards, or a part of it if the service has a
     /// longest range.
     pub fn ignores(self, asked: Self) -> Option<Ignored> {
         if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
@@ -99,8 +99,8 @@ pub enum Ignored {
     Both,
 }
 
-/// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601
-/// forms are none.
+/// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601 forms
+/// are invalid.
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let rest = without(text, "0000-00-00T00:00:00")?;
     let zone = match rest.strip_prefix('.') {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_that_a_reply_ignores_are_told_from_rounding_and_limits() {
+    fn ignored_bounds_differ_from_rounding_and_limits() {
         let six = 1_767_247_200;
         let range = |start: i64, end: i64| TimeRange { start: six + start, end: six + end };
         let asked = range(780, 1080);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rfc_3339_is_taken_for_a_timestamp() {
+    fn only_rfc_3339_is_a_timestamp() {
         for text in [
             "2026-01-01T00:00:00Z",
             "2026-01-01t00:00:00.25z",

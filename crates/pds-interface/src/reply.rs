@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_stays_unreadable() {
+    fn a_broken_reply_stays_unreadable() {
         for broken in
             ["{\"a\":1e400", "{\"id\":\"a\",\"id\":\"b\",\"x\":1e400}", "", "[1e400]", "{\"a\":NaN}"]
         {

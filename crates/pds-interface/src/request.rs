@@ -28,7 +28,7 @@ impl<'a> Arguments<'a> {
         ids.fold(none, |arguments, (name, id)| arguments.with(name, id))
     }
 
-    /// Sets the time that an expiration date must lie after; without it any date is taken for one in the future.
+    /// Sets the time that an expiration date must follow; without it any date counts as future.
     #[must_use]
     pub fn at(mut self, now: Timestamp) -> Self {
         self.now = now;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_from_the_default_is_sent_by_its_configured_name() {
+    fn only_parameters_that_differ_from_the_default_are_sent_by_their_configured_names() {
         let names = QueryNames { container: "pod".into(), ..QueryNames::default() };
         let path = "/v2/projects/p-1/apps/p-1-a/metrics/response-time";
         let sent = |arguments: &Arguments<'_>| named(&response_time::CALL, arguments, &names);

@@ -22,7 +22,7 @@ impl Resource {
         count
     };
 
-    /// The resource of a polled call. For constants: a call that is not polled does not compile.
+    /// The resource of a polled call. In a constant, a call that is not polled does not compile.
     pub(super) const fn of(call: Place) -> Self {
         assert!((call as usize) < Self::COUNT, "the call is not polled");
         Self(call as u8)
@@ -34,7 +34,7 @@ impl Resource {
         (0..const { Self::COUNT as u8 }).map(Self)
     }
 
-    /// All of them as a TOML array of their names: what is polled by default.
+    /// All of them as a TOML array of their names: the default of `poll.resources`.
     pub fn all_as_toml() -> &'static str {
         static ALL: LazyLock<String> =
             LazyLock::new(|| format!("{:?}", Resource::all().map(Resource::as_str).collect::<Vec<_>>()));

@@ -152,7 +152,7 @@ const MAX_PERCENTILES: usize = 32;
 /// The most thresholds of a reply that are shown and counted: `1ms` through `1hr` are some twenty.
 const MAX_THRESHOLDS: usize = 256;
 
-/// Leaves out, and notes, what is beyond `max`: each is a series.
+/// Omits, and notes, thresholds beyond `max`: each is a series.
 fn limit<T>(values: &mut Vec<T>, max: usize, field: &'static str, unexpected: &mut Unexpected) {
     if values.len() > max {
         values.truncate(max);
@@ -184,8 +184,8 @@ fn leave_out_falling(
     });
 }
 
-/// How far beyond 0..100 a percentage may lie and still be taken for rounding: sums of a few hundred f64 shares
-/// are off by less than 1e-11, and a service that rounds to single precision by less than 1e-5.
+/// How far beyond 0..100 a percentage may lie and still count as rounded: sums of a few hundred f64 shares are off by
+/// less than 1e-11, and a service that rounds to single precision by less than 1e-5.
 const NOISE: f64 = 1e-5;
 
 /// A label of the distribution as seconds. Reads any decimal number with one of the units us, ms, s, sec, m,
@@ -284,7 +284,7 @@ pds_app_window_requests{{{APP}}} 1600
     }
 
     #[test]
-    fn what_has_no_value_is_missing_and_not_unexpected() {
+    fn an_absent_value_is_missing_and_not_unexpected() {
         for data in [
             "null",
             "{}",
@@ -296,7 +296,7 @@ pds_app_window_requests{{{APP}}} 1600
     }
 
     #[test]
-    fn one_bad_value_is_one_series_less() {
+    fn a_bad_value_is_one_missing_series() {
         let data = r#"{"percentiles":{"p50":"12abc","p90":-1,"p95":1e400,"p99":500},"distribution":{"1s":100.0000001,"2s":101,"5s":[],"soon":50,"1day":50,"-1s":1,"<=10s":"100"},"total_requests":7}"#;
         let page = format!(
             "pds_app_response_time_seconds{{{APP},percentile=\"p99\"}} 0.5

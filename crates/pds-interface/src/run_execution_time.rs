@@ -132,7 +132,7 @@ impl RunExecutionTime {
 #[derive(Debug)]
 pub struct Facts {
     points: Vec<Point>,
-    /// The datapoint that the gauges show. Which one that is, one reply does not tell.
+    /// The datapoint that the gauges show. A single reply does not determine it.
     shown: Option<Point>,
     tally: Tally,
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_datapoints_with_one_time_the_last_counts() {
+    fn the_last_of_datapoints_with_the_same_time_counts() {
         let series = r#"[{"timestamp":"1767225540","p50":1},{"timestamp":1767225540,"p50":2}]"#;
         assert_eq!(points(series), (vec![(60, [Some(2.0), None, None])], vec![]));
     }

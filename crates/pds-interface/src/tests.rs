@@ -135,7 +135,7 @@ fn no_family_and_no_subcommand_is_declared_twice() {
 }
 
 #[test]
-fn whatever_deletes_asks_first() {
+fn every_call_that_deletes_prompts() {
     for call in CALLS.iter().filter(|call| call.method == Method::Delete) {
         assert!(call.command.consequence.is_some(), "{}", call.id);
     }

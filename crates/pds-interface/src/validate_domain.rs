@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_result_says_whether_and_why() {
+    fn the_result_has_the_status_and_the_reason() {
         let reply = Validation::decode(br#"{"message":"no TXT record","success":false}"#).unwrap();
         assert_eq!((&*reply.message, reply.success), ("no TXT record", Some(false)));
     }

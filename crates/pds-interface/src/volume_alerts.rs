@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_percentage_is_unexpected_and_the_rest_counts() {
+    fn an_invalid_percentage_is_unexpected_and_the_others_count() {
         let body = r#"{"thresholds":[null,"","NaN",1e400,"80%",-80,101,95],"mailTo":"owner"}"#;
         assert_eq!(exposed(&CALL, body), (page([0, 0, 1], ""), vec!["thresholds"; 4]));
     }

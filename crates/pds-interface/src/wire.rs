@@ -134,7 +134,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// The most elements of a list. A reply may be as large as `max_response_bytes` allows, the memory it takes may not.
 const MAX_ELEMENTS: usize = 10_000;
 
-/// Gives each element of an array to `each`. Returns whether there is an array: `null` is none.
+/// Passes each element of an array to `each`. Returns whether there is an array: `null` is not.
 ///
 /// # Errors
 /// If it is neither, an element is not a `T`, or `each` refuses one.

@@ -59,13 +59,13 @@ pub enum LedgerField {
 pub struct Row {
     /// Its declaration.
     pub family: Family,
-    /// The counter that it belongs to; `None` where the label `resource` tells.
+    /// The counter that it belongs to; `None` if the label `resource` identifies it.
     pub of: Option<Counted>,
     /// The part that it shows.
     pub field: LedgerField,
 }
 
-/// Declares [`ROWS`]: for each the counter that it belongs to, what it shows, and its family.
+/// Declares [`ROWS`]: for each, its counter, its value, and its family.
 macro_rules! rows {
     ($($of:ident $field:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
         /// The families of the counters' section, in the order of the page.
@@ -94,7 +94,7 @@ rows! {
     BOTH LedgerField::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
         "End of the last range added to the counters, Unix time";
     BOTH LedgerField::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
-        "Time never counted: older than max_catch_up once reachable, or still refused at the last recheck";
+        "Time never counted: older than max_catch_up when it could be requested, or still refused at the last recheck";
     REQUESTS LedgerField::Number(Number::Late) => counter "pds_app_late_requests_total" []
         "Requests reported after their range was counted; added to pds_app_requests_total later";
     RUNS LedgerField::Number(Number::Late) => counter "pds_app_late_runs_total" []
@@ -207,7 +207,7 @@ pds_app_disputed_hours_total{resource="response_time"} 0
     }
 
     #[test]
-    fn what_rechecks_found_is_shown_while_hours_are_counted_again_and_what_they_added_after_that() {
+    fn the_results_of_rechecks_are_shown_while_they_are_enabled_and_their_additions_after_that() {
         let lines = |ledger: &Ledger, rechecked| {
             let shown = page(series(run_execution_time::RESOURCE, ledger, rechecked));
             let of_rechecks = |line: &&str| {

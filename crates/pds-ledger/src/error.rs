@@ -24,7 +24,7 @@ pub enum StateError {
     /// No files can be made beside it.
     #[error("the directory of the state file {} cannot be written, and the lock and the file's successors belong there; make it writable for the daemon's user", .0.display())]
     Directory(PathBuf, #[source] io::Error),
-    /// Its contents are not what was written: where the part begins that is damaged, and what is wrong with it.
+    /// Its contents are damaged: the position of the damaged part, and the problem.
     #[error("the state file {path} is damaged at byte {1} ({2}); restore it, or move it away to count from zero", path = .0.display())]
     Damaged(PathBuf, u64, &'static str),
     /// It was written by a later version, in this format.

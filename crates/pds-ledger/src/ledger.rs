@@ -222,7 +222,7 @@ impl Ledger {
         second >= hourly_from || begun()
     }
 
-    /// Keeps what was added for `range`, to be compared when its hour is counted again.
+    /// Keeps the count added for `range`, for the recheck of its hour.
     fn put_stretch(&mut self, range: TimeRange, grown: &[i64], hourly_from: i64) {
         if range.end > end_of_hour(range.start) || !self.is_hourly(range.start, hourly_from) {
             return;
@@ -295,7 +295,7 @@ fn whole(count: f64) -> u64 {
 /// Why a ledger is not shown as it is, beyond being behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It is not known yet what was counted before. No ledger is opened until then.
+    /// The earlier counts are not known yet. No ledger is opened until they are.
     Unknown,
     /// It began at this cursor of Prometheus (Unix seconds), and is shown as it was then for a while, so that every
     /// Prometheus that scrapes sees its counters at 0.
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_beyond_the_limit_are_left_out_and_those_known_go_on() {
+    fn thresholds_beyond_the_limit_are_omitted_and_known_ones_continue() {
         let shares = |from: u32, count: u32| {
             (from..from + count).map(|n| (f64::from(n), f64::from(n) / 1e6)).collect::<Vec<_>>()
         };

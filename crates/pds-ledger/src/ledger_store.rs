@@ -46,7 +46,7 @@ impl LedgerStore {
     /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
-    /// If the file cannot be used. It is never overwritten and never taken for empty.
+    /// If the file cannot be used. It is never overwritten and never treated as empty.
     pub async fn open(
         path: Option<&Path>,
         observer: Arc<dyn Observer>,
@@ -142,7 +142,7 @@ impl LedgerStore {
 
     /// Lets the ledger of `key` be shown again.
     pub fn release(&self, key: &Key) {
-        // Nearly all are not held back, and those who read wait for those who write.
+        // Few ledgers are held back, and readers wait for writers.
         if self.held_back(key).is_some() {
             self.ledgers.write().holds.remove(key);
         }
@@ -198,7 +198,7 @@ impl LedgerStore {
     }
 }
 
-/// Shows how commits and restoring go. What it does not implement, it ignores. The lines that are logged about it are the
+/// Receives the results of commits and of restoring. The default methods ignore them. Log lines about them are the
 /// ledgers' own.
 #[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync {
@@ -303,7 +303,7 @@ async fn commit_all(
         let mut writing = tokio::task::spawn_blocking(move || {
             let before = || held.read().records();
             file.lock().commit(&records, before)?;
-            // Memory follows the disk before those who wait for the commit go on.
+            // Memory follows the disk before the commit's callers continue.
             held.write().take(records);
             Ok::<(), StateError>(())
         });
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn commits_are_apart_and_what_comes_between_two_of_them_is_written_together() {
+    async fn commits_are_apart_and_changes_between_two_are_written_together() {
         let dir = tempfile::tempdir().unwrap();
         let commits = Arc::new(Commits::default());
         let observer = Arc::clone(&commits) as Arc<dyn Observer>;
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ledgers_are_found_in_the_order_of_the_keys_with_what_holds_them_back() {
+    async fn ledgers_are_found_in_the_order_of_the_keys_with_their_holds() {
         let store = in_memory().await;
         for (app, until) in [("a", 60), ("b", 120)] {
             store.commit(&requests(app), ledger(until)).await.unwrap();
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_holds_a_ledger_back_goes_with_its_app() {
+    async fn a_hold_goes_with_its_app() {
         let store = in_memory().await;
         for app in ["stays", "goes"] {
             store.hold_back(&requests(app), Hold::Unknown);

@@ -1,8 +1,8 @@
-//! Exact counters out of an interface that only answers "how many, and how slow, between start and end".
+//! Exact counters from an interface that only reports "how many, and how slow, between start and end".
 //!
-//! For each app and each of the two metrics calls there is a [`Ledger`]: a cursor in time, and what was counted up
-//! to it. Each poll requests the range from the cursor to the last whole step that has settled, and adds the
-//! answer. So every second is in exactly one range that is added.
+//! Each app has a [`Ledger`] for each of the two metrics calls: a cursor in time, and the counts up to it. Each poll
+//! requests the range from the cursor to the last whole step that has settled, and adds the reply. So every second is
+//! in exactly one range that is added.
 //!
 //! ```text
 //! first reply           cursor (accounted_until)      now - settle      now

@@ -1,13 +1,13 @@
-//! Rechecks: each hour is requested once more when it has aged, and compared with what was added for it, by threshold and
-//! in total. What was given up is requested once more, too.
+//! Rechecks: each hour is requested once more when it has aged, and compared with what was added for it, by threshold
+//! and in total. Time that was given up is requested once more, too.
 //!
-//! Where the answer differs, a second one is requested, and the hour takes the figures that both support: the middle ones
-//! of the three. So one bad answer changes nothing, and noise adds up to nothing.
+//! If the reply differs, the hour is requested again, and the median of the three counts is used. So a single bad reply
+//! changes nothing, and noise cancels out.
 //!
-//! The difference goes into the balance of the ledger. What is lacking is late data. It is added in equal parts while the
-//! cursor moves through an hour: added at once, 5 % of an hour would raise a rate over five minutes by 60 %. What is too
-//! much cannot be taken back: it stays in the balance, which late data pays off first. An answer that has far fewer is no
-//! correction but an absence: it is disputed, and changes nothing.
+//! The difference goes into the balance of the ledger. Missing requests are late data. They are added in equal parts
+//! while the cursor moves through an hour: added at once, 5 % of an hour would raise a rate over five minutes by 60 %.
+//! Overcounts cannot be subtracted: they stay in the balance, and late data is offset against them first. A reply with
+//! far fewer requests is not a correction but an absence: the hour is disputed, and nothing changes.
 //!
 //! ```text
 //! hour ---- added ----|---- age ----|- phase -|-- requested again; late data added over an hour --|
@@ -20,8 +20,8 @@ use super::error::Refusal;
 use super::ledger::{self, Ledger};
 use super::stretch::{Counts, Dispute, HOUR, Open, PARTS, Stretch, end_of_hour};
 
-/// How much later an answer that was lower than what was added is confirmed, in seconds: a reply that lacks something may
-/// do so for a while. A stretch that could not be requested waits as long.
+/// Delay before a lower reply is confirmed, in seconds: a reply may be incomplete for a while. A stretch that could not
+/// be requested waits as long.
 const LOW_ANSWER: i64 = 600;
 
 /// How much later a disputed answer is requested again, in seconds.
@@ -93,7 +93,7 @@ pub struct Recheck {
     /// Whether a second answer has to confirm it. Then nothing has changed yet, and `late` and `overcounted` say by how
     /// many it differs.
     pub doubtful: bool,
-    /// Whether there were so many fewer that nothing has changed.
+    /// Whether the reply was so much lower that nothing changed.
     pub disputed: bool,
 }
 
@@ -114,7 +114,7 @@ impl Recheck {
 /// Data that the service no longer has, according to its last replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disputed {
-    /// From the start of the first hour to the end of the last.
+    /// The range from the start of the first hour to the end of the last.
     pub range: TimeRange,
     /// How many fewer there were.
     pub lacks: u64,
@@ -216,8 +216,9 @@ impl Ledger {
         Ok(Some((next.without_done(due.ages), outcome)))
     }
 
-    /// The ledger after the service did not answer for the stretch `range`: it is requested at its next age if the service
-    /// `refused` it, and a little later otherwise. What is missing after the last age stays unaccounted.
+    /// The ledger after the service did not answer for the stretch `range`: it is requested at its next age if the
+    /// service `refused` it, and a little later otherwise. Time that is still missing after the last age stays
+    /// unaccounted.
     #[must_use]
     pub fn not_answered(&self, range: TimeRange, refused: bool, due: Due<'_>) -> Self {
         let mut stretches: Vec<Stretch<'_>> = self.open.stretches().collect();
@@ -389,7 +390,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_greatest_age_says_which_hours_are_still_to_be_counted_again() {
+    fn the_greatest_age_determines_the_hours_that_are_still_rechecked() {
         let two = ages(&[7200, 3600, 7200]);
         assert_eq!((two.is_empty(), two.last()), (false, Some(7200)));
         assert_eq!([-1, 0, 1800].map(|now| two.hourly_from(START + now) - START), [-10_800, -7200, -7200]);
@@ -398,7 +399,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_hour_is_known_by_what_was_added_once_it_is_whole() {
+    fn a_whole_hour_is_compared_with_its_added_count() {
         let ledger = two_hours().add(range(7200, 8100), &tally(10, &[(1.0, 1.0)]), true, START).unwrap();
         let added = |hour: i64| ledger.added_in_hour(START + hour * HOUR);
         assert_eq!([-1, 0, 1, 2].map(added), [None, Some(40), Some(40), None]);
@@ -412,7 +413,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn two_rechecks_together_found_what_each_of_them_found() {
+    fn two_rechecks_add_up() {
         let one = Recheck { counted: 5, late: 4, overcounted: 3, doubtful: true, disputed: false };
         let other = Recheck { counted: 3, late: 7, overcounted: 2, doubtful: false, disputed: true };
         assert_eq!(
@@ -500,14 +501,15 @@ pub(super) mod tests {
         let (ages, mut ledger) = (ages(&[3600]), Ledger::open(START));
         let percent = |within: u64, of: u64| (within as f64 / of as f64 * 100.0).round() / 100.0;
         let (minutes, mut told) = (26 * 60, 0.0);
-        let of = |minute: i64| 9 + minute.unsigned_abs() % 7;
+        let requests_of = |minute: i64| 9 + minute.unsigned_abs() % 7;
         for minute in 0..minutes {
             let next = TimeRange { start: ledger.until, end: ledger.until + 60 };
-            let reply = tally(of(minute), &[(1.0, percent(of(minute) - 1, of(minute)))]);
+            let reply =
+                tally(requests_of(minute), &[(1.0, percent(requests_of(minute) - 1, requests_of(minute)))]);
             ledger = ledger.add(next, &reply, true, START).unwrap();
             if let Some(hour) = ledger.recheck_due(due(&ages)) {
                 let first = (hour.start - START) / 60;
-                let count: u64 = (first..first + 60).map(of).sum();
+                let count: u64 = (first..first + 60).map(requests_of).sum();
                 let share = percent(count - 60, count);
                 told += share * count as f64;
                 ledger = ledger
@@ -517,7 +519,7 @@ pub(super) mod tests {
                     .0;
             }
         }
-        let last: u64 = (minutes - 60..minutes).map(of).sum();
+        let last: u64 = (minutes - 60..minutes).map(requests_of).sum();
         let error = ledger.buckets().next().unwrap().1 as f64 - told - (last - 60) as f64;
         assert!(error.abs() < 10.0, "{error} after 25 hours; {} of one hour", last - 60);
     }
@@ -536,7 +538,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn fewer_than_were_added_are_counted_as_that_and_late_data_pays_them_off() {
+    fn overcounts_are_counted_and_late_data_is_offset_against_them() {
         let ages = ages(&[3600, 86_400]);
         let few = tally(38, &[(0.1, 0.5), (1.0, 1.0)]);
         let (first, outcome) = recheck(&two_hours(), range(0, 3600), &few, &ages);
@@ -559,17 +561,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_low_answer_changes_nothing_and_is_asked_for_again_ten_minutes_later() {
+    fn a_low_reply_changes_nothing_and_is_requested_again_ten_minutes_later() {
         let (ages, ledger) = (ages(&[3600]), two_hours());
-        let of = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
-        let (doubtful, _) = ledger.recheck(range(0, 3600), &of(3), true, due(&ages)).unwrap().unwrap();
+        let reply = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (doubtful, _) = ledger.recheck(range(0, 3600), &reply(3), true, due(&ages)).unwrap().unwrap();
         assert_eq!(at(&doubtful, 7799).recheck_due(due(&ages)), None);
         assert_eq!(at(&doubtful, 7800).recheck_due(due(&ages)), Some(range(0, 3600)));
-        let (high, _) = ledger.recheck(range(0, 3600), &of(50), true, due(&ages)).unwrap().unwrap();
+        let (high, _) = ledger.recheck(range(0, 3600), &reply(50), true, due(&ages)).unwrap().unwrap();
         assert_eq!(high.recheck_due(due(&ages)), Some(range(0, 3600)), "a high one at once");
         for (second, debt) in [(40, 0), (41, 0), (39, 1), (38, 2), (3, 0)] {
             let (next, outcome) =
-                doubtful.recheck(range(0, 3600), &of(second), true, due(&ages)).unwrap().unwrap();
+                doubtful.recheck(range(0, 3600), &reply(second), true, due(&ages)).unwrap().unwrap();
             assert_eq!((next.total, next.debt(), outcome.late), (80, debt, 0), "{second}");
             assert_eq!((next.rechecked_until, outcome.disputed), (START + 3600, second == 3));
         }
@@ -578,13 +580,13 @@ pub(super) mod tests {
     #[test]
     fn an_answer_that_has_far_fewer_is_disputed_and_repeated_and_changes_nothing() {
         let ages = ages(&[3600]);
-        let of = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
+        let reply = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
         let (mut ledger, mut asked) = (two_hours(), Vec::new());
         for minute in 0..40 * 60 {
             let now = at(&ledger, 7200 + 60 * minute);
             let hour = now.recheck_due(due(&ages)).filter(|hour| *hour == range(0, 3600));
             let Some(hour) = hour else { continue };
-            ledger = now.recheck(hour, &of(37), true, due(&ages)).unwrap().unwrap().0;
+            ledger = now.recheck(hour, &reply(37), true, due(&ages)).unwrap().unwrap().0;
             asked.push(minute);
             let disputed = Disputed { range: hour, lacks: 3 };
             assert_eq!(ledger.disputes().unwrap_or(disputed), disputed);
@@ -603,10 +605,10 @@ pub(super) mod tests {
     #[test]
     fn late_data_of_a_disputed_hour_is_added_as_always() {
         let ages = ages(&[3600]);
-        let of = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
-        let (disputed, outcome) = recheck(&two_hours(), range(0, 3600), &of(0), &ages);
+        let reply = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (disputed, outcome) = recheck(&two_hours(), range(0, 3600), &reply(0), &ages);
         assert!(outcome.disputed && disputed.disputes().is_some_and(|disputed| disputed.lacks == 40));
-        let (found, outcome) = recheck(&at(&disputed, 10_800), range(0, 3600), &of(44), &ages);
+        let (found, outcome) = recheck(&at(&disputed, 10_800), range(0, 3600), &reply(44), &ages);
         assert_eq!((outcome.late, outcome.disputed, found.disputes(), found.disputed), (4, false, None, 1));
         assert_eq!(idle(found, 14_400).total, 84);
     }
@@ -624,11 +626,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn time_given_up_is_asked_about_at_each_age_and_then_unaccounted() {
+    fn time_given_up_is_requested_at_each_age_and_then_unaccounted() {
         let ages = ages(&[3600, 7200]);
         let (gone, _) = two_hours().give_up(START + 8100, START).unwrap();
         assert_eq!((gone.unaccounted, gone.pending(), gone.until), (0, 900, START + 8100));
-        let of = |second: i64| at(&gone, second).recheck_due(due(&ages));
+        let due_at = |second: i64| at(&gone, second).recheck_due(due(&ages));
         let first_hours = |ledger: &Ledger| {
             let asked = ledger.open.stretches().map(|stretch| stretch.range()).collect::<Vec<_>>();
             asked
@@ -636,7 +638,7 @@ pub(super) mod tests {
                 .take(2)
                 .fold(ledger.clone(), |ledger, range| ledger.not_answered(range, true, due(&ages)))
         };
-        assert_eq!(of(14_399), Some(range(0, 3600)));
+        assert_eq!(due_at(14_399), Some(range(0, 3600)));
         let late = first_hours(&at(&gone, 14_400));
         assert_eq!(late.recheck_due(due(&ages)), Some(range(7200, 8100)));
 

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_file_is_refused_or_gives_what_was_written() {
+    async fn a_damaged_file_is_refused_or_read_as_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.log");
         let (mut state, _) = StateFile::open(&path).await.unwrap();

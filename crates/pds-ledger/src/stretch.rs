@@ -7,7 +7,7 @@ use pds_interface::TimeRange;
 
 use super::varint::{put, put_signed, take, take_signed};
 
-/// The length of what is counted again in one request, in seconds.
+/// The length of the range that one request rechecks, in seconds.
 pub const HOUR: i64 = 3600;
 
 /// Numbers of [`Balance`] are in these parts of a request.
@@ -29,7 +29,7 @@ pub(super) struct Stretch<'a> {
     pub(super) doubt: Option<Counts<'a>>,
     /// Details if a reply had far fewer.
     pub(super) dispute: Dispute,
-    /// The cursor before which it is not asked about; 0 if its ages alone say when.
+    /// The cursor before which it is not requested; 0 if only its ages determine the time.
     pub(super) not_before: i64,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Counts<'a> {
         total.try_into().unwrap_or_default()
     }
 
-    /// These with a threshold more at each of these indices, which rise: it has what the next lower one has.
+    /// These with another threshold at each of these indices, which rise; it has the count of the next lower one.
     fn with_thresholds_at(&self, indices: &[usize]) -> Counts<'static> {
         let (mut bytes, mut rest, mut index) = (Vec::new(), &*self.0, 0);
         while !rest.is_empty() {

@@ -33,7 +33,7 @@ pub struct Config {
     pub recheck_after: Vec<Duration>,
 }
 
-/// The end of the time that may be requested. Clones share what is known of the service's clock.
+/// The end of the time that may be requested. Clones share the knowledge of the service's clock.
 ///
 /// Our clock may be wrong, or be set while the exporter runs. A range that ends in the service's future would be added
 /// incomplete; a range that only seems too old would be given up for nothing. So the time is the earlier of two: our
@@ -109,7 +109,7 @@ impl Watermark {
         }
     }
 
-    /// This watermark with another configuration. What is known of the service's clock stays.
+    /// This watermark with another configuration. It keeps its knowledge of the service's clock.
     #[must_use]
     pub fn reconfigured(&self, config: &Config) -> Self {
         Self { seen: Arc::clone(&self.seen), ..Self::new(config, self.clock.clone()) }
@@ -253,8 +253,8 @@ impl Settled {
         self.second.div_euclid(self.step) * self.step
     }
 
-    /// For how long from now the counters of a ledger are shown if its cursor is `until` and moves every `interval`.
-    /// `None` if they are hidden.
+    /// How long from now the counters of a ledger are shown if its cursor is `until` and moves every `interval`. `None`
+    /// if they are hidden.
     ///
     /// They are hidden while the ledger is behind, that is, while `until` is before the last whole step that had
     /// settled two intervals ago: a counter that stands still reads as no requests, and its jump afterwards as far too
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_configuration_keeps_what_is_known_of_the_clocks() {
+    async fn another_configuration_keeps_the_knowledge_of_the_clocks() {
         let config = Config {
             settle: Duration::from_secs(120),
             step: Duration::from_secs(300),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn counters_are_shown_until_they_lie_before_what_had_settled_two_intervals_ago() {
+    async fn counters_are_shown_until_they_lack_time_settled_two_intervals_ago() {
         let (watermark, interval) = (watermark(), Duration::from_secs(60));
         let at = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
         let until = at("2026-03-01T11:59:00Z");

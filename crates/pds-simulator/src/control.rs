@@ -14,7 +14,7 @@ use super::world::World;
 /// The path prefix of the control interface.
 pub(super) const PREFIX: &str = "/simulator/";
 
-/// Answers a request for what is called `subject` below [`PREFIX`].
+/// Answers a request for `subject` below [`PREFIX`].
 pub(super) fn answer(world: &World, subject: &str, request: &Request<Bytes>) -> Answered<Answer> {
     let method = request.method().as_str();
     match (method, subject) {

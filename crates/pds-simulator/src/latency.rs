@@ -1,8 +1,8 @@
 //! Request latencies: how many requests are within each threshold, exactly.
 //!
-//! The requests of a stream are numbered. Of each thousand, a fixed number is within each threshold; a permutation
-//! selects which ones. So the count within a threshold among the first n requests needs no list of requests, and counts
-//! of adjacent ranges add up exactly.
+//! The requests of a stream are numbered. A fixed number of each thousand is within each threshold; a permutation
+//! selects them. So the count within a threshold among the first n requests needs no list of requests, and counts of
+//! adjacent ranges add up exactly.
 
 use super::chance::hash;
 

@@ -1,5 +1,4 @@
-//! The size of a world, what it is generated from, and how it differs from an ideal service: late data, included ends,
-//! rounded ranges.
+//! The size of a world, its seed, and its differences from an ideal service: late data, included ends, rounded ranges.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,7 +12,7 @@ use super::blueprint;
 use super::chance::{hash, unit};
 use super::traffic::Stream;
 
-/// The size of a world, and what it is generated from.
+/// The size and the seed of a world.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct Settings {
     /// Seed of projects, apps and traffic.

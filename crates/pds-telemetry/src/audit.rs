@@ -12,7 +12,7 @@ use super::Telemetry;
 /// The outcome of one audit: a value of the label `result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditResult {
-    /// The parts are equal to the whole, and to what was counted.
+    /// The parts equal the whole and the counters.
     Equal,
     /// They are not.
     Different,
@@ -57,8 +57,8 @@ impl Telemetry {
         self.0.figures.lock().differences.insert((Arc::clone(&difference.account), ""), difference);
     }
 
-    /// A sampled hour of `account` was asked about again at `age`: this part of it was counted, which is too little if it
-    /// `lacks` something. Returns whether that is new.
+    /// Records that a sampled hour of `account` was requested again at `age`: this share of it was counted, too little
+    /// if it `lacks` something. Returns whether that is new.
     pub fn sampled(&self, account: &str, age: &'static str, ratio: f64, lacks: Option<Difference>) -> bool {
         self.0.metrics.audit_completeness.set(&[account, age], ratio);
         let differences = &mut self.0.figures.lock().differences;
@@ -78,11 +78,11 @@ impl Telemetry {
     }
 
     pub(super) fn audit(&self) -> AuditSnapshot {
-        let of = |result| counted().map(|resource| self.audits(resource, result).get()).sum();
+        let total = |result| counted().map(|resource| self.audits(resource, result).get()).sum();
         AuditSnapshot {
-            equal: of(AuditResult::Equal),
-            different: of(AuditResult::Different),
-            unanswered: of(AuditResult::Unanswered),
+            equal: total(AuditResult::Equal),
+            different: total(AuditResult::Different),
+            unanswered: total(AuditResult::Unanswered),
             differences: self.0.figures.lock().differences.values().cloned().collect(),
         }
     }

@@ -46,7 +46,7 @@ metrics! {
     audit_ranges: IntCounterVec = Family::counter("pds_audit_ranges_total", &["resource", "result"],
         "Audited ranges, by whether two parts equal the whole and the counters; unanswered ones are repeated");
     audit_completeness: Gauges = Family::gauge("pds_audit_completeness_ratio", &["token", "age"],
-        "Counted share of a sampled hour, as the service reports it at that age; absent until such an hour was requested again after its last recheck");
+        "Counted share of the requests that the service reports for a sampled hour at that age; absent until an hour was sampled after its last recheck");
     token_expiry: Gauges = Family::gauge("pds_token_expiry_timestamp_seconds", &["token"],
         "Unix time when the token expires; absent if unknown");
     token_read: Gauges = Family::gauge("pds_token_last_read_successful", &["token"],
@@ -54,7 +54,7 @@ metrics! {
     token_accepted: Gauges = Family::gauge("pds_token_accepted", &["token"],
         "0 while the service refuses the token (401), 1 once it has accepted it; absent before the first answer");
     range_honoured: Gauges = Family::gauge("pds_api_range_honoured", &["token"],
-        "1 once a reply was about the requested range, 0 while none is; absent if replies state no range");
+        "1 once a reply matches the requested range, 0 while none does; absent if replies state no range");
     pace: Gauges = Family::gauge("pds_api_pace_requests_per_second", &["token"],
         "Maximum requests per second of the token after repeated 429s, else absent");
     log_dropped: IntCounterVec = Family::counter("pds_exporter_log_lines_dropped_total", &[],
@@ -78,7 +78,7 @@ metrics! {
     connections: Gauges = Family::gauge("pds_exporter_connections", &["state"],
         "Open client connections: active during a request, idle otherwise");
     loop_stall: HistogramVec = Family::histogram("pds_exporter_loop_stall_seconds", &[],
-        "Delay of a timer of the serving thread, ten times a second; responses are delayed as much");
+        "Delay of a timer of the serving thread, measured ten times a second; responses wait as long");
     memory_budget: Gauges = Family::gauge("pds_exporter_memory_budget_bytes", &[],
         "Memory budget for clients, the service and Prometheus: a quarter of the cgroup's limit, 64 MiB at most");
     memory_budget_used: Gauges = Family::gauge("pds_exporter_memory_budget_used_bytes", &[],

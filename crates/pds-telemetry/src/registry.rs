@@ -1,5 +1,4 @@
-//! The registry's side of the metrics: the handles that a declaration gives to those who count, and how their families are
-//! written.
+//! The registry's side of the metrics: the handles that a declaration returns, and the output of their families.
 
 use prometheus::core::{Atomic, Collector, GenericCounterVec};
 use prometheus::proto::{MetricFamily, MetricType};

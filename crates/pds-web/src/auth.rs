@@ -67,7 +67,7 @@ pub(super) enum AuthOutcome {
 
 /// Checks credentials and remembers the outcomes.
 pub(super) struct Auth {
-    /// Random for each process, so that what is remembered is useless elsewhere.
+    /// Random for each process, so that a leaked cache is useless elsewhere.
     key: hmac::Key,
     /// Salt and digest that unknown users are checked against, random for each process: nobody knows a password that
     /// matches, and nobody can tell them from a user's.
@@ -227,7 +227,7 @@ mod tests {
 
     const PEER: Peer = Peer::Local;
 
-    /// The lowest cost there is: tests ask what is checked, not how long it takes.
+    /// The lowest cost: tests check results, not durations.
     fn users() -> BTreeMap<String, Secret> {
         let hash = |password: &str| Secret::new(&bcrypt::hash(password, 4).unwrap());
         BTreeMap::from([("alice".to_owned(), hash("wonder:land")), ("bob".to_owned(), hash(""))])
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_decoy_differs_with_each_process_and_a_match_lets_nobody_in() {
+    async fn the_decoy_differs_with_each_process_and_admits_nobody() {
         let users = users();
         let mut auth = Auth::new().unwrap();
         assert_ne!(auth.decoy, Auth::new().unwrap().decoy);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_changed_hash_ends_what_was_remembered() {
+    async fn a_changed_hash_invalidates_the_cache() {
         let (auth, mut users) = (Auth::new().unwrap(), users());
         assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Welcome);
         users.insert("bob".to_owned(), Secret::new(&bcrypt::hash("new", 4).unwrap()));
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (MAX_OUTCOMES, 1));
     }
 
-    /// Guesses as so many logins, each in a task of its own.
+    /// Sends this many guesses, each in a task.
     fn guess(auth: &Arc<Auth>, users: &BTreeMap<String, Secret>, logins: impl Iterator<Item = String>) {
         for login in logins {
             drop(checking(auth, users, &login, PEER));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_whose_client_has_left_is_not_computed() {
+    async fn a_check_whose_client_has_disconnected_is_not_computed() {
         let (auth, users) = (Auth::new().unwrap(), users());
         let turns = all_turns(&auth).await;
         let header = basic("alice:x");

@@ -13,17 +13,17 @@ use super::route::{BoxFuture, Kind, PageRequest, Route};
 
 /// The exporter behind the web server.
 pub trait Backend: Send + Sync + 'static {
-    /// The metrics page ([`Response::metrics`]), whole or the part that the query of `request` names: in the format that
-    /// was `asked` for or in the text format, which every client reads, and in `encoding` or in none, which is then
-    /// compressed on the way out. The future is dropped if the client leaves or its scrape timeout ends. Work that goes
-    /// on after that keeps `request`, which counts towards `--web.max-requests` until it is dropped.
+    /// The metrics page ([`Response::metrics`]), whole or the part that the query of `request` names: in the format
+    /// `asked` or in the text format, which every client reads, and in `encoding` or in none, which is then compressed
+    /// on the way out. The future is dropped if the client disconnects or its scrape timeout ends. Work that continues
+    /// after that keeps `request`, which counts towards `--web.max-requests` until it is dropped.
     fn metrics(&self, asked: Negotiated, encoding: Encoding, request: PageRequest)
     -> BoxFuture<'_, Response>;
 
     /// Whether the page is complete.
     ///
     /// # Errors
-    /// A sentence that says what is missing.
+    /// A sentence that names the missing part.
     fn ready(&self) -> Result<(), String> {
         Ok(())
     }

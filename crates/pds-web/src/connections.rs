@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_ends_is_forgotten_and_the_limit_is_told_again_once_half_are_left() {
+    async fn a_closed_connection_is_forgotten_and_the_limit_is_reported_again_at_half() {
         let connections = connections(4);
         let mut held = Vec::new();
         for _ in 0..4 {

@@ -22,7 +22,7 @@ pub(super) const MAX_WAITING: usize = 256;
 /// Performs the handshake with a client.
 ///
 /// # Errors
-/// If the client does not speak TLS as `config` asks for, or too many handshakes wait.
+/// If the client does not speak TLS as `config` requires, or too many handshakes wait.
 pub(super) async fn accept(
     stream: Box<dyn Stream>,
     config: Arc<ServerConfig>,

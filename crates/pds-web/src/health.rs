@@ -9,12 +9,12 @@ use socket2::{SockAddr, Socket, Type};
 use super::error::Error;
 use super::{Config, listen};
 
-/// For each of connecting, writing and reading; health checks are given 5 seconds by default.
+/// Time limit of each of connecting, writing and reading; health checks have 5 seconds by default.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Config {
-    /// Asks the exporter that listens on the first of these addresses for `/-/healthy`. An exporter that asks for a
-    /// password or for TLS is alive, too.
+    /// Requests `/-/healthy` of the exporter that listens on the first of these addresses. An exporter that requires a
+    /// password or TLS is alive, too.
     ///
     /// # Errors
     /// If the daemon does not answer, or gives another answer.
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exporter_that_asks_for_a_password_or_tls_is_alive() {
+    fn an_exporter_that_requires_a_password_or_tls_is_alive() {
         for answer in [
             &b"HTTP/1.1 200 OK\r\n\r\nexporter is healthy.\n"[..],
             b"HTTP/1.1 401 Unauthorized\r\n\r\n",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_is_asked_on_the_loopback() {
+    fn a_wildcard_is_probed_on_the_loopback() {
         let local = |address| local_address(address).unwrap().to_string();
         assert_eq!(local(":10090"), "127.0.0.1:10090");
         assert_eq!(local("0.0.0.0:1"), "127.0.0.1:1");

@@ -1,12 +1,12 @@
-//! The web server of a Prometheus exporter: who may read, and in which form.
+//! The web server of a Prometheus exporter.
 //!
 //! It does for exporters in Rust what exporter-toolkit does for those in Go: listeners (TCP, unix, systemd), TLS, users
-//! and limits as the toolkit's web configuration file says, negotiation of format and compression, probes and lifecycle.
+//! and limits as in the toolkit's web configuration file, negotiation of format and compression, probes and lifecycle.
 //! It knows no metric and nothing of the exporter behind it.
 //!
-//! [`Config`] binds the server, [`Server::serve`] runs it. What it shows comes from a [`Backend`] and from the
-//! [`Route`]s it is given; an [`Observer`] receives the events. An exporter whose metrics live in a
-//! `prometheus::Registry`, behind the users and TLS of a web configuration file:
+//! [`Config`] binds the server, [`Server::serve`] runs it. A [`Backend`] and [`Route`]s provide its pages; an
+//! [`Observer`] receives its events. An exporter whose metrics live in a `prometheus::Registry`, behind the users and
+//! TLS of a web configuration file:
 //!
 //! ```no_run
 #![doc = include_str!("../examples/registry.rs")]
@@ -14,9 +14,9 @@
 //!
 //! # Scarce resources
 //!
-//! Whatever others do, a peer that holds less of something than another gets its next part: a connection as soon as one
-//! is idle, a request slot within two seconds, a TLS handshake or a password check after one of each other peer's. What
-//! unread answers and connections hold has one memory budget; work for others stops where their clients stop reading.
+//! A peer that holds less of a resource than another one gets its next part, whatever others do: a connection as soon
+//! as one is idle, a request slot within two seconds, a TLS handshake or a password check after one of each other
+//! peer's. Unread responses and connections share one memory budget; work for a client stops when it stops reading.
 //! Bytes that cost a client little (TLS records, HTTP/2 frames, headers that drip) have a rate and a time.
 //!
 //! # The way of a request
@@ -162,24 +162,24 @@ impl Default for Config {
 /// Time and size limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For the TLS handshake.
+    /// Time limit of the TLS handshake.
     pub handshake_timeout: Duration,
-    /// From the first byte of a request (or the start of the connection) to the end of its header.
+    /// Time limit from the first byte of a request (or the start of the connection) to the end of its header.
     pub header_timeout: Duration,
-    /// Between the requests of a connection.
+    /// Time limit between the requests of a connection.
     pub idle_timeout: Duration,
-    /// For reading any part of a pending answer.
+    /// Time limit for reading any part of a pending response.
     pub unread_timeout: Duration,
-    /// For reading one piece (256 KiB) of an answer.
+    /// Time limit for reading one piece (256 KiB) of a response.
     pub write_timeout: Duration,
-    /// Age at which a connection ends after the request in progress, so that revoked certificates do not outlive
-    /// their connections for long.
+    /// Age at which a connection ends after the request in progress, so that it does not outlive a revoked certificate
+    /// for long.
     pub max_connection_age: Duration,
-    /// Size of a request's header; a larger one is answered 431.
+    /// Maximum size of a request's header; a larger one gets 431.
     pub max_header_bytes: usize,
-    /// Connections at once, over all listeners, if memory and descriptors allow; beyond them idle ones are closed.
+    /// Maximum connections over all listeners, if memory and descriptors allow; idle ones are closed for new ones.
     pub max_connections: usize,
-    /// For the requests in progress when the server stops.
+    /// Time limit of the requests in progress when the server stops.
     pub drain_timeout: Duration,
 }
 
@@ -196,7 +196,7 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             // A handshake per half an hour costs nothing.
             max_connection_age: Duration::from_secs(1800),
-            // Four times what the largest browsers and proxies send.
+            // Four times the size that the largest browsers and proxies send.
             max_header_bytes: 32 * 1024,
             // More than all scrapers and browsers keep; the memory for connections allows for no more.
             max_connections: 256,

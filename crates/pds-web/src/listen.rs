@@ -39,7 +39,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Listener {
-    /// The next connection, and who is at its other end.
+    /// The next connection, and its peer.
     pub(super) async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
         match self {
             Self::Tcp(listener) => {

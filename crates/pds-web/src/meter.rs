@@ -1,7 +1,7 @@
 //! Limits of HTTP/2 frames and TLS records per connection. A frame costs the client nine bytes and us a place in a
-//! queue, an acknowledgement or a whole request; a record costs it 22 bytes and us a decryption or a new key. So a flood
-//! of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. What a client needs follows from what it is sent
-//! (acknowledgements of data), and from the bytes of its requests.
+//! queue, an acknowledgement or a whole request; a record costs it 22 bytes and us a decryption or a new key. So a
+//! flood of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. The number that a client needs follows
+//! from the bytes sent to it (acknowledgements), and from those of its requests.
 
 use tokio::time::Instant;
 

@@ -12,7 +12,7 @@ use pds_exposition::Format;
 pub struct Negotiated {
     /// The exposition format.
     pub format: Format,
-    /// Whether the range that won asked for an escaping scheme; the answer then names ours.
+    /// Whether the chosen range requested an escaping scheme; the response then names ours.
     pub escaping: bool,
 }
 

@@ -103,7 +103,7 @@ pub(super) enum Compressor {
 }
 
 impl Compressor {
-    /// `None` for [`Encoding::Identity`], and if there is none for the encoding.
+    /// `None` for [`Encoding::Identity`], and for an encoding without a compressor.
     pub(super) fn new(encoding: Encoding) -> Option<Self> {
         match encoding {
             Encoding::Identity => None,

@@ -26,8 +26,8 @@ use super::turns::{Turn, Turns};
 /// An answer counts with this part of the memory for answers at most, so that each can be given.
 pub const ANSWER_DIVISOR: u64 = 4;
 
-/// Memory of an answer that is rendered or compressed while it is sent, beside what it is made from: its pieces, buffers
-/// and encoder.
+/// Memory of a response that is rendered or compressed while it is sent, beside its source: its pieces, buffers and
+/// encoder.
 const STREAM_BYTES: u64 = 1024 * 1024;
 
 /// How long a request waits for a slot.
@@ -88,8 +88,8 @@ impl RequestSlots {
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// Closes the connection of the request that its client has not read for longest, of a peer that holds `at_least` so
-    /// many, and frees its memory at once.
+    /// Closes the connection of the request that its client has not read for the longest time, of a peer that holds
+    /// `at_least` this many, and frees its memory at once.
     fn close_unread(&self, at_least: usize) -> bool {
         let unread = |request: &Answering| request.connection.unread_since(request.number);
         let ended = self.turns.end_oldest(at_least, unread);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_answer_is_made_from_counts_until_it_is_read() {
+    async fn the_source_of_a_response_counts_until_it_is_read() {
         let budget = MemoryBudget::default();
         let slots = RequestSlots::new(0, budget.share(Holder::Answers));
         let (request, source_bytes) = (unread(&slots, 1).await, 3 * STREAM_BYTES);

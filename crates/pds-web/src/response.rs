@@ -17,7 +17,7 @@ pub struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: ResponseBody,
-    /// The coding of the body. An uncompressed body is compressed on the way out if the client asks for it.
+    /// The coding of the body. An uncompressed body is compressed on the way out if the client accepts it.
     pub(super) encoding: Encoding,
 }
 
@@ -69,15 +69,15 @@ impl Response {
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
     }
 
-    /// With a header, which replaces one of that name.
+    /// Sets a header, which replaces one of that name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// With an entity tag (visible ASCII without `"`, given without quotes): a client that already has it gets 304. The tag is
-    /// weak, as one page is sent in several codings.
+    /// Sets an entity tag (visible ASCII without `"`, given without quotes): a client that already has it gets 304. The
+    /// tag is weak, as one page is sent in several codings.
     #[must_use]
     pub fn etag(mut self, tag: &str) -> Self {
         if let Ok(value) = HeaderValue::try_from(format!("W/\"{tag}\"")) {

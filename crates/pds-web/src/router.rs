@@ -214,8 +214,8 @@ fn refusal(status: StatusCode, sentence: &str) -> Box<Response> {
     Box::new(Response::text(status, sentence))
 }
 
-/// Compresses an answer on its way if the client asks for that; without a compressor it is sent plain, which every
-/// client can read.
+/// Compresses a response on its way if the client accepts it; without a compressor it is sent plain, which every client
+/// can read.
 fn compressor(response: &mut Response, accept_encoding: Option<&str>) -> Option<Compressor> {
     let large = response.body.exact_length().is_none_or(|length| length > PACKET);
     if response.encoding != Encoding::Identity || !large {

@@ -24,8 +24,8 @@ use super::turns::Turns;
 use super::webconfig::Live;
 use super::{Config, Observer, systemd};
 
-/// Descriptors that the process needs. With fewer, a quarter is not enough for what is no connection: sockets that listen,
-/// files, and requests of its own.
+/// Descriptors that the process needs. With fewer, a quarter is not enough for everything but connections: listening
+/// sockets, files, and its own requests.
 const MIN_DESCRIPTORS: u64 = 64;
 
 /// Pause before the next connection is taken when the system is out of files.
@@ -225,7 +225,7 @@ pub fn raise_descriptor_limit() -> Result<Option<u64>, Error> {
     }
 }
 
-/// How many connections there may be with so many descriptors: three quarters of them.
+/// The maximum number of connections with this many descriptors: three quarters of them.
 fn affordable_connections(max_connections: usize, descriptors: Option<u64>) -> usize {
     let Some(limit) = descriptors else { return max_connections };
     let connections = usize::try_from(limit / 4 * 3).unwrap_or(usize::MAX);

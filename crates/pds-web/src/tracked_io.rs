@@ -1,5 +1,5 @@
-//! The stream of a connection, above TLS and below it: what is read and written is reported to the [`ConnectionState`],
-//! and what costs the client little is bounded.
+//! The stream of a connection, above TLS and below it: reads and writes are reported to the [`ConnectionState`], and
+//! cheap requests of the client are bounded.
 
 use std::io;
 use std::pin::Pin;

@@ -50,7 +50,7 @@ struct State<T> {
     waiting: Vec<Waiting<T>>,
     /// By number. Without a payload, a turn has not begun or is to end early.
     held: HashMap<u64, (Peer, Option<T>)>,
-    /// Turns handed out, as a clock for who was served last.
+    /// Turns handed out, as a clock that orders peers by their last turn.
     served: u64,
 }
 
@@ -114,7 +114,7 @@ impl<T> Turns<T> {
     }
 
     /// Ends a turn early and returns its payload: the oldest of the peer that holds most, of those peers that hold
-    /// `at_least` so many. `since` says how old a turn is, if it may end.
+    /// `at_least` this many. `since` returns the age of a turn, if it may end.
     pub(super) fn end_oldest(&self, at_least: usize, since: impl Fn(&T) -> Option<Instant>) -> Option<T> {
         let mut state = self.0.lock();
         let holdings = state.holdings();
@@ -266,11 +266,11 @@ mod tests {
 
     #[test]
     fn an_ipv4_address_and_an_ipv6_network_are_each_one_peer() {
-        let of = |ip: &str| Peer::of(ip.parse().unwrap());
-        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-        assert_ne!(of("10.0.0.2"), of("10.0.0.1"));
-        assert_eq!(of("2001:db8::1"), of("2001:db8:0:0:ffff::2"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        let peer = |ip: &str| Peer::of(ip.parse().unwrap());
+        assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
+        assert_ne!(peer("10.0.0.2"), peer("10.0.0.1"));
+        assert_eq!(peer("2001:db8::1"), peer("2001:db8:0:0:ffff::2"));
+        assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use super::Cli;
 use super::console::Console;
 use super::service::{self, Environment};
 
-/// The environment variable that asks for completions; its value is the name of the shell.
+/// The environment variable that requests completions; its value is the name of the shell.
 const VARIABLE: &str = "PDSTOOL_COMPLETE";
 
 /// The name by which the scripts call the tool.
@@ -45,7 +45,7 @@ pub fn script(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     if shell == Shell::Zsh { writeln!(out, "\n{ZSH_FIRST_TAB}") } else { Ok(()) }
 }
 
-/// Answers a shell that asks for completions. Returns whether one asked.
+/// Prints the completions that a shell requests. Returns whether one did.
 pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsString]) -> bool {
     let Some((_, shell)) = environment.iter().find(|(name, _)| name == VARIABLE) else { return false };
     let shells = Shells::builtins();
@@ -57,7 +57,7 @@ pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsS
         let ids = Arc::new(Ids { words, environment: environment.clone() });
         let mut command = with_ids(Cli::command(), &ids);
         let mut candidates = Vec::new();
-        // Without candidates nothing is printed, and a shell that is gone needs no answer.
+        // Nothing is printed without candidates, and a shell that is gone needs no reply.
         if shell.write_complete(&mut command, line, Some(Path::new(".")), &mut candidates).is_ok() {
             let _ = console.out.write_all(&candidates).and_then(|()| console.out.flush());
         }
@@ -110,8 +110,8 @@ impl Ids {
         projects
             .filter(|project| named.is_none_or(|named| *project.id == *named))
             .flat_map(|project| {
-                let of = format!("app of {}", project.id);
-                project.apps.iter().filter_map(move |app| candidate(&app.id, &of))
+                let note = format!("app of {}", project.id);
+                project.apps.iter().filter_map(move |app| candidate(&app.id, &note))
             })
             .collect()
     }

@@ -252,23 +252,23 @@ async fn attempt(
     }
 }
 
-/// `text` from the top of a screen of this size over what is there, and no more than fits.
+/// `text` that overwrites a screen of this size from its top, cut to what fits.
 fn frame(text: &str, (width, height): (usize, usize)) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut room = height.saturating_sub(1);
     let heights = lines.iter().map(|line| visible(line).div_ceil(width).max(1));
     let fits = heights.take_while(|rows| room.checked_sub(*rows).inspect(|left| room = *left).is_some());
-    let shown = match fits.count() {
-        shown if shown < lines.len() => shown.saturating_sub(1),
+    let rows = match fits.count() {
+        rows if rows < lines.len() => rows.saturating_sub(1),
         all => all,
     };
     let mut frame = "\x1b[H".to_owned();
-    for line in lines.iter().take(shown) {
+    for line in lines.iter().take(rows) {
         frame.push_str(line);
         frame.push_str("\x1b[K\n");
     }
-    if shown < lines.len() {
-        frame.push_str(&format!("and {} more lines\x1b[K\n", lines.len() - shown));
+    if rows < lines.len() {
+        frame.push_str(&format!("and {} more lines\x1b[K\n", lines.len() - rows));
     }
     frame + "\x1b[J"
 }

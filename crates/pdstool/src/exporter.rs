@@ -66,10 +66,10 @@ pub fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The address of the exporter that runs on this machine, by its flags; without one, that of an exporter without flags.
+/// The address of the exporter that runs on this machine, by its flags; that of an exporter without flags if none runs.
 ///
 /// # Errors
-/// If its first listen address is none, such as that of a socket file.
+/// If its first listen address has no port, such as a socket file.
 pub fn local_exporter() -> Result<Url> {
     let flags = flags_of_exporter();
     let listens = flags.as_ref().and_then(|flags| flags.web_listen_address.first());
@@ -115,7 +115,7 @@ pub enum ExporterError {
     Json(#[from] serde_json::Error),
 }
 
-/// Without the address, which the message names already and which may hold a password.
+/// The error without the address, which the message already names and which may hold a password.
 impl From<reqwest::Error> for ExporterError {
     fn from(error: reqwest::Error) -> Self {
         Self::Http(error.without_url())

@@ -1,4 +1,4 @@
-//! `pdstool`, the operator's tool: the whole interface by hand, checks, history, and views of a running exporter.
+//! `pdstool`, the operator's tool: all calls of the interface, checks, history, and views of a running exporter.
 //!
 //! A command takes the console and the environment as arguments and returns its error; here that
 //! becomes one sentence on standard error and an exit code.
@@ -63,12 +63,12 @@ use service::Environment;
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make any call of the service.
@@ -77,7 +77,7 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Write a first configuration, checked against the service.
     Init(init::InitArgs),
-    /// Check a configuration, tokens, or what the service does.
+    /// Check a configuration, tokens, or the service's behaviour.
     #[command(subcommand)]
     Check(check::Check),
     /// Write history as an OpenMetrics file, for Prometheus to import.

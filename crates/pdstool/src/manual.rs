@@ -1,5 +1,5 @@
-//! What the programs say of themselves: the metric families, the service's interface, scripts for shell completion, and
-//! man pages. All of it is made from the definitions that the programs run by.
+//! Prints the metric families, the service's interface, scripts for shell completion, and man pages. All are generated
+//! from the definitions that the programs use.
 
 use std::path::PathBuf;
 

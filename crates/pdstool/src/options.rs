@@ -69,7 +69,7 @@ pub enum TimeArg {
 }
 
 impl TimeArg {
-    /// In seconds since the Unix epoch, given the current time `now`.
+    /// The time in seconds since the Unix epoch, given the current time `now`.
     pub fn resolve(self, now: Timestamp) -> i64 {
         match self {
             Self::At(second) => second,
@@ -78,7 +78,7 @@ impl TimeArg {
     }
 }
 
-/// The text itself, once it is known to be a `T`.
+/// The text itself, if it parses as a `T`.
 ///
 /// # Errors
 /// If it is none.

@@ -93,8 +93,8 @@ fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
     console.out.flush()
 }
 
-/// Writes `blocks` in this format: for people tables are cut to the terminal unless it is `wide`; for programs the facts and
-/// tables stand without what is written around them.
+/// Writes `blocks` in this format: for people tables are cut to the terminal unless it is `wide`; for programs only the
+/// facts and tables.
 ///
 /// # Errors
 /// If it cannot be written.

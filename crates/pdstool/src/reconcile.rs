@@ -61,7 +61,7 @@ or sum by (cluster, namespace, job, project, app) (increase(pds_app_requests_acc
 /// A counter on that day.
 struct Row {
     key: Key,
-    /// The total of the service, or why there is none.
+    /// The service's total, or the reason why there is none.
     service: Result<u64>,
     prometheus: Option<f64>,
 }

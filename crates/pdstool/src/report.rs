@@ -54,7 +54,7 @@ pub struct Finding {
     pub state: State,
     /// The result.
     pub text: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// How long it took, in seconds.
@@ -90,7 +90,7 @@ impl Finding {
         Self::new(State::Problem, text, Some(remedy.into()))
     }
 
-    /// What `cause` says of its objects, and more.
+    /// A finding with the severity of `cause`.
     pub fn of(cause: &Cause, text: String, remedy: String) -> Self {
         Self::new(cause.verdict.into(), text, Some(remedy))
     }
@@ -115,9 +115,9 @@ impl From<Verdict> for State {
 /// A reason of an exporter's verdict.
 impl From<&Reason> for Finding {
     fn from(Reason { verdict, text, detail, remedy, .. }: &Reason) -> Self {
-        let said = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let suffix = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
         let remedy = Some(remedy.to_string()).filter(|remedy| !remedy.is_empty());
-        Self::new((*verdict).into(), format!("{text}{said}"), remedy)
+        Self::new((*verdict).into(), format!("{text}{suffix}"), remedy)
     }
 }
 
@@ -141,7 +141,7 @@ impl Report {
         }
     }
 
-    /// The lines of a configuration that correct what was found.
+    /// The configuration lines that correct the findings.
     pub fn lines(&self) -> Vec<Line> {
         self.findings.iter().flat_map(|finding| finding.lines.clone()).collect()
     }
@@ -169,7 +169,7 @@ impl Report {
         if wrong.is_empty() { "no problems".to_owned() } else { wrong }
     }
 
-    /// Prints what was found since the last time, where `format` is for people.
+    /// Prints the findings since the last call, if `format` is for people.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -200,8 +200,8 @@ impl Report {
         Ok(console.out.flush()?)
     }
 
-    /// Prints the verdict, then what is wrong, problems before warnings, then the checks in which something is well: its
-    /// only finding, or their number. The format `wide` has all findings.
+    /// Prints the verdict, then problems, warnings, and the checks with a success: their only finding, or the number of
+    /// findings. The format `wide` has all findings.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wrong_makes_it_fail() {
+    fn only_problems_make_it_fail() {
         let mut report = Report::default();
         report.add("clock", [Finding::ok("it agrees")]);
         report.add("daemon", [Finding::note("none runs")]);

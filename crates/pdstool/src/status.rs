@@ -1,4 +1,4 @@
-//! `pdstool status` and `pdstool apps`: running exporters' verdicts and apps as tables, once or again and again.
+//! `pdstool status` and `pdstool apps`: running exporters' verdicts and apps as tables, once or repeatedly.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct ReadArgs {
     #[command(flatten)]
     output: OutputArg,
 
-    /// Show it again and again, every two seconds or as often as given.
+    /// Refresh every two seconds, or at this interval.
     #[arg(
         long,
         value_name = "DURATION",

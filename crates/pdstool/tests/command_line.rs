@@ -1,4 +1,4 @@
-//! The program as a process. What it does is tested beside the daemon, in the package `pds-exporter`.
+//! The program as a process. The package `pds-exporter` tests its commands, beside the daemon.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::process::Command;

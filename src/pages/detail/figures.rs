@@ -85,8 +85,8 @@ fn distribution(detail: &Detail) -> Markup {
     let times = &detail.app.response_time;
     let marks = [("p50", times.p50), ("p90", times.p90), ("p95", times.p95), ("p99", times.p99)];
     let marks: Vec<(&str, f64)> = marks.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
-    let said: Vec<String> = marks.iter().map(|(name, at)| format!("{name} {}", seconds(*at))).collect();
-    let label = format!("Share of requests by response time; {}", said.join(", "));
+    let labels: Vec<String> = marks.iter().map(|(name, at)| format!("{name} {}", seconds(*at))).collect();
+    let label = format!("Share of requests by response time; {}", labels.join(", "));
     let marks: Vec<f64> = marks.into_iter().map(|(_, at)| at).collect();
     let plot = plots::distribution(&detail.distribution, &marks, &label);
     let legend = [("line", "share of requests"), ("mark", "p50, p90, p95 and p99")];

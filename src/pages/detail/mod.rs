@@ -1,7 +1,7 @@
 //! `/apps/{project}/{app}`: one app in full.
 //!
 //! - `figures`: plots of the last window; `six_hours`: plots of the last hours.
-//! - `polls`: what is polled, how the polls went, and the last raw replies.
+//! - `polls`: the polled resources, the results of polls, and the last raw replies.
 //! - `queries`: queries, and links to Prometheus and other programs.
 //! - `settings`: the app's settings, and their recent changes.
 

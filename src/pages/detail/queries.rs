@@ -102,7 +102,7 @@ mod tests {
     use crate::status::tests::fixture;
 
     #[test]
-    fn every_query_asks_for_families_that_there_are() {
+    fn every_query_reads_families_that_exist() {
         let catalogue = std::fs::read_to_string("docs/metrics.md").unwrap();
         for (what, query) in QUERIES {
             let names = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

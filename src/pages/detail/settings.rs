@@ -1,4 +1,4 @@
-//! The settings of an app, and what changed in them since yesterday.
+//! The settings of an app, and their changes since yesterday.
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
@@ -42,7 +42,7 @@ fn row(frame: Frame<'_>, setting: &Setting) -> Markup {
     }
 }
 
-/// The changes, and since when they were looked for.
+/// The changes, and the time since which they are recorded.
 pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
     let yesterday = frame.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(frame.now);
     let since: Timestamp = yesterday.max(frame.status.exporter.started);

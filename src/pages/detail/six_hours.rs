@@ -25,8 +25,7 @@ type Reach = (&'static str, f64);
 /// The ranges that are offered.
 const REACHES: [Reach; 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
 
-/// The range that a query asks for: `None` for the smallest that covers all data, an error, cut if it is long, for one that
-/// is not among those offered.
+/// The range of a query: `None` for the smallest that covers all data; an error, cut if it is long, for an unknown one.
 pub(super) fn reach(query: &str) -> Result<Option<Reach>, String> {
     let Some(asked) = parameter(query, "range").filter(|asked| !asked.is_empty()) else { return Ok(None) };
     let known = REACHES.into_iter().find(|(word, _)| *word == asked);
@@ -108,7 +107,7 @@ pub(super) fn six_hours(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>)
     }
 }
 
-/// Percentiles, request rate and failed polls within `times`; a longer time than `gap` without a poll is a gap.
+/// Percentiles, request rate and failed polls within `times`; more than `gap` without a poll interrupts the lines.
 fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
     let columns = columns(detail, times);
     let deploys: Vec<f64> =

@@ -65,7 +65,7 @@ async fn the_page_of_an_app_begins_with_its_verdict_one_cause_and_the_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_setting_leads_to_its_meaning_which_says_nothing_of_1_and_0() {
+async fn a_setting_links_to_its_meaning_which_omits_1_and_0() {
     let fixture = answered(1).await;
     let page = get(&site(&fixture.source, ""), APP, "");
     let (_, settings) = page.split_once("<table class=\"settings cards\" role=\"table\">").unwrap();
@@ -77,7 +77,7 @@ async fn a_setting_leads_to_its_meaning_which_says_nothing_of_1_and_0() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plots_of_the_last_hours_reach_as_far_as_asked_and_say_how_far_memory_reaches() {
+async fn plots_of_the_last_hours_show_the_requested_range_and_the_recorded_one() {
     let fixture = answered(1).await;
     fixture.fail("timeout", "no reply", |key| key.resource.as_str() == "response_time");
     advance(Duration::from_secs(5)).await;
@@ -152,7 +152,7 @@ async fn in_an_outage_an_app_keeps_its_last_known_name_and_is_found_by_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_of_which_nothing_can_be_seen_is_none() {
+async fn an_invisible_name_is_missing() {
     for blank in ["", "  ", "\u{200b}\u{2060}", "\u{202e}"] {
         let fixture = super::fixture::fixture(1).await;
         fixture

@@ -66,7 +66,7 @@ async fn a_name_of_any_length_takes_one_line_and_is_whole_in_its_tooltip() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_says_which_it_is_and_which_one_polls_an_app_that_it_lacks() {
+async fn a_shard_names_itself_and_the_shard_that_polls_another_app() {
     let apps = ["p-abc12345-ranker", "p-abc12345-embed"].map(|app| ("p-abc12345", app));
     let (ranker, embed) = ("/apps/p-abc12345/p-abc12345-ranker", "/apps/p-abc12345/p-abc12345-embed");
     let shard = async |index: u32, count: u32| {

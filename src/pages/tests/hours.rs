@@ -10,7 +10,7 @@ use pds_diagnosis::incident::{Incident, IncidentKind};
 
 use super::{get, site, texts};
 
-/// Looks at the model each minute, as the exporter does, after `each`.
+/// Reads the model each minute, as the exporter does, after `each`.
 async fn minutes(fixture: &Fixture, minutes: u32, each: impl AsyncFn()) {
     for _ in 0..minutes {
         advance(Duration::from_secs(60)).await;
@@ -30,7 +30,7 @@ fn told(incidents: &[Incident]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outage_catch_up_restart_reload_and_build_are_seen_at_one_look() {
+async fn outage_catch_up_restart_reload_and_build_are_visible_at_once() {
     let fixture = fixture::fixture(2).await;
     let answered = async |behind| {
         fixture.answer(1.0);
@@ -83,7 +83,7 @@ async fn outage_catch_up_restart_reload_and_build_are_seen_at_one_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_to_one_token_or_one_app_is_told_of_it_alone() {
+async fn an_incident_of_one_token_or_app_is_shown_only_there() {
     let apps = [("p-a", "p-a-1"), ("p-b", "p-b-1"), ("p-b", "p-b-2")];
     let token = |project: &str| (project == "p-a").then(|| TokenSource::Inline(Secret::new("u")));
     let fixture = fixture::with_tokens(&apps, token).await;
@@ -119,7 +119,7 @@ async fn a_token_without_room_for_its_line_is_not_called_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_apps_the_page_says_how_to_add_one() {
+async fn without_apps_the_page_shows_how_to_add_one() {
     let fixture = fixture::with_apps(&[]).await;
     let page = texts(&get(&site(&fixture.source, ""), "/", ""));
     assert!(page.contains("No app is configured. Add one to [[projects]] in the configuration"), "{page}");

@@ -1,4 +1,4 @@
-//! One reason per cause: what it says, whom it counts, and where it leads.
+//! One reason per cause: its text, its objects, and its link.
 
 use pds_client::{Observer as _, TokenSource};
 use pds_core::secret::Secret;
@@ -288,7 +288,7 @@ async fn a_broken_app_is_one_line_with_the_words_of_the_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_is_too_low_is_named_with_the_value_to_set_and_explains_what_is_late() {
+async fn a_limit_that_is_too_low_is_named_with_the_value_to_set_and_explains_late_polls() {
     let low = |mut config: pds_config::Config| {
         config.api.max_requests_per_second = std::num::NonZeroU32::new(1);
         config

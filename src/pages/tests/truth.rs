@@ -44,7 +44,7 @@ async fn an_outage_shorter_than_a_minute_shows_at_once_and_is_over_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_expired_long_ago_says_so() {
+async fn a_token_that_expired_long_ago_shows_its_expiry() {
     let fixture = answered(1).await;
     let expired = "2026-02-26T03:00:00Z".parse().unwrap();
     fixture.context.telemetry.token_expiry("default", Some(expired));
@@ -57,7 +57,7 @@ async fn a_token_that_expired_long_ago_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_configuration_page_says_why_a_reload_was_refused_until_one_succeeds() {
+async fn the_configuration_page_shows_why_a_reload_was_refused_until_one_succeeds() {
     let fixture = answered(1).await;
     let says = || texts(&get(&site(&fixture.source, ""), "/config", ""));
     assert!(!says().contains("Refused"));

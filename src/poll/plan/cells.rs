@@ -48,7 +48,7 @@ pub(super) fn places(config: &Config) -> Vec<Place<'_>> {
     places
 }
 
-/// Those of `places` that calls of this scope are about.
+/// The subjects among `places` of calls of this scope.
 pub(super) fn within<'a>(scope: Scope, places: &'a [Place<'a>]) -> impl Iterator<Item = &'a Place<'a>> {
     places.iter().filter(move |place| place.app.is_some() == (scope == Scope::App))
 }

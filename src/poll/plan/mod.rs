@@ -41,14 +41,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// With nothing polled so far.
+    /// A context in which nothing has been polled.
     pub fn new(ledgers: LedgerStore, telemetry: Telemetry, clock: Clock) -> Self {
         let store = Store::new(pds_ledger::FAMILIES);
         Self { store, ledgers, telemetry, transitions: Arc::default(), clock }
     }
 }
 
-/// By account and resource: when it was found out, and whether the service seemed to be down.
+/// By account and resource: the time of the last check, and whether the service seemed to be down then.
 pub(super) type Silences = HashMap<(Arc<str>, Resource), (Instant, bool)>;
 
 /// The targets of a configuration.
@@ -58,7 +58,7 @@ pub struct Plan {
     pub config: Arc<Config>,
     /// The client for the service.
     pub client: Client,
-    /// Which time has settled.
+    /// How far time has settled.
     pub watermark: Watermark,
     /// The windows that metrics targets show.
     pub windows: Vec<ConfiguredWindow>,
@@ -74,7 +74,7 @@ pub struct Plan {
     pub windows_told: AtomicBool,
     /// Whether a warning was logged that the service does not send a configured threshold.
     pub thresholds_told: AtomicBool,
-    /// Whether the service seemed to be down, by account and resource, and when that was found out.
+    /// Whether the service seemed to be down, by account and resource, with the time of the check.
     pub(super) silences: Mutex<Silences>,
     /// Whether another plan has replaced it.
     replaced: AtomicBool,
@@ -108,7 +108,7 @@ pub struct Target {
     pub progress: Arc<Progress>,
 }
 
-/// One poll of a target: what each of its steps works with.
+/// One poll of a target: the data of its steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Poll<'a> {
     pub(super) context: &'a Context,
@@ -261,16 +261,17 @@ impl Plan {
         Some(target)
     }
 
-    /// Whether another plan has replaced it. Its polls may ask for what is no longer configured, and show nothing.
+    /// Whether another plan has replaced it. Its polls may request targets that are no longer configured, and show
+    /// nothing.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
 
     /// Removes samples of windows that this plan does not have, left by polls of an earlier plan.
     pub(super) fn forget_others(&self, target: &Target) {
-        let shown = self.variants(target);
+        let variants = self.variants(target);
         for subject in &target.subjects {
-            subject.cell.retain(|variant| shown.contains(variant));
+            subject.cell.retain(|variant| variants.contains(variant));
         }
     }
 
@@ -282,13 +283,13 @@ impl Plan {
                 let windows = self.windows.iter().map(|window| window.seconds.unsigned_abs());
                 let point = target.endpoint.has_series().then_some(0);
                 let containers = || containers(self.app_of(target));
-                let of = |window| containers().map(move |container| Variant { window, container });
-                windows.chain(point).flat_map(of).collect()
+                let variants = |window| containers().map(move |container| Variant { window, container });
+                windows.chain(point).flat_map(variants).collect()
             }
         }
     }
 
-    /// The first window without container filter, which represents the app where only one is shown.
+    /// The first window without container filter, which represents the app where a single window is shown.
     pub fn shown(&self) -> Variant {
         let window = self.windows.first().map_or(0, |window| window.seconds.unsigned_abs());
         Variant { window, container: None }
@@ -303,7 +304,7 @@ impl Plan {
         }
     }
 
-    /// How long samples of `target` stay without a successful poll: three intervals at least, so that one failed poll
+    /// How long samples of `target` stay without a successful poll: at least three intervals, so that one failed poll
     /// never makes a series vanish.
     pub fn stale_after(&self, target: &Target) -> Duration {
         self.config.poll.stale_after.max(self.interval(target) * 3)

@@ -46,7 +46,7 @@ pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
     with_config(apps, |config| config).await
 }
 
-/// The same, in which a project has the token that `token` gives it.
+/// The same, in which `token` gives each project its token.
 pub(crate) async fn with_tokens(
     apps: &[(&str, &str)],
     token: impl Fn(&str) -> Option<TokenSource>,
@@ -121,7 +121,7 @@ fn config(apps: &[(&str, &str)]) -> Config {
 }
 
 impl Fixture {
-    /// Every target answers, slowed down by the factor `slowness`.
+    /// Answers for every target, slowed down by the factor `slowness`.
     pub(crate) fn answer(&self, slowness: f64) {
         self.answer_with(slowness, |body| body);
     }
@@ -158,7 +158,7 @@ impl Fixture {
         }
     }
 
-    /// The counters of every target end `ago` seconds before the settled time.
+    /// Ends the counters of every target `ago` seconds before the settled time.
     pub(crate) async fn count_until(&self, ago: i64) {
         let until = self.plan.watermark.settled() - ago;
         for target in self.plan.targets.iter().filter(|target| target.counter.is_some()) {

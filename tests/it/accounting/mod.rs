@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_counted_is_what_there_was(events in events()) {
+    fn the_counts_are_the_truth(events in events()) {
         play(&events);
     }
 }

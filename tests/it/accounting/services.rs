@@ -208,7 +208,7 @@ async fn half_an_hour_of_zeros_instead_of_errors_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn zeros_of_all_busy_apps_are_asked_about_again_for_ten_minutes() {
+async fn zeros_of_all_busy_apps_are_requested_again_for_ten_minutes() {
     let service = Service { knows: |now, _, _| !(at(13, 20)..at(13, 28)).contains(&now), ..IDEAL };
     let exporter = Exporter::start(service, "").await;
     exporter.poll_until(at(13, 20), |_| ()).await;
@@ -225,7 +225,7 @@ async fn zeros_of_all_busy_apps_are_asked_about_again_for_ten_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_made_anew_keeps_its_counts_and_gets_its_late_data() {
+async fn a_recreated_app_keeps_its_counts_and_gets_its_late_data() {
     let service = Service {
         knows: |now, second, _| {
             (now < at(12, 10) || second >= at(12, 10)) && (!is_late(second) || now >= second + 900)

@@ -174,7 +174,7 @@ async fn a_stream_of_http_2_with_more_than_100_interim_replies_ends_at_once() {
     });
     let error = asking.ask("p", "a").await.unwrap_err();
     assert_eq!(error.class().as_str(), "interim", "{}", chain(&error));
-    // What lies beyond, two sockets held.
+    // The bytes beyond are in two sockets.
     assert!(flood.await.unwrap() < 1_000_000);
 }
 

@@ -98,7 +98,7 @@ async fn a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_a_retry_may_mend_is_tried_again() {
+async fn only_failures_that_a_retry_may_fix_are_retried() {
     for (code, times) in
         [(429, 3), (502, 3), (503, 3), (504, 3), (500, 1), (400, 1), (404, 1), (403, 1), (301, 1)]
     {
@@ -147,7 +147,7 @@ async fn an_outage_never_multiplies_the_load() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_something_is_never_sent_twice_and_never_by_a_poll() {
+async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
     let server = Server::start(|_| status(503, "")).await;
     let mut api = api(&format!("http://{}", server.address));
     api.max_retries = 5;

@@ -77,7 +77,7 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
 }
 
 #[tokio::test]
-async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
+async fn a_token_echoed_by_a_reply_is_redacted_before_the_reply_is_read() {
     let polled = response_time::RESOURCE.polled();
     let server = Server::start(|seen| match seen.number {
         0 => ok(format!(r#"{{"status":"{TOKEN}"}}"#).leak()),
@@ -157,7 +157,7 @@ async fn no_eight_characters_come_out_wherever_a_message_is_shortened() {
 }
 
 #[tokio::test]
-async fn the_password_of_a_proxy_is_shown_by_no_one() {
+async fn the_password_of_a_proxy_is_never_shown() {
     let (log, _guard) = Log::start(Level::TRACE);
     let mut api = api("https://service.example.com");
     let proxy = Server::start(|_| status(407, "")).await;

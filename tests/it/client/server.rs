@@ -1,4 +1,4 @@
-//! A small HTTP server that answers as it is told, well or badly, and remembers what it was asked.
+//! A small HTTP server with configured replies, good or bad, that records its requests.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     /// Its place among all requests, from 0.
     pub(crate) number: usize,
     pub(crate) method: String,
-    /// As in the request line: a whole URL where the client took the server for a proxy.
+    /// The target of the request line: a whole URL if the client uses the server as a proxy.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
     pub(crate) version: http::Version,
@@ -54,7 +54,7 @@ enum Told {
     Cut(Bytes),
     /// One byte each 10 ms, for ever.
     Drip,
-    /// As much as is taken.
+    /// As many bytes as the client reads.
     Endless,
 }
 

@@ -24,7 +24,7 @@ fn sent(seen: &Seen) -> String {
     seen.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned()
 }
 
-/// Who asks `server` with the token in `path`.
+/// A client of `server` with the token in `path`.
 fn with_file(server: &Server, path: &Path) -> Asking {
     let mut api = api(&format!("http://{}", server.address));
     api.token = file(path);
@@ -42,7 +42,7 @@ const READ: &str = "pds_token_last_read_successful{token=\"default\"}";
 async fn a_token_swapped_in_by_symlink_is_used_without_losing_a_poll() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    // As Kubernetes mounts a secret: token -> ..data/token, ..data -> a directory of its own.
+    // A secret as Kubernetes mounts it: token -> ..data/token, ..data -> a directory of its own.
     for (version, token) in [("v1", "one\n"), ("v2", "two\n")] {
         fs::create_dir(at(version)).unwrap();
         fs::write(at(version).join("token"), token).unwrap();
@@ -158,7 +158,7 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_minute_one_request_sees_whether_the_refusal_still_holds_and_the_others_wait_for_it() {
+async fn after_a_minute_one_request_tries_a_refused_token_while_the_others_wait() {
     let server = Server::start(|seen| {
         let reply = if seen.number < 2 { status(401, "") } else { ok("{}") };
         reply.after(Duration::from_millis(50))
@@ -199,7 +199,7 @@ async fn a_refusal_ends_only_with_an_answer_that_shows_it_and_another_cause_is_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reload_keeps_what_an_unchanged_token_has_taught_and_forgets_what_is_gone() {
+async fn a_reload_keeps_the_state_of_unchanged_tokens_and_forgets_removed_ones() {
     let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
     let server = Server::start(|seen| match sent(seen).as_str() {
         "refused" => status(401, ""),
@@ -305,7 +305,7 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
 }
 
 #[tokio::test]
-async fn without_any_token_the_error_says_which_key_to_set() {
+async fn a_missing_token_is_reported_with_the_key_to_set() {
     let mut api = api("http://127.0.0.1:9");
     api.token = None;
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();

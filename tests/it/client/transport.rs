@@ -148,7 +148,7 @@ async fn the_service_may_have_an_ipv6_address() {
 }
 
 #[tokio::test]
-async fn requests_go_below_the_base_urls_path_and_say_who_asks() {
+async fn requests_go_below_the_base_urls_path_with_a_user_agent() {
     let server = Server::start(|_| ok("{}")).await;
     for base in ["/cloud/api", "/cloud/api/"] {
         Asking::new(&api(&format!("http://{}{base}", server.address)), &[]).ask("p/1", "a b").await.unwrap();
@@ -217,7 +217,7 @@ pub(crate) fn self_signed(dir: &Path, adjust: impl FnOnce(&mut CertificateParams
 }
 
 #[tokio::test]
-async fn a_self_signed_certificate_is_trusted_for_what_it_states_if_ca_file_holds_it() {
+async fn a_self_signed_certificate_in_ca_file_is_trusted_for_its_names_and_time() {
     type Adjust = fn(&mut CertificateParams);
     let cases: [(Adjust, Option<&str>); 4] = [
         (|_| {}, None),

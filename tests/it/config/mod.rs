@@ -137,7 +137,7 @@ fn the_example_file_is_up_to_date_and_sets_nothing_but_defaults() {
 }
 
 #[test]
-fn the_view_of_what_is_in_force_shows_each_origin_and_no_secret() {
+fn the_view_of_the_configuration_in_force_shows_each_origin_and_no_secret() {
     let loaded = load(Path::new("tests/it/config/good/design.toml")).unwrap();
     let shown = |key: &str| {
         let row = loaded.explained.iter().find(|row| row.key == key);

@@ -12,7 +12,7 @@ use pds_ledger::restore::Login;
 use super::load;
 
 #[test]
-fn values_mean_what_the_file_and_the_environment_say() {
+fn values_come_from_the_file_and_the_environment() {
     let config = load(Path::new("tests/it/config/good/design.toml")).unwrap().config;
     let folder = Path::new("tests/it/config/good");
     assert_eq!(config.api.base_url.as_str(), "https://api.example.com/some/path");

@@ -41,7 +41,7 @@ fn prometheus_and_alertmanager_accept_the_configurations() {
 }
 
 #[test]
-fn each_rule_does_what_its_cases_say() {
+fn each_rule_passes_its_cases() {
     std::thread::scope(|scope| {
         for file in files("prometheus/rules-tests", "yml") {
             scope.spawn(move || {
@@ -64,7 +64,7 @@ fn every_query_of_the_page_of_queries_has_a_case() {
 }
 
 #[test]
-fn other_labels_of_releases_and_owners_are_what_the_commands_in_the_rules_make_of_them() {
+fn the_commands_in_the_rules_set_other_labels_of_releases_and_owners() {
     let folder = tempfile::tempdir().unwrap();
     succeed(command("cp", ["-r".as_ref(), deploy("prometheus/.").as_os_str(), folder.path().as_os_str()]));
     let recording = text("prometheus/rules/recording.yml");

@@ -42,7 +42,7 @@ fn workshop() -> tempfile::TempDir {
 }
 
 #[test]
-fn the_dashboards_are_what_their_typed_sources_make() {
+fn the_dashboards_are_built_from_their_typed_sources() {
     let folder = workshop();
     let mut compile = command("tsc", ["--project"]);
     compile.arg(folder.path());

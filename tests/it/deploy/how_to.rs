@@ -1,16 +1,25 @@
 //! `docs/how-to.md`: each recipe is run as it stands there, against a simulated service and real tools.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 use pds_config::Config;
+use pds_interface::TimeRange;
 use pds_simulator::Settings;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
 
 use super::steps::Machine;
 use super::{command, succeed};
+use crate::client::transport::authority;
 use crate::docs::blocks;
 use crate::process::Exporter;
+use crate::real_backfill::Blocking;
 use crate::server::Server;
 use crate::tool::simulated::Simulated;
 
@@ -47,9 +56,36 @@ const RECIPES: &[Recipe] = &[
             stage.test_rules("groups: []", &series, &format!("promql_expr_test: [{case}]"));
         }
     }),
-    ("Use a proxy and a private CA", |_, recipe| {
-        let api = format!("{:?}", load("", recipe, PROJECT).api);
-        assert!(api.contains("proxy.example.com") && api.contains("/etc/ssl/private-ca.pem"), "{api}");
+    ("Use a proxy and a private CA", |stage, recipe| {
+        let folder = stage.machine.folder.path();
+        let (ca, tls) = authority(folder, "api.example.com");
+        let (proxy, tunnels) = stage.proxy_to_tls(tls);
+        let [mut config] = <[String; 1]>::try_from(blocks(recipe, "toml")).unwrap();
+        for (example, here) in [
+            ("/run/secrets/pds/token", "token"),
+            ("http://proxy.example.com:3128", &*proxy),
+            ("/etc/ssl/private-ca.pem", ca.to_str().unwrap()),
+        ] {
+            assert!(config.contains(example), "{config}");
+            config = config.replace(example, here);
+        }
+        let file = folder.join("proxied.toml");
+        fs::write(&file, config + &projects(&stage.project, &stage.app)).unwrap();
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+        daemon.arg("--config.file").arg(&file).arg("--web.listen-address=127.0.0.1:0");
+        // Nothing listens there: the variable is ignored.
+        daemon.env("HTTPS_PROXY", "http://127.0.0.1:1");
+        let exporter = Exporter::spawn(daemon).unwrap();
+        let page = stage.runtime.block_on(async {
+            exporter.wait_for("/-/ready").await;
+            exporter.get("/metrics").await
+        });
+        let up: Vec<&str> = page.lines().filter(|line| line.starts_with("pds_up{")).collect();
+        assert!(!up.is_empty() && up.iter().all(|line| line.ends_with(" 1")), "{up:#?}");
+        assert!(exporter.log().contains("HTTPS_PROXY"), "{}", exporter.log());
+        let tunnels = tunnels.lock().unwrap();
+        assert!(tunnels.iter().all(|head| head.starts_with("CONNECT api.example.com:443 ")), "{tunnels:?}");
+        assert!(!tunnels.is_empty() && !tunnels.concat().contains(&stage.token()), "{tunnels:?}");
     }),
     ("Rotate the token", |stage, recipe| {
         stage.run(recipe);
@@ -80,7 +116,17 @@ const RECIPES: &[Recipe] = &[
     }),
     ("Import the last seven days", |stage, recipe| {
         stage.run(recipe);
-        assert!(fs::read_dir(stage.data()).unwrap().count() > 0);
+        let history = fs::read_to_string(stage.machine.folder.path().join("history.om")).unwrap();
+        let samples = history.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
+        let times: Vec<i64> = samples.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+        let (start, end) = (times[0], times[times.len() - 1]);
+        assert!((0..=300).contains(&(7 * 86_400 - (end - start))), "{start} to {end}");
+        let (project, app) = (&stage.project, &stage.app);
+        let truth = stage.service.world.truth(project, app, TimeRange { start, end }).unwrap();
+        assert!(truth.requests > 0 && truth.runs > 0, "an app without traffic shows nothing");
+        let labels =
+            format!("project=\"{project}\",app=\"{app}\",job=\"pds-exporter\",instance=\"pds-exporter\"");
+        Blocking::over(&stage.data()).assert_counted(&labels, &truth, end);
     }),
     ("Send the metrics of one team to one Prometheus", |stage, recipe| {
         let [config] = &blocks(recipe, "yaml")[..] else { panic!("one block: {recipe}") };
@@ -126,8 +172,6 @@ const RECIPES: &[Recipe] = &[
     }),
 ];
 
-const PROJECT: &str = "\n[[projects]]\nid = \"p-1\"\n";
-
 /// The configuration of a recipe, between what it leaves out.
 fn load(before: &str, recipe: &str, after: &str) -> Config {
     let [example] = &blocks(recipe, "toml")[..] else { panic!("one block: {recipe}") };
@@ -141,8 +185,8 @@ struct Stage {
     machine: Machine,
     service: Simulated,
     exporter: Exporter,
-    project: std::sync::Arc<str>,
-    app: std::sync::Arc<str>,
+    project: Arc<str>,
+    app: Arc<str>,
 }
 
 impl Stage {
@@ -170,6 +214,24 @@ impl Stage {
 
     fn token(&self) -> String {
         self.service.world.token(&self.project).unwrap().expose().to_owned()
+    }
+
+    /// Serves the service over TLS, behind a proxy. Returns the proxy's URL, and the requests for tunnels that it gets.
+    fn proxy_to_tls(&self, tls: TlsAcceptor) -> (String, Arc<Mutex<Vec<String>>>) {
+        let bind = || self.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let (service, proxy) = (bind(), bind());
+        let to = service.local_addr().unwrap();
+        let url = format!("http://{}", proxy.local_addr().unwrap());
+        let world = self.service.world.clone();
+        self.runtime.spawn(pds_simulator::serve(world, service, Some(tls), std::future::pending()));
+        let tunnels = Arc::new(Mutex::new(Vec::new()));
+        let seen = tunnels.clone();
+        self.runtime.spawn(async move {
+            while let Ok((client, _)) = proxy.accept().await {
+                tokio::spawn(tunnel(BufReader::new(client), to, seen.clone()));
+            }
+        });
+        (url, tunnels)
     }
 
     /// Writes the configuration with further tables.
@@ -221,10 +283,27 @@ impl Stage {
     }
 }
 
+/// Reads the head of a client's request into `seen`, and connects the client with `to`.
+async fn tunnel(mut client: BufReader<TcpStream>, to: SocketAddr, seen: Arc<Mutex<Vec<String>>>) {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if client.read_line(&mut head).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    seen.lock().unwrap().push(head);
+    let mut service = TcpStream::connect(to).await.unwrap();
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    let _ = copy_bidirectional(&mut client, &mut service).await;
+}
+
+fn projects(project: &str, app: &str) -> String {
+    format!("[[projects]]\nid = \"{project}\"\napps = [\"{app}\"]\n")
+}
+
 fn write_config(path: &Path, url: &str, project: &str, app: &str, tables: &str) {
-    let text = format!(
-        "[api]\nbase_url = \"{url}\"\ntoken_file = \"token\"\n{tables}[[projects]]\nid = \"{project}\"\napps = [\"{app}\"]\n"
-    );
+    let projects = projects(project, app);
+    let text = format!("[api]\nbase_url = \"{url}\"\ntoken_file = \"token\"\n{tables}{projects}");
     fs::write(path, text).unwrap();
 }
 

@@ -14,8 +14,8 @@ use crate::docs::taken_by;
 
 pub(crate) const MIB: u64 = 1024 * 1024;
 
-/// What replies under way can take at most beyond what the exporter takes at rest, as docs/troubleshooting.md states it
-/// and `real_memory` measures it.
+/// The maximum memory of replies in flight beyond that of the exporter at rest, as docs/troubleshooting.md states and
+/// `real_memory` measures it.
 pub(crate) fn hostile(config: &Config) -> u64 {
     let in_flight = 8 * MIB + config.api.max_response_bytes.max(8 * MIB);
     in_flight * 9 / 2
@@ -73,7 +73,7 @@ fn measured(apps: u32) -> (f64, u64, u64) {
 }
 
 #[test]
-fn resources_follow_from_the_number_of_apps_and_cover_what_is_measured() {
+fn resources_follow_from_the_number_of_apps_and_cover_the_measured_ones() {
     for (total, shards) in [(10, 1), (100, 1), (1_000, 1), (10_000, 1), (100_000, 1), (100_000, 10)] {
         let (apps, shards) = (format!("apps={total}"), format!("shards={shards}"));
         let objects = template("pds-exporter", &["mode=sharded", &apps, &shards]);
@@ -109,7 +109,7 @@ fn resources_follow_from_the_number_of_apps_and_cover_what_is_measured() {
 }
 
 #[test]
-fn the_page_says_what_the_manifests_grant() {
+fn the_page_states_the_resources_of_the_manifests() {
     let deployment = object(&yaml(&kustomize("base")), "Deployment");
     let of = |pointer: &str| string(&container(&deployment)["resources"], pointer).to_owned();
     let said = format!(

@@ -1,5 +1,5 @@
-//! What `deploy/` holds, each piece given to the tool that reads it in production, and compared with the exporter:
-//! metric names with the catalogue, arguments with the flags, configurations with the configuration's own check.
+//! The files of `deploy/`, each checked by the tool that reads it in production, and compared with the exporter: metric
+//! names with the catalogue, arguments with the flags, configurations with the configuration's own check.
 
 mod alerts;
 pub(crate) mod commands;
@@ -126,7 +126,7 @@ pub(crate) fn unknown_series(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_names_only_what_is_there() {
+fn the_page_names_only_files_that_exist() {
     let page = text("README.md");
     let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let paths = page.split(|c: char| c.is_whitespace()).filter_map(|word| word.strip_prefix("deploy/"));

@@ -59,7 +59,7 @@ pub(super) fn validate(objects: &[Value]) {
 }
 
 #[test]
-fn what_the_operator_does_not_know_is_refused() {
+fn fields_unknown_to_the_operator_are_refused() {
     let monitor = || yaml(&text("kubernetes/overlays/operator/podmonitor.yaml")).remove(0);
     let rule = || yaml(&text("kubernetes/overlays/operator/prometheusrule.yaml")).remove(0);
     let broken = |mut object: Value, parent: &str, key: &str, value: Value| {

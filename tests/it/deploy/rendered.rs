@@ -1,4 +1,4 @@
-//! What the chart and the overlay render, whole and for two releases in two namespaces, as Prometheus loads it; and the
+//! The rendered chart and overlay, whole and for two releases in two namespaces, as Prometheus loads them; and the
 //! texts of all alerts.
 
 use std::collections::BTreeSet;
@@ -108,7 +108,7 @@ async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
     }
 }
 
-/// What Prometheus may know of a release, also its namespace here.
+/// The data that Prometheus has of a release; also its namespace here.
 const STAGES: [&str; 3] = ["nothing", "first start", "data"];
 
 /// Labels of every alert, of a release that is named after what Prometheus knows of it.

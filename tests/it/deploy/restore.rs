@@ -10,8 +10,8 @@ use super::helm::{example, template};
 use super::kubernetes::{container, flags, kustomize, object};
 use super::{list, string, text, yaml};
 
-/// What the environment of a workload's container says about the Prometheus to read counters back from. Values that
-/// come from a Secret are `secret`.
+/// The Prometheus to read cursors from, according to the environment of a workload's container. Values from a Secret
+/// are `secret`.
 fn prometheus(workload: &Value, secret: &str) -> Prometheus {
     let environment = list(&container(workload)["env"]).iter().map(|variable| {
         let value = variable["value"].as_str().unwrap_or(secret);

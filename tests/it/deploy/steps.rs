@@ -1,5 +1,5 @@
-//! `deploy/README.md` followed from its top to its bottom: every command as it stands there. What would change the machine
-//! or needs a cluster is done by stand-ins: they install below a folder, and render what would be applied.
+//! `deploy/README.md` followed from its top to its bottom: every command as it stands there. Stand-ins replace the
+//! programs that change the machine or need a cluster: they install below a folder, and render what would be applied.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

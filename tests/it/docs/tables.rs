@@ -95,10 +95,10 @@ fn requests() -> String {
     let apps: f64 = load.apps.iter().map(|(_, _, requests)| requests).sum();
     let every = format!("every {} minutes", whole.poll.settings_interval.as_secs() / 60);
     let rows = [
-        ("response time and run execution time, the window gauges".to_owned(), app(&windows) - settings),
-        ("the same, for the counters".to_owned(), counters),
+        ("window gauges of response time and run execution time".to_owned(), app(&windows) - settings),
+        ("counters of both".to_owned(), counters),
         (format!("the app's settings, {every}"), settings),
-        ("**together, for an app**".to_owned(), app(&whole)),
+        ("**total per app**".to_owned(), app(&whole)),
         (format!("each project: volume alerts and domains, {every}"), load.projects[0].1 - apps),
         (format!("each service account: its list of projects, {every}"), load.total - load.projects[0].1),
     ];
@@ -120,21 +120,21 @@ fn limits() -> String {
     let row = |what: &str, value: String| (what.to_owned(), value);
     let rows = [
         row("a TLS handshake", seconds(limits.handshake_timeout)),
-        row("a request's header to arrive", seconds(limits.header_timeout)),
+        row("arrival of a request's header", seconds(limits.header_timeout)),
         row("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
         row("requests in progress", "`--web.max-requests`".to_owned()),
         row("requests in progress of one connection", MAX_REQUESTS.to_string()),
         row("requests that wait for a slot", format!("{MAX_WAITING}, each for {}", seconds(MAX_WAIT))),
         row("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
-        row("a client that reads nothing of an answer", seconds(limits.unread_timeout)),
+        row("a client that reads nothing", seconds(limits.unread_timeout)),
         (
-            format!("a client to read {} KiB of an answer", MAX_PIECE_BYTES / 1024),
+            format!("a client that reads {} KiB of a response", MAX_PIECE_BYTES / 1024),
             seconds(limits.write_timeout),
         ),
         (
-            "unread answers of all clients".to_owned(),
+            "unread responses of all clients".to_owned(),
             format!(
-                "{} MiB or less, as memory allows; none counts with more than 1/{ANSWER_DIVISOR} of it",
+                "{} MiB or less, as memory allows; each counts with at most 1/{ANSWER_DIVISOR} of it",
                 MemoryBudget::default().share(Holder::Answers).bytes() / 1024 / 1024
             ),
         ),
@@ -144,8 +144,8 @@ fn limits() -> String {
         row("streams of an HTTP/2 connection", MAX_STREAMS.to_string()),
         row("HTTP/2 frames or TLS records of a connection at once", BURST.to_string()),
         row("HTTP/2 frames or TLS records of a connection per second", PER_SECOND.to_string()),
-        row("further frames for each KiB sent to the client", (1024.0 / SENT_PER_FRAME).to_string()),
-        row("further records for each KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
+        row("further frames per KiB sent to the client", (1024.0 / SENT_PER_FRAME).to_string()),
+        row("further records per KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
     ];
     rows.into_iter().map(|(what, value)| format!("- {what}: {value}\n")).collect()
 }

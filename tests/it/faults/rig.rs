@@ -254,7 +254,7 @@ impl Rig {
         if self.resource.polled().scope != Scope::Account {
             assert_eq!(others(before), others(struck), "{fault}: the other project's series");
         }
-        // Of all projects' list there is no other account's: each asks for its own, and meets the fault.
+        // Each account requests its own list of projects, and so meets the fault.
         let ups = struck.of("pds_up").filter(|(name, _)| name.contains(&other));
         for (name, up) in ups.filter(|_| self.resource.polled().scope != Scope::Account) {
             assert!(up == 1.0, "{fault}: {name}");

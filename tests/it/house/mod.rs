@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 pub(crate) use layers::LAYERS;
 
-/// What may read files and the environment; all else gets what it needs as an argument.
+/// The modules that may read files and the environment; the others get their data as arguments.
 const READERS: &[(&str, &str)] = &[
     ("crates/pds-config/src/file", "the configuration file"),
     ("crates/pds-config/src/include", "the files it includes"),
@@ -29,8 +29,8 @@ const READERS: &[(&str, &str)] = &[
 /// Reads of files and of the environment.
 const READS: &[&str] = &["std::env", "env::var", "std::fs", "tokio::fs", "fs::read", "File::open"];
 
-/// What may read files by other means than `plain_file`, which is bounded and never waits: none of these files comes from
-/// elsewhere.
+/// The modules that may read files by other means than `plain_file`, which is bounded and never waits: none of their
+/// files comes from elsewhere.
 const OWN_FILES: &[(&str, &str)] = &[
     ("crates/pds-core/src/plain_file", "is the reader"),
     ("crates/pds-ledger/", "the state file"),
@@ -127,6 +127,27 @@ fn files_are_short() {
     let sources = house().into_iter().chain(sources("tests"));
     let long: Vec<_> = sources.filter(is_long).map(|source| source.path).collect();
     assert_none("files of more than 350 lines: divide them by subject", &long);
+}
+
+/// Words that put a clause in front of a sentence.
+const CLAUSES: &[&str] = &["Of ", "What ", "Where ", "Which ", "Who ", "Whoever ", "Whose "];
+
+#[test]
+fn comments_begin_with_their_subject() {
+    let mut complaints = Vec::new();
+    for source in house().into_iter().chain(sources("tests")).chain(sources("benches")) {
+        let mut is_inside = false;
+        for line in source.text.lines() {
+            let comment =
+                line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!', ' ']));
+            let sentences = comment.unwrap_or_default().split(". ").skip(usize::from(is_inside));
+            if sentences.into_iter().any(|text| CLAUSES.iter().any(|clause| text.starts_with(clause))) {
+                complaints.push(format!("{}: {}", source.path, line.trim()));
+            }
+            is_inside = comment.is_some_and(|text| !text.is_empty());
+        }
+    }
+    assert_none("begin with the subject", &complaints);
 }
 
 /// The beginnings of names that ask: such a function changes nothing.

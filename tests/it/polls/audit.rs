@@ -94,7 +94,7 @@ async fn replies_without_a_range_are_counted_once_a_check_has_passed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_service_that_ignores_what_is_asked_and_does_not_say_nothing_is_counted() {
+async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
     for (quirks, names, expected) in [
         (
             Quirks { ignores_range: true, ..unnamed() },
@@ -142,7 +142,7 @@ async fn ranges_that_are_rounded_in_silence_are_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ranges_that_are_rounded_and_said_to_be_exact_are_not_counted() {
+async fn rounded_ranges_that_claim_to_be_exact_are_not_counted() {
     let quirks = Quirks { round_to: 900, echoes_ranges: true, ..Quirks::default() };
     let mut rig = after(quirks, "", 20).await;
     let until = rig.ledger().until;

@@ -20,7 +20,7 @@ async fn hours(rig: &Rig, hours: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set() {
+async fn a_service_that_includes_the_end_of_ranges_is_reported_once_with_the_key_to_set() {
     let inclusive = || with(Quirks { inclusive_ends: true, ..Quirks::default() });
     let (log, _guard) = Log::start(Level::INFO);
     let rig = Rig::start(inclusive(), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
@@ -50,7 +50,7 @@ async fn late_data_is_no_sign_of_included_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_says_how_many_were_counted_again_and_what_share_came_late() {
+async fn the_status_shows_the_rechecked_requests_and_the_share_of_late_ones() {
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
     let rig = Rig::start(with(quirks), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
     rig.pass(0, response_time::RESOURCE).await;
@@ -83,7 +83,7 @@ async fn the_status_says_how_many_were_counted_again_and_what_share_came_late() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_rechecks_no_series_says_until_when_hours_were_counted_again() {
+async fn without_rechecks_there_is_no_series_of_their_time() {
     const FAMILY: &str = "pds_app_rechecked_until_timestamp_seconds{";
     let poll = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
     for (recheck_after, shown) in [("[\"1h\"]", true), ("[]", false)] {

@@ -37,7 +37,7 @@ fn assert_counted_but_for(rig: &Rig, first: i64, holes: &[(i64, i64)]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_time_around_a_second_that_is_refused_one_step_is_given_up() {
+async fn one_step_around_a_refused_second_is_given_up() {
     let refused_seconds = [NOON + 30 * 60 + 17, 0, 0, 0, 0, 0, 0, 0];
     let rig = rig(Quirks { refused_seconds, ..Quirks::default() }, "").await;
     let first = rig.ledger().until;

@@ -47,7 +47,7 @@ async fn windows_that_all_fail_take_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stops_a_whole_poll_lets_the_next_one_begin_with_what_is_counted() {
+async fn a_failure_that_ends_a_poll_lets_the_next_one_begin_with_the_counted_range() {
     let rig = Rig::start(one_app(), WINDOWS).await;
     rig.pass(0, response_time::RESOURCE).await;
     rig.pass(60, response_time::RESOURCE).await;

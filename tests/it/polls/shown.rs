@@ -111,7 +111,7 @@ async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn counters_that_are_behind_are_not_shown_and_the_status_says_how_far() {
+async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
     let rig = Rig::start(one_app(), "").await;
     for _ in 0..5 {
         rig.pass(60, response_time::RESOURCE).await;
@@ -150,7 +150,7 @@ async fn counters_that_are_behind_are_not_shown_and_the_status_says_how_far() {
         assert_eq!(others() == 0, hidden, "a page is of one moment");
     }
     rig.world.faults().clear();
-    // What failed together did not fail for its length, so that few requests bring back what is missing.
+    // Ranges that failed together did not fail because of their length, so few requests fetch the missing ones.
     let mut polls = 0;
     while counters() == 0 {
         rig.pass(60, response_time::RESOURCE).await;

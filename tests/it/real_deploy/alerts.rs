@@ -109,7 +109,7 @@ async fn the_demo_raises_no_critical_alert() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_app_that_can_not_be_asked_is_named() {
+async fn an_app_that_cannot_be_polled_is_named() {
     let stage = Stage::set().await;
     let (project, apps) = stage.world.projects().remove(0);
     let fault = Fault::from(Kind::Status { status: 500, retry_after: None });

@@ -92,7 +92,7 @@ pub(super) async fn watch(program: &str, exporter: &Exporter) -> (Server, Server
     let rules: Vec<(String, String)> = rules.collect();
     let mut given = vec![("prometheus.yml", config.as_str())];
     given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
-    // As with everything else, what is five minutes old is stale.
+    // Samples older than five minutes are stale, as elsewhere.
     let prometheus = Server::prometheus(program, &given, "--query.lookback-delta=5s").await;
     (prometheus, alertmanager)
 }

@@ -1,4 +1,4 @@
-//! What `deploy/` holds, run for real: Prometheus, Alertmanager, an agent, a container, a pod.
+//! The files of `deploy/` in real programs: Prometheus, Alertmanager, an agent, a container, a pod.
 
 mod agent;
 mod alerts;

@@ -59,7 +59,7 @@ async fn each_is_told_once(program: &str) {
     let files = [("prometheus.yml", config.as_str()), ("rules/one.yml", &one), ("rules/other.yml", &other)];
     let mut prometheus = Server::prometheus(program, &files, "--query.lookback-delta=5s").await;
 
-    // What Alertmanager tells, over time.
+    // The notifications of Alertmanager over time.
     let told = Arc::new(Mutex::new(vec![BTreeSet::new()]));
     let (url, told_now) = (Arc::new(alertmanager), Arc::clone(&told));
     let alertmanager = Arc::clone(&url);
@@ -95,11 +95,11 @@ async fn each_is_told_once(program: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_release_is_told_of_its_own_faults_once_although_prometheus_restarts() {
+async fn each_release_gets_its_own_alerts_once_although_prometheus_restarts() {
     each_is_told_once(PROMETHEUS_2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_prometheus_3_each_release_is_told_of_its_own_faults_once() {
+async fn with_prometheus_3_each_release_gets_its_own_alerts_once() {
     each_is_told_once(PROMETHEUS_3).await;
 }

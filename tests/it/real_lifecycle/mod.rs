@@ -1,5 +1,5 @@
-//! What happens to an exporter, from its real pages through the shipped rules and routing to the notifications: those
-//! that the event calls for, and no others.
+//! Events of an exporter, from its real pages through the shipped rules and routing to the notifications: the expected
+//! ones, and no others.
 
 pub(crate) mod life;
 pub(crate) mod teams;
@@ -62,7 +62,7 @@ pub(crate) fn names_of(alerts: &Value) -> BTreeSet<String> {
     alerts.as_array().unwrap().iter().map(name).collect()
 }
 
-/// What Alertmanager with this configuration notifies of, minute by minute.
+/// The notifications of Alertmanager with this configuration, minute by minute.
 async fn notified(firing: Vec<BTreeSet<String>>, routing: &str) -> Vec<BTreeSet<String>> {
     tokio::time::resume();
     let alertmanager = Server::alertmanager(routing).await;
@@ -179,7 +179,7 @@ async fn a_pod_with_another_name_is_no_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_disk_is_told_and_not_that_counters_stand_still() {
+async fn a_full_disk_alerts_and_counters_that_stand_still_do_not() {
     let mut life = settled().await;
     // A write beyond the limit is an error, as on a full disk, where this signal is taken. Each test is a process.
     let _taken = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).unwrap();
@@ -207,7 +207,7 @@ async fn an_app_with_a_run_a_minute_and_a_request_in_three_is_no_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ranges_that_the_service_ignores_are_told_and_not_what_fails_by_it() {
+async fn ignored_ranges_alert_and_their_consequences_do_not() {
     let names = ["start", "end"].map(|name| (name.to_owned(), format!("{name}_time")));
     let settings = Settings { names: names.into(), ..Life::small() };
     let mut life = Life::of(settings, 15, NOON).await;
@@ -249,23 +249,23 @@ async fn an_outage_of_3_minutes_is_no_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_40_minutes_is_told_once_and_nothing_of_its_consequences() {
+async fn an_outage_of_40_minutes_alerts_once_without_its_consequences() {
     expect(failing(Fault::status(500), 40).await, &["PdsMostTargetsFailing"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_7_hours_is_told_once_and_nothing_of_its_consequences() {
+async fn an_outage_of_7_hours_alerts_once_without_its_consequences() {
     expect(failing(Fault::status(500), 420).await, &["PdsMostTargetsFailing"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_429_is_told_as_what_it_is() {
+async fn a_storm_of_429_alerts_as_throttling() {
     let throttled = Fault::from(Kind::Status { status: 429, retry_after: None });
     expect(failing(throttled, 40).await, &["PdsApiThrottled", "PdsMostTargetsFailing"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_token_is_told_and_not_what_fails_by_it() {
+async fn a_refused_token_alerts_and_its_consequences_do_not() {
     let life = settled().await;
     let (project, _) = life.world.projects().remove(0);
     drop(life);
@@ -274,7 +274,7 @@ async fn a_refused_token_is_told_and_not_what_fails_by_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_forbidden_is_told_and_not_that_its_counters_are_behind() {
+async fn a_forbidden_app_alerts_and_its_late_counters_do_not() {
     let life = Life::at(NOON).await;
     let (_, apps) = life.world.projects().remove(0);
     drop(life);

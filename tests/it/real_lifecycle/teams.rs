@@ -15,7 +15,7 @@ fn shard(config: Config, index: u32, count: u32) -> Config {
 
 /// Two releases of the chart and, for all others, the rules of the overlay; each team gets what has its namespace.
 #[tokio::test(start_paused = true)]
-async fn each_team_is_told_of_its_own_faults_once_and_once_that_they_are_over() {
+async fn each_team_gets_its_own_alerts_once_and_once_when_they_resolve() {
     const TEAMS: [&str; 8] =
         ["failing", "healthy", "expiring", "outage", "sharded", "zero", "resharded", "deleted"];
     let settings = Settings { projects: TEAMS.len(), apps: 2 * TEAMS.len(), ..Settings::default() };

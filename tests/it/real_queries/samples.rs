@@ -21,7 +21,7 @@ async fn peak(server: &Server, expression: &str, (first, end): (i64, i64)) -> f6
     let answer = server.get("/api/v1/query_range", &query).await;
     let samples = &answer["data"]["stats"]["samples"]["peakSamples"];
     let samples = samples.as_f64().unwrap_or_else(|| panic!("{expression}: {answer}"));
-    // Of one app, of the four here, or of the exporter itself, of which there may be ten.
+    // Samples of one app, of the four here, or of the exporter itself, of which there may be ten.
     let of_apps = ["pds_app", "pds_up", "pds_last_success", "pds_token"];
     let times = match () {
         () if expression.contains("app=\"") => 1.0,
@@ -32,7 +32,7 @@ async fn peak(server: &Server, expression: &str, (first, end): (i64, i64)) -> f6
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_panel_asks_for_more_samples_of_ten_thousand_apps_over_a_day_than_prometheus_allows() {
+async fn no_panel_reads_more_samples_of_ten_thousand_apps_over_a_day_than_prometheus_allows() {
     let mut life = Life::at(NOON).await;
     let config = life.config().load();
     life.start("pds", config).await;

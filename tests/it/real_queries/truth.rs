@@ -85,7 +85,7 @@ pub(super) struct Bounds {
     pub(super) requests: f64,
     /// Its minutes, in seconds.
     pub(super) seconds: i64,
-    /// As many as there would be if each of its minutes were the busiest.
+    /// The number if each of its minutes were the busiest.
     pub(super) busiest: f64,
 }
 
@@ -98,7 +98,7 @@ impl Bounds {
 }
 
 impl Counted {
-    /// As a rule reads it that is evaluated every `interval` seconds from `first` on.
+    /// The samples that a rule reads which is evaluated every `interval` seconds from `first` on.
     pub(super) fn evaluated(&self, first: i64, interval: i64, scrape: i64) -> Self {
         let resampled = |samples: &Vec<(i64, i64)>| {
             let (Some((begun, _)), Some((end, _))) = (samples.first(), samples.last()) else { return vec![] };
@@ -124,8 +124,8 @@ impl Counted {
         first.into_iter().any(|(second, _)| (*second..*second + 3 * MINUTE).contains(&at))
     }
 
-    /// Where the window that ends at `at` holds two cursors of an instance: from the cursor one scrape before it to its
-    /// last, as minutes.
+    /// The bounds in minutes if the window that ends at `at` has two cursors of an instance: from the cursor one scrape
+    /// before the window to its last one.
     pub(super) fn bounds(
         &self,
         at: i64,
@@ -171,7 +171,7 @@ impl Counted {
     }
 }
 
-/// What `about` says of minutes.
+/// The figure that `about` selects from minutes.
 pub(super) fn figure(about: About, minutes: &[&Truth]) -> Option<f64> {
     let seconds = MINUTE as f64 * minutes.len() as f64;
     let requests: f64 = minutes.iter().map(|truth| truth.requests as f64).sum();

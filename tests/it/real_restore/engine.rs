@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::server::{Process, result_of, write_all};
 
-/// Which engine.
+/// The kind of engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// This program.

@@ -1,5 +1,5 @@
 //! Exact without a disk: exporters that are killed at any moment, each time with nothing left, and shards that come and
-//! go. What `increase` says of all of them together is the truth.
+//! go. The `increase` of all of them together is the truth.
 
 mod engine;
 
@@ -187,8 +187,8 @@ impl Cast {
         }
     }
 
-    /// What each server has seen increase is the truth, less what lies between its last scrape of one process and the
-    /// cursor that the next one began at.
+    /// Asserts that the increase on each server is the truth, less the requests between its last scrape of one process
+    /// and the cursor at which the next one began.
     async fn assert_exact(&self) {
         let mut counted = 0.0;
         for (resource, name) in [("response_time", "requests_total"), ("run_execution_time", "runs_total")] {

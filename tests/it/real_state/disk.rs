@@ -208,7 +208,7 @@ async fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_end() {
 }
 
 #[tokio::test]
-async fn without_proc_everything_is_served_but_what_only_the_system_knows() {
+async fn without_proc_everything_is_served_but_process_metrics() {
     let rig = Rig::start().await;
     let config = rig.configure(1);
     let mut command = in_mount_namespace("mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\"");

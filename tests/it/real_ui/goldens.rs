@@ -1,5 +1,5 @@
-//! What the pages look like: pictures of them, made of polls in paused time and so the same each time, kept beside this
-//! file and compared. `UPDATE_GOLDEN=1` takes them anew; look at them before you commit them.
+//! Pictures of the pages, taken in paused time and so equal each time, kept beside this file and compared.
+//! `UPDATE_GOLDEN=1` retakes them; look at them before you commit them.
 
 use std::path::Path;
 use std::sync::Arc;

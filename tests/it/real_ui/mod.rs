@@ -57,7 +57,7 @@ async fn a_browser_has_nothing_to_complain_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_left_open_stays_true_and_keeps_what_the_reader_did() {
+async fn a_page_left_open_stays_true_and_keeps_the_readers_state() {
     let stage = Stage::of(|usual| usual).await;
     stage.filled(3).await;
     stage.look("live", None).await;
@@ -126,7 +126,7 @@ async fn plots_have_axes_lines_and_marks_that_are_read_with_and_without_scripts(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_of_an_app_leads_from_what_is_wrong_to_what_to_do() {
+async fn the_page_of_an_app_leads_from_the_problem_to_the_remedy() {
     let links = "[web]\nprometheus_url = \"http://prometheus.example.com/in/\"\n\
                  grafana_url = \"https://grafana.example.com\"\n\
                  service_url = \"https://service.example.com/{project}/apps/{app}\"";

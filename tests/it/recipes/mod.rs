@@ -81,7 +81,7 @@ mod recipes {
     use pds_diagnosis::columns::Column;
 
     #[test]
-    fn what_is_new_is_everywhere() {
+    fn an_added_row_appears_everywhere() {
         let catalogue = pds_exposition::family::markdown(&pds_telemetry::catalogue::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
@@ -113,8 +113,8 @@ fn everything_is_added_as_contributing_says() {
     let library = copy.join("src/lib.rs");
     let text = std::fs::read_to_string(&library).unwrap();
     std::fs::write(library, text + TEST).unwrap();
-    // Where the dependencies are compiled already, with the features that this package's tests give them. Without debug
-    // info, as cargo would otherwise take the crates of the copy for those beside them, and use them in the next build.
+    // The folder in which the dependencies are compiled already, with the features of this package's tests. There is no
+    // debug info, as cargo would otherwise mistake the copied crates for the originals, and use them in the next build.
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
     let output = without_this_package(&mut Command::new(env!("CARGO")))

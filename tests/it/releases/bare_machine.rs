@@ -49,7 +49,7 @@ fn told(machine: &TempDir, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn without_a_compiler_one_sentence_says_so() {
+fn a_missing_compiler_is_reported_in_one_sentence() {
     assert_eq!(
         told(&machine(&["cargo"]), &[]),
         "tests/packages/install: a C compiler (cc) is missing; on Debian: apt-get install gcc libc6-dev, as root\n"
@@ -57,7 +57,7 @@ fn without_a_compiler_one_sentence_says_so() {
 }
 
 #[test]
-fn without_root_it_says_what_root_has_to_install() {
+fn without_root_the_packages_to_install_are_printed() {
     let said = told(&machine(&["cargo", "cc", "dpkg-query", "npm"]), &["debian"]);
     let lines: Vec<&str> = said.lines().collect();
     let [missing, packages, as_root, quick] = &lines[..] else { panic!("{said}") };

@@ -7,7 +7,7 @@ use crate::process::http;
 const EXPIRED: &str = "eyJhbGciOiJub25lIn0.eyJleHAiOjE1MDAwMDAwMDB9.c2lnbmF0dXJl";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_reload_that_fails_at_any_step_changes_no_series_of_what_stays_in_force() {
+async fn a_reload_that_fails_at_any_step_changes_no_series() {
     let running = Running::start().await;
     let in_force = async || -> HashMap<String, f64> {
         let prefixes = ["pds_token_", "pds_api_pace", "pds_exporter_targets", "pds_exporter_shard"];

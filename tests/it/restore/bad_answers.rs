@@ -37,7 +37,7 @@ fn says(status: u16, body: &'static str) -> impl Fn(&Asked) -> Option<(u16, Stri
 const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
 
 #[tokio::test]
-async fn an_answer_that_is_an_error_hides_the_counters_until_there_is_one() {
+async fn an_error_reply_hides_the_counters_until_a_good_one() {
     hides("answered 503: no healthy upstream", says(503, "no healthy upstream")).await;
     hides(
         "answered 422: execution: query processing would load too many samples",

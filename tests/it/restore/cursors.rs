@@ -1,4 +1,4 @@
-//! Which cursor counts, and what happens without one.
+//! The cursor that counts, and counters without one.
 
 use pds_interface::response_time;
 
@@ -7,7 +7,7 @@ use super::rig::{ARRIVES, RESTORED, Rig};
 use super::{CURSOR, cursor, greatest, key, reasons};
 
 #[tokio::test]
-async fn of_the_cursors_up_to_now_the_greatest_counts_and_one_that_has_not_settled_is_waited_for() {
+async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
     let rig = Rig::start(1).await;
     rig.predecessor("a").await;
     rig.pass(35).await;

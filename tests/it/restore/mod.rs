@@ -98,7 +98,7 @@ async fn counters_begin_at_the_cursor_and_stand_at_0_until_they_were_read_for_a_
 }
 
 #[tokio::test]
-async fn counters_that_no_one_reads_stand_at_0_for_two_minutes() {
+async fn unread_counters_stand_at_0_for_two_minutes() {
     let rig = Rig::start(1).await;
     rig.predecessor("a").await;
     let found = greatest(&rig);
@@ -137,7 +137,7 @@ async fn a_cursor_older_than_max_catch_up_is_given_up_from_0_on() {
 }
 
 #[tokio::test]
-async fn an_app_that_a_reload_adds_continues_and_the_others_go_on() {
+async fn an_app_that_a_reload_adds_continues_and_the_others_are_not_affected() {
     let rig = Rig::start(2).await;
     rig.predecessor("a").await;
     let exporter = rig.started_with(rig.config(1, ""), "a").await;
@@ -205,7 +205,7 @@ async fn a_state_file_does_not_wait_for_prometheus() {
 }
 
 #[tokio::test]
-async fn without_the_key_nothing_is_asked_or_held_back_and_a_reload_can_take_it_away() {
+async fn without_the_key_nothing_is_queried_or_hidden_and_a_reload_may_remove_it() {
     let rig = Rig::start(1).await;
     let mut config = rig.config(1, "");
     config.state.prometheus = None;
@@ -275,7 +275,7 @@ async fn a_reload_ends_a_query() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_while_it_stands_at_0_stands_there_again() {
+async fn a_counter_hidden_at_0_returns_at_0() {
     let rig = Rig::start(1).await;
     rig.predecessor("a").await;
     let found = greatest(&rig);

@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 30, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_increases_is_what_there_was(events in events()) {
+    fn the_increase_is_the_truth(events in events()) {
         play(&events);
     }
 }

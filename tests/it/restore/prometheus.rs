@@ -100,8 +100,8 @@ impl Prometheus {
         of.map(|(labels, samples)| (labels.clone(), samples.clone())).collect()
     }
 
-    /// What `increase` says of a counter of an app over all time, whichever targets it was scraped from: where a series
-    /// decreases, it began at 0 again.
+    /// The `increase` of a counter of an app over all time, from any targets: where a series decreases, it began at 0
+    /// again.
     pub(crate) fn increase(&self, name: &str, app: &str) -> f64 {
         let of_app = self.of(name).into_iter().filter(|(labels, _)| labels["app"] == app);
         let increase = |(before, after): ((i64, f64), (i64, f64))| {

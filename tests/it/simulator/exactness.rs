@@ -145,7 +145,7 @@ async fn percentiles_of_a_bucket_that_is_cut_or_still_filling_differ_from_the_co
 }
 
 #[tokio::test]
-async fn what_is_yet_to_come_or_not_yet_seen_counts_nothing() {
+async fn requests_of_the_future_or_not_yet_visible_do_not_count() {
     let service = Service::of(Settings { lag: 20, ..Settings::default() }).await;
     let truth = |range| service.world.truth(&service.project, &service.app, range).unwrap();
     let now = service.clock.unix_seconds();

@@ -22,7 +22,7 @@ async fn text(response: Response) -> String {
 }
 
 #[tokio::test]
-async fn errors_carry_what_the_fault_says() {
+async fn errors_carry_the_text_of_the_fault() {
     let service = Service::start().await;
     for status in [401, 402, 403, 404, 429, 500, 503] {
         let response = with(&service, Kind::Status { status, retry_after: None }, "").await;

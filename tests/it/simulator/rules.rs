@@ -1,4 +1,4 @@
-//! Who may ask, and what is refused with which status.
+//! Permissions, and the statuses of refused requests.
 
 use jiff::{SignedDuration, Timestamp};
 use pds_interface::CALLS;
@@ -29,7 +29,7 @@ async fn only_a_good_token_for_the_same_project_gets_in() {
 }
 
 #[tokio::test]
-async fn a_token_expires_by_the_simulators_clock_and_says_when() {
+async fn a_token_expires_by_the_simulators_clock_and_states_its_expiry() {
     let mut service = Service::start().await;
     let at = Timestamp::from_second(NOON + 60).unwrap();
     service.token = service.world.token_until(&service.project, Some(at)).unwrap();

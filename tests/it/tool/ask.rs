@@ -25,7 +25,7 @@ pub(super) fn exit_code(mut session: PtySession) -> (String, Option<i32>) {
 }
 
 #[test]
-fn what_can_not_be_undone_is_asked_about_on_a_terminal() {
+fn calls_that_cannot_be_undone_prompt_on_a_terminal() {
     let service = Service::start(|seen| match &*seen.method {
         "DELETE" => ok("App deleted"),
         _ => status(404, ""),
@@ -41,7 +41,7 @@ fn what_can_not_be_undone_is_asked_about_on_a_terminal() {
 }
 
 #[test]
-fn every_call_that_destroys_or_costs_money_asks() {
+fn every_call_that_destroys_or_costs_money_prompts() {
     let service = Service::start(|_| status(500, ""));
     for (arguments, question) in [
         (&["domains", "delete", "d-1"][..], "This deletes the domain d-1 for good"),

@@ -111,7 +111,7 @@ fn an_interrupted_run_resumes_with_the_same_result() {
 }
 
 #[test]
-fn a_failing_service_leaves_a_state_to_go_on_from() {
+fn a_failing_service_leaves_a_state_to_resume_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.om");
     let left = Arc::new(AtomicUsize::new(20));
@@ -135,7 +135,7 @@ fn a_failing_service_leaves_a_state_to_go_on_from() {
 }
 
 #[test]
-fn a_full_or_read_only_disk_is_a_clear_error_and_the_run_goes_on_elsewhen() {
+fn a_full_or_read_only_disk_is_a_clear_error_and_the_run_resumes_later() {
     let service = service();
     let folder = tempfile::tempdir().unwrap();
     for (options, code, reason) in [
@@ -156,7 +156,7 @@ fn a_full_or_read_only_disk_is_a_clear_error_and_the_run_goes_on_elsewhen() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_an_error_but_for_a_reader_that_has_left() {
+fn unwritable_output_is_an_error_unless_its_reader_has_left() {
     for (to, code) in [(">/dev/full", 1), ("| true", 0)] {
         let shell = format!("set -o pipefail; \"$0\" metrics {to}");
         let output = Command::new("bash").args(["-c", &shell, &crate::process::pdstool()]).output().unwrap();
@@ -202,7 +202,7 @@ fn only_the_same_run_resumes_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn a_range_that_can_not_be_had_is_refused() {
+fn an_unavailable_range_is_refused() {
     let (service, folder) = (service(), tempfile::tempdir().unwrap());
     let file = folder.path().join("history.om");
     for (start, end, step) in [

@@ -146,7 +146,7 @@ fn arguments_that_break_a_rule_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_failure_is_one_sentence_and_its_exit_code_says_which() {
+fn a_failure_is_one_sentence_with_its_exit_code() {
     let service = Service::start(|seen| match seen.target.rsplit('/').next() {
         Some("gone") => status(404, r#"{"message":"app not found"}"#),
         Some("barred") => status(403, r#"{"message":"not for you"}"#),
@@ -207,7 +207,7 @@ fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
 }
 
 #[test]
-fn a_key_that_is_not_as_asked_is_an_error_that_names_it() {
+fn a_key_that_differs_from_the_arguments_is_an_error_that_names_it() {
     let service = Service::start(one_of_everything);
     let create = |args: &[&str]| {
         let mut command = call(&service.url(), &["api-key", "create", "--yes"]);
@@ -288,7 +288,7 @@ fn ranges_are_sent_as_given_and_standard_is_a_resolution() {
 }
 
 #[test]
-fn a_reply_that_says_nothing_fails_in_every_output_format() {
+fn a_reply_without_content_fails_in_every_output_format() {
     const PAGE: &str = "<html><title>Sign in</title>";
     const REPLIES: [&str; 4] = ["{}", "", PAGE, "{\"thresholds\":[80"];
     for arguments in CALLS {

@@ -68,7 +68,7 @@ fn check_token_shows_projects_expiry_and_which_calls_succeed() {
 }
 
 #[test]
-fn a_refused_token_is_asked_with_once() {
+fn a_refused_token_is_sent_once() {
     let service = Service::start(|_| status(401, r#"{"message":"expired"}"#));
     let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a"]);
     command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", TOKEN);

@@ -18,7 +18,7 @@ impl Drop for Running {
     }
 }
 
-/// What `pdstool simulate` prints in this format before it serves: lines up to the one that `last` is true for.
+/// The output of `pdstool simulate` in this format before it serves: lines up to the first for which `last` is true.
 fn simulated(format: &str, last: impl Fn(&str) -> bool) -> String {
     let mut simulate = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--projects", "2", "--apps", "3"]);
     let process = simulate.args(["-o", format]).stdout(std::process::Stdio::piped()).spawn().unwrap();

@@ -40,11 +40,15 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(&format!("    \"{}\",\n    \"{}\",\n", apps[0], apps[1])), "{text}");
     assert!(text.contains("# The service's address"), "{text}");
+    // As the README shows it: the daemon finds the token from any folder.
+    let token_file = folder.path().canonicalize().unwrap().join("token");
+    assert!(text.contains(&format!("token_file = \"{}\"\n", token_file.display())), "{text}");
+    assert!(std::fs::read_to_string("README.md").unwrap().contains("token_file = \"/home/me/token\"\n"));
     let checked = checked(&file);
     assert!(checked.starts_with("exit code 0"), "{checked}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(init(&["--app", name]).0, Some(2), "nothing is written over");
-    // On Kubernetes nothing is written: what kubectl applies has the token, and mounts it where the file says.
+    // On Kubernetes nothing is written: the printed objects have the token, and mount it at the path in the file.
     let (code, said) = init(&["--app", name, "-o", "kubernetes"]);
     let objects = said.lines().filter(|line| line.starts_with('{')).collect::<Vec<_>>();
     crate::deploy::kubernetes::validate(&objects.join("\n---\n"));
@@ -67,7 +71,7 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
 }
 
 #[test]
-fn questions_on_a_terminal_are_asked_again_until_the_answer_holds() {
+fn prompts_on_a_terminal_repeat_until_the_answer_is_valid() {
     let service = Simulated::start();
     let (project, token, apps) = first(&service);
     let folder = tempfile::tempdir().unwrap();

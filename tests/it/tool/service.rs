@@ -198,7 +198,7 @@ fn a_window_shorter_than_two_datapoints_is_warned_of() {
 }
 
 #[test]
-fn without_an_app_it_says_what_to_name() {
+fn a_missing_app_is_reported_with_the_option_to_set() {
     let output = pdstool(&["check", "service", "--base-url", "http://127.0.0.1:1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
     assert!(ended(&output).contains("use --project and --app"), "{}", ended(&output));

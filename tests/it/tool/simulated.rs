@@ -50,7 +50,7 @@ impl Simulated {
 }
 
 #[test]
-fn all_calls_do_what_they_say() {
+fn all_calls_have_their_effect() {
     let service = Simulated::start();
     let (project, apps) = service.world.projects()[0].clone();
     let app = &apps[0];

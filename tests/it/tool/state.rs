@@ -144,7 +144,7 @@ async fn ledgers_of_a_file_are_shown_in_every_form_while_an_exporter_uses_it() {
 }
 
 #[tokio::test]
-async fn what_prometheus_holds_is_shown_in_every_form() {
+async fn the_cursors_in_prometheus_are_shown_in_every_form() {
     let scene = Scene::set().await;
     let config = scene.config("", &scene.url());
     let mut text = String::new();
@@ -173,7 +173,7 @@ async fn differences_are_shown_with_the_ledger_that_the_exporter_would_use() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_reported_in_one_sentence() {
+async fn a_missing_source_is_reported_in_one_sentence() {
     let scene = Scene::set().await;
     let neither = scene.config("", "");
     for (args, said) in [

@@ -21,7 +21,7 @@ use tokio::task::{JoinSet, LocalSet};
 use crate::process::{Exporter, pdstool, until};
 use crate::rig::{self, Configuration};
 
-/// As often as can be, so that nothing has to be waited for.
+/// Polls as often as possible, so that no test waits.
 const TABLES: &str =
     "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n";
 
@@ -200,7 +200,7 @@ impl Patient {
         status["summary"]["reasons"].get(0).cloned()
     }
 
-    /// What `pdstool` prints with these arguments.
+    /// The output of `pdstool` with these arguments.
     async fn tool(&self, args: &[&str]) -> String {
         let mut command = Command::new(pdstool());
         command.env_clear().args(args).args(["--exporter", &self.exporter.url]).current_dir(&self.folder);
@@ -272,7 +272,7 @@ async fn examine(set_up: &SetUp) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
-    // As many at a time as two processors can serve.
+    // Runs as many at a time as two processors can serve.
     let (places, local, mut all) = (Rc::new(Semaphore::new(6)), LocalSet::new(), JoinSet::new());
     let set_ups = [network::of_the_service(), of_a_token(), of_replies(), exporter::of_the_exporter()];
     for set_up in set_ups.into_iter().flatten() {

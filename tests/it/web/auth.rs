@@ -16,7 +16,7 @@ fn config(folder: &tempfile::TempDir, text: &str) -> Config {
 }
 
 #[tokio::test]
-async fn every_path_asks_for_the_password() {
+async fn every_path_requires_the_password() {
     let folder = tempfile::tempdir().unwrap();
     let server = Running::start(Config { enable_lifecycle: true, ..config(&folder, &user("alice")) });
     for path in ["/metrics", "/", "/-/healthy", "/-/ready", "/-/reload", "/nothing"] {

@@ -87,7 +87,7 @@ async fn a_path_that_means_a_page_leads_there() {
 }
 
 #[tokio::test]
-async fn a_browser_gets_a_page_that_says_there_is_none() {
+async fn a_browser_gets_a_page_for_a_missing_page() {
     let server = Running::start(Config { max_requests: 1, ..Config::default() });
     let browser = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
     let reply = curl(&["-H", browser, &server.url("/nothing")]).await;
@@ -112,7 +112,7 @@ async fn pages_have_security_headers_and_entity_tags() {
 }
 
 #[tokio::test]
-async fn readiness_says_what_is_missing() {
+async fn readiness_names_the_missing_targets() {
     let server = Running::start(Config::default());
     assert_eq!(curl(&[&server.url("/-/ready")]).await.text(), "exporter is ready.\n");
     server.stub.ready.store(false, Ordering::Relaxed);

@@ -38,7 +38,7 @@ async fn all_addresses_are_served_and_given_back() {
 }
 
 #[tokio::test]
-async fn an_address_that_can_not_be_had_is_named() {
+async fn an_unavailable_address_is_named() {
     let telemetry = Telemetry::new(false).unwrap();
     let first = on(&["127.0.0.1:0"]).bind(telemetry.clone()).unwrap();
     let taken = first.addresses().remove(0);
@@ -144,13 +144,13 @@ async fn systemd_is_notified_of_every_step() {
 }
 
 #[tokio::test]
-async fn the_watchdog_is_not_told_while_a_thread_hangs() {
+async fn the_watchdog_is_not_notified_while_a_thread_hangs() {
     if std::env::var_os(TOLD).is_some() {
         let hangs = systemd::watchdog(std::future::pending);
         assert!(tokio::time::timeout(Duration::from_millis(200), hangs).await.is_err());
         return systemd::stopping();
     }
-    let told: [String; 1] = told("the_watchdog_is_not_told_while_a_thread_hangs").await;
+    let told: [String; 1] = told("the_watchdog_is_not_notified_while_a_thread_hangs").await;
     assert_eq!(told, ["STOPPING=1\n"]);
 }
 

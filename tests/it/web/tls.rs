@@ -24,7 +24,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn https_speaks_http2_unless_told_otherwise() {
+async fn https_speaks_http2_unless_configured_otherwise() {
     let authority = Authority::new();
     let server = start(&authority, "");
     let ca = authority.ca();
@@ -149,7 +149,7 @@ async fn only_allowed_names_are_admitted() {
 }
 
 #[tokio::test]
-async fn a_name_in_a_certificate_of_ones_own_opens_nothing() {
+async fn a_name_in_a_self_signed_certificate_opens_nothing() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let ours = authority.sign_client("prometheus.example.com");
     let theirs = stranger.sign_client("prometheus.example.com");
@@ -174,7 +174,7 @@ async fn without_a_client_ca_the_system_s_verify() {
 }
 
 #[tokio::test]
-async fn a_running_server_does_not_ask_less_of_clients() {
+async fn a_running_server_never_requires_less_of_clients() {
     let authority = Authority::new();
     let strict = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n";
     let client = authority.sign_client("prometheus.example.com");

@@ -12,7 +12,7 @@ use pds_core::plain_file;
 
 use crate::error::StateError;
 
-/// An open file. What is written to it counts once it is synced.
+/// An open file. Writes count once they are synced.
 pub(crate) trait Storage: Debug {
     /// Its bytes, from the first on; called once.
     fn reader(&self) -> impl Read;
@@ -33,7 +33,7 @@ pub(crate) trait Directory: Debug {
     fn replace(&self) -> io::Result<()>;
     /// Removes the new file.
     fn discard(&self) -> io::Result<()>;
-    /// Makes the names of files as durable as what is synced in them.
+    /// Makes the names of files as durable as their synced contents.
     fn sync(&self) -> io::Result<()>;
     /// File that the name of the log led to, up to this length.
     fn leads_to(&self, file: &Self::File, length: u64) -> io::Result<LeadsTo>;

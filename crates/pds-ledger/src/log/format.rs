@@ -116,7 +116,7 @@ impl Group {
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), &'static str>;
 
 /// Hands every entry of every whole group of `file`, which has this length, to `each`, and returns how far they reach.
-/// Takes no more memory than the largest group does, and none that a damaged length asks for. `path` is for errors.
+/// Takes no more memory than the largest group does, and none for a damaged length. `path` is for errors.
 ///
 /// # Errors
 /// If anything is damaged but a group that was never synced.

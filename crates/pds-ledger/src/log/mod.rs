@@ -1,8 +1,8 @@
-//! A map from bytes to bytes that survives a crash: a log of what changes, in one file.
+//! A map from bytes to bytes that survives a crash: a log of changes in one file.
 //!
-//! It does not know what keys and values are; whoever uses it has all of them in memory. A [`Log::commit`] adds one
-//! group of entries at the end of the file and syncs it. When the log has outgrown the snapshot at its start, a new file
-//! with a snapshot of everything takes its place.
+//! Keys and values are opaque; the caller has all of them in memory. A [`Log::commit`] adds one group of entries at the
+//! end of the file and syncs it. When the log has outgrown the snapshot at its start, a new file with a snapshot of
+//! everything takes its place.
 //!
 //! - `format`: the bytes, and how they are read.
 //! - `folder`: the file system below, and the locks.
@@ -25,11 +25,12 @@ pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
 
 /// A log up to this length is never replaced for its size.
 const MIN_LIMIT: u64 = 1 << 20;
-/// The entries of a snapshot are divided into groups of about this size, so that damage is found to have a place.
+/// The entries of a snapshot are divided into groups of about this size, so that an error can state where the damage
+/// is.
 const SNAPSHOT_GROUP: u64 = 1 << 18;
 
-/// The longest that a log may be with a snapshot of this length. For every three bytes added to the log, two are written
-/// to the next snapshot.
+/// The maximum length of a log with a snapshot of this length. Every three bytes added to the log cost two in the next
+/// snapshot.
 fn limit(snapshot: u64) -> u64 {
     (snapshot / 2 * 5).max(MIN_LIMIT)
 }
@@ -50,11 +51,11 @@ pub(super) struct Log<D: Directory = Folder> {
 }
 
 impl<D: Directory> Log<D> {
-    /// Opens the log in `directory` and hands all entries to `each`. What was never synced is cut off. `path` is for
-    /// errors.
+    /// Opens the log in `directory` and hands all entries to `each`. Truncates bytes that were never synced. `path` is
+    /// for errors.
     ///
     /// # Errors
-    /// If the file is damaged, of another kind or version, or cannot be read or written. It is left as it is then.
+    /// If the file is damaged, of another kind or version, or cannot be read or written. It is left unchanged.
     pub(super) fn open(path: PathBuf, directory: D, each: Each<'_>) -> Result<Self, StateError> {
         let file = match directory.open() {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Err(StateError::InUse(path)),
@@ -75,10 +76,10 @@ impl<D: Directory> Log<D> {
         Ok(log)
     }
 
-    /// Creates a log with these entries in `directory`, in the place of what is there.
+    /// Creates a log with these entries in `directory`, replacing an existing one.
     ///
     /// # Errors
-    /// If it cannot be written. What is there stays then.
+    /// If it cannot be written. An existing log stays.
     pub(super) fn create(
         path: PathBuf,
         directory: D,
@@ -114,7 +115,7 @@ impl<D: Directory> Log<D> {
             let replaced = self.snapshot(all().into_iter().chain(entries()));
             match replaced.map_err(StateError::io(&self.path)) {
                 Err(error) if !self.doubtful => {
-                    // There may be room for these entries where there is none for all.
+                    // There may be room for these entries but not for all.
                     tracing::warn!(
                         error = pds_core::error_chain::with_sources(&error),
                         "the state file grows"
@@ -151,7 +152,7 @@ impl<D: Directory> Log<D> {
             self.doubtful = self.file.set_length(end).is_err();
             return Err(error);
         }
-        // After a failed sync, the kernel may have dropped what was written.
+        // After a failed sync, the kernel may have dropped the writes.
         self.doubtful = true;
         self.file.sync()?;
         self.doubtful = false;

@@ -138,8 +138,8 @@ impl Http {
         Ok(Self { client, url, login, headers, memory })
     }
 
-    /// Passes on the series of `query` at the present time of that Prometheus. What was passed on before an error is to be
-    /// dropped.
+    /// Passes on the series of `query` at the present time of that Prometheus. On an error, drop the series passed on
+    /// before.
     pub(super) async fn query(&self, query: &str, mut each: impl FnMut(Sample) + Send) -> Result<(), Error> {
         let answered = tokio::time::timeout(TIMEOUT, self.exchange(form(query), &mut each));
         answered.await.unwrap_or_else(|_| Err(Error::Timeout(self.url.clone())))

@@ -1,4 +1,4 @@
-//! Without a state file: where counters continue.
+//! Restores cursors from Prometheus when there is no state file.
 //!
 //! A restart reads one gauge back from the Prometheus that scrapes the exporter, the cursor of each counter. The counter
 //! begins at 0 there, an ordinary reset, and requests the time since from the service.

@@ -31,7 +31,7 @@ pub(super) fn all(keys: &[Key], selector: &str, window: Duration) -> String {
     format!("{{__name__=\"{CURSOR}\",{resources}{}{selector}}}[{window}s]", apps(keys))
 }
 
-/// Matchers for the apps of `keys`. For several projects they match a little more than that.
+/// Matchers for the apps of `keys`. With several projects they match a few more apps.
 fn apps(keys: &[Key]) -> String {
     let projects = one_of("project", keys.iter().map(|key| &*key.owner.project));
     projects + &one_of("app", keys.iter().map(|key| &*key.owner.app))

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_has_so_many_samples_at_most() {
+    fn a_reply_has_a_maximum_of_samples() {
         let body = |series: usize, values: usize| {
             let values = vec![r#"[1,"1"]"#; values].join(",");
             let series = vec![format!(r#"{{"metric":{{}},"values":[{values}]}}"#); series].join(",");
@@ -168,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
-        let of = |body: &str| read(body.as_bytes()).unwrap_err();
+    fn anything_else_is_missing() {
+        let error_of = |body: &str| read(body.as_bytes()).unwrap_err();
         let failed = r#"{"status":"error","errorType":"execution","error":"too many samples"}"#;
-        assert_eq!(of(failed), Bad::Failed("execution: too many samples".to_owned()));
+        assert_eq!(error_of(failed), Bad::Failed("execution: too many samples".to_owned()));
         let empty = r#""data":{"resultType":"vector","result":[]}"#;
         let warned = format!(r#"{{"status":"success","warnings":["store a is gone"],{empty}}}"#);
-        assert_eq!(of(&warned), Bad::Incomplete("store a is gone".to_owned()));
+        assert_eq!(error_of(&warned), Bad::Incomplete("store a is gone".to_owned()));
         let partial = format!(r#"{{"status":"success","isPartial":true,{empty}}}"#);
-        assert_eq!(of(&partial), Bad::Incomplete("it says that it is partial".to_owned()));
+        assert_eq!(error_of(&partial), Bad::Incomplete("it says that it is partial".to_owned()));
         let scalar = r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#;
         for body in ["<html>", "", "[]", scalar, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
-            assert!(matches!(of(body), Bad::NotPrometheus(_)), "{body}");
+            assert!(matches!(error_of(body), Bad::NotPrometheus(_)), "{body}");
         }
     }
 }

@@ -115,9 +115,9 @@ impl Restorer {
         Self(Arc::new(Inner { ledgers, observer, state, changed, known }))
     }
 
-    /// Reads cursors as `followed` from now on. Of the counters in `added`, each with its poll interval, those without a
-    /// ledger of their own are held back, so call this before any of them is polled. Counters that are no longer
-    /// `wanted` are dropped. Without a source nothing is held back.
+    /// Reads cursors as `followed` from now on. Holds back the counters in `added`, each with its poll interval, that
+    /// have no ledger yet, so call this before any of them is polled. Drops counters that are no longer `wanted`.
+    /// Without a source, holds back nothing.
     pub fn follow(
         &self,
         followed: Option<Followed>,
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn counters_without_a_cursor_are_asked_for_until_prometheus_has_one_of_any() {
+    async fn counters_without_a_cursor_are_queried_until_prometheus_has_any_cursor() {
         let ledgers = in_memory().await;
         let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
         restorer.take(&job, vec![answer("a", None), answer("b", None)], false).await.unwrap();

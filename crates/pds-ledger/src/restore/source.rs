@@ -254,7 +254,7 @@ mod tests {
     fn the_greatest_cursor_up_to_now_counts() {
         let own = Targets::from([Labels::from([("instance".to_owned(), "own".to_owned())])]);
         let key = Key { owner: Owner::new("p".into(), "a".into()), resource: response_time::RESOURCE };
-        let of = |series: &[(&str, &[&str])]| {
+        let cursors_of = |series: &[(&str, &[&str])]| {
             let mut cursors = Cursors::new();
             for (instance, values) in series {
                 put(&mut cursors, sample(instance, values), 600, &own);
@@ -262,9 +262,9 @@ mod tests {
             cursors.remove(&key).unwrap_or_default()
         };
         let cursor = |until, is_own| Some(Cursor { until, is_own });
-        assert_eq!(of(&[("own", &["60", "120"]), ("other", &["180"])]), (cursor(180, false), None));
-        assert_eq!(of(&[("other", &["180"]), ("own", &["180", "60"])]), (cursor(180, true), None));
-        assert_eq!(of(&[("own", &["600", "601", "660"])]), (cursor(600, true), Some(660)));
-        assert_eq!(of(&[("own", &["NaN", "+Inf", "-60", "0", "90.5", "1e300", "x"])]), (None, None));
+        assert_eq!(cursors_of(&[("own", &["60", "120"]), ("other", &["180"])]), (cursor(180, false), None));
+        assert_eq!(cursors_of(&[("other", &["180"]), ("own", &["180", "60"])]), (cursor(180, true), None));
+        assert_eq!(cursors_of(&[("own", &["600", "601", "660"])]), (cursor(600, true), Some(660)));
+        assert_eq!(cursors_of(&[("own", &["NaN", "+Inf", "-60", "0", "90.5", "1e300", "x"])]), (None, None));
     }
 }

@@ -111,7 +111,7 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-/// Accepts certificates whose key the client has, which by itself says nothing about who that is.
+/// Accepts certificates whose key the client has, which by itself does not identify the client.
 #[derive(Debug)]
 struct Verifier {
     mandatory: bool,

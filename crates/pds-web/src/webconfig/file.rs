@@ -438,7 +438,7 @@ rate_limit: {{ interval: 1m30s, burst: 5 }}
     }
 
     #[test]
-    fn users_that_cannot_log_in_or_can_be_told_by_time_are_named() {
+    fn users_that_cannot_log_in_or_that_timing_reveals_are_named() {
         let notes = |users: &[(&str, u32)]| {
             let hash = |cost: &u32| Secret::new(&HASH.replace("$10$", &format!("${cost:02}$")));
             user_notes(&users.iter().map(|(user, cost)| ((*user).to_owned(), hash(cost))).collect())

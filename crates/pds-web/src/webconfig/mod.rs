@@ -1,7 +1,7 @@
 //! The web configuration file (`--web.config.file`), in the exporter toolkit's format: TLS, client
 //! certificates, passwords, headers and a rate limit.
 //!
-//! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file: a change
+//! [`check`] reads a file once and reports its problems or its meaning. A running server follows its file: a change
 //! takes effect once the file has been left alone for a second, from the next handshake or request on.
 //!
 //! - `file`: the YAML, strictly, with Go's names of TLS versions, cipher suites and curves.

@@ -1,4 +1,4 @@
-//! From the section `tls_server_config` to what rustls serves with.
+//! Converts the section `tls_server_config` for rustls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use pds_core::plain_file::{PlainFile, Sources};
 /// A PEM text with the key that names it.
 type PemText = (&'static str, PlainFile);
 
-/// The server's side of every handshake, and its requirements for clients; `None` if the file asks for no TLS. Settings
-/// without effect go to `notes`. A relative path begins at `folder`, that of the configuration file.
+/// The server's side of every handshake, and its requirements for clients; `None` if the file does not configure TLS.
+/// Settings without effect go to `notes`. A relative path begins at `folder`, that of the configuration file.
 pub(super) fn build(
     file: &File,
     folder: &Path,
@@ -133,7 +133,7 @@ fn private_key(
     if text.readable_by_others {
         notes.push(format!("{key}: every user of this machine can read the file"));
     }
-    // The parser's error may hold what it read, so it is left out.
+    // The parser's error may quote its input, so it is omitted.
     PrivateKeyDer::from_pem_slice(&text.bytes).map_err(|_| {
         let problem = "there is no PEM private key in it (PKCS #8, PKCS #1 or SEC 1, not encrypted)";
         WebConfigError::tls(key, problem)

@@ -4,13 +4,13 @@
 //! Plan -> one request a step, window and call -> Journal (a file a stream, appended) -> OpenMetrics file
 //! ```
 //!
-//! The journals hold the replies step by step, so an interrupted run resumes where it stopped: what is on
-//! disk is not requested again. The file is made from them at the end, because the format wants all samples of a series
+//! The journals hold the replies step by step, so an interrupted run resumes where it stopped: replies on disk are not
+//! requested again. The file is made from them at the end, because the format requires all samples of a series
 //! together. Only files grow with the length of the range.
 //!
 //! - [`plan`]: the requests of a run, and whether it resumes an earlier one.
 //! - [`journal`]: the replies so far.
-//! - [`ask`]: requests, in order, several at once.
+//! - [`ask`]: requests, in order, several at a time.
 //! - [`series`]: samples gathered by series.
 //! - [`write`](mod@write): the journals as one file.
 
@@ -126,9 +126,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
     let (total, done) = (work.plan.requests(), work.answered_requests()?);
     say_plan(console, &work, done);
     let progress = progress(total, done);
-    let asked = ask::all(&service, &work, &progress).await;
+    let result = ask::all(&service, &work, &progress).await;
     progress.finish_and_clear();
-    if let Err(error) = asked {
+    if let Err(error) = result {
         let partial = work.folder.display();
         console.say(&format!("The replies so far are in {partial}; run the same command to resume."));
         return Err(error);

@@ -93,7 +93,7 @@ impl Plan {
         })
     }
 
-    /// The streams, in the order in which they are asked.
+    /// The streams, in the order of their requests.
     pub fn streams(&self) -> impl Iterator<Item = Stream<'_>> {
         let apps = self.apps.iter();
         let streams = apps.flat_map(|(project, app)| metrics_calls().map(move |call| (project, app, call)));

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "what was spilled is gone");
     }
     #[test]
-    fn what_an_interrupted_run_has_left_is_not_added_to() {
+    fn the_leftovers_of_an_interrupted_run_are_not_extended() {
         let folder = tempfile::tempdir().unwrap();
         let long = vec![b'x'; SPILL];
         Lines::new(folder.path(), String::new()).add("pds_a", "", &long).unwrap();

@@ -15,7 +15,7 @@ use pds_interface::param::{Param, ParamKind};
 use pds_interface::range::{parse_rfc3339, rfc3339};
 use pds_interface::{Arguments, CALLS, Call};
 
-/// A call with what was given on the command line.
+/// A call with its arguments on the command line.
 #[derive(Clone, Debug)]
 pub struct Called {
     /// The call.
@@ -59,12 +59,12 @@ fn command(call: &'static Call) -> Command {
         .long_about(method)
         .after_help(example.trim_end().to_owned());
     for id in identifiers(call) {
-        let shown = id.trim_end_matches("_id");
-        let help = match shown == id {
+        let name = id.trim_end_matches("_id");
+        let help = match name == id {
             true => format!("{} of the repository", if id == "repo" { "Name" } else { "Owner" }),
-            false => format!("Id of the {shown}"),
+            false => format!("Id of the {name}"),
         };
-        command = command.arg(Arg::new(id).value_name(shown.to_uppercase()).required(true).help(help));
+        command = command.arg(Arg::new(id).value_name(name.to_uppercase()).required(true).help(help));
     }
     for field in call.body {
         let value_name = kebab(field.name).to_uppercase();

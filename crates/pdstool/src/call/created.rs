@@ -1,5 +1,5 @@
-//! What was created: its secret printed once, alone, or written to a file with mode 0600; and whether it is what was
-//! asked for. The names of query parameters are not documented, and a service ignores names that it does not know.
+//! Prints the secret of a created key once, alone, or writes it to a file with mode 0600; and checks the key against
+//! the arguments. The names of query parameters are not documented, and a service ignores names that it does not know.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -75,16 +75,16 @@ pub fn deliver(
     let Some(Value::String(secret)) =
         known.get_mut(field).map(|secret| std::mem::replace(secret, REDACTED.into()))
     else {
-        // Not what the interface states, but it must not be lost.
+        // The interface does not have it, but it must not be lost.
         return print_json(console, reply);
     };
     // On a terminal without control characters.
-    let shown = if console.out_is_terminal { plain(&secret) } else { Cow::Borrowed(&*secret) };
+    let printed = if console.out_is_terminal { plain(&secret) } else { Cow::Borrowed(&*secret) };
     let Some(mut file) = file else {
         if !format.is_for_people() {
             return print_json(console, reply);
         }
-        console.print(&shown)?;
+        console.print(&printed)?;
         console.out.flush()?;
         let others = known.as_object().map(flat).unwrap_or_default();
         for (name, value) in others.iter().filter(|(name, value)| name != field && !value.is_empty()) {
@@ -94,7 +94,7 @@ pub fn deliver(
         return Ok(());
     };
     if let Err(error) = file.write(&secret) {
-        console.print(&shown)?;
+        console.print(&printed)?;
         return Err(error);
     }
     let redacted = known.to_string().into_bytes();
@@ -109,7 +109,7 @@ pub fn deliver(
 /// Checks that `reply` has what the arguments requested. Fields missing in the reply are not compared.
 ///
 /// # Errors
-/// If a parameter was ignored. What was created exists nevertheless; the error names its id.
+/// If a parameter was ignored. The key exists nevertheless; the error names its id.
 pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<()> {
     let created: Value = serde_json::from_slice(reply).unwrap_or_default();
     let differences: Vec<String> = call
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_day_asked_for_may_end_in_any_time_zone() {
+    fn the_requested_day_may_end_in_any_time_zone() {
         for got in
             ["2030-01-31", "2030-01-31T00:00:00Z", "2030-01-31T23:59:59.999Z", "2030-02-01T00:00:00+02:00"]
         {

@@ -2,7 +2,7 @@
 //!
 //! The row of a call in [`CALLS`](pds_interface::CALLS) is its subcommand: identifiers in the path and fields of the
 //! body become arguments, query parameters become options. The rules of the interface are checked before anything is
-//! sent; a call that cannot be undone or costs money asks first.
+//! sent; a call that cannot be undone or costs money prompts first.
 //!
 //! - [`arguments`]: calls as clap commands, and their parsed arguments.
 //! - [`accounts`]: a call about no project, made with every token.
@@ -122,7 +122,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         verdict?;
         return created::is_as_asked(call, &arguments, &reply);
     }
-    // A reply that is not what it should be is printed for programs, as it came.
+    // An invalid reply is printed unchanged for programs.
     let view = verdict.and_then(|()| show::view(call, &reply, format == OutputFormat::Wide));
     match format {
         OutputFormat::Json => print_json(console, &reply)?,

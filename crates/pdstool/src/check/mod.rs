@@ -1,6 +1,6 @@
-//! `pdstool check`: checks of configuration, tokens, web configuration, and of what the service does.
+//! `pdstool check`: checks of configuration, tokens, web configuration, and of the service's behaviour.
 //!
-//! - [`service`]: what the interface leaves open, found out by requests.
+//! - [`service`]: behaviour that the interface leaves open, determined by requests.
 //! - [`token`]: a service account's token.
 
 pub mod service;

@@ -150,7 +150,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The answer to a call, or why there is none.
+    /// The reply to a call, or the reason why there is none.
     fn of(&mut self, answer: Result<()>) -> String {
         self.asked += 1;
         let Err(error) = answer else { return "ok".to_owned() };

@@ -59,8 +59,8 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
                 (1, _) => format!("answers in {most}"),
                 (asked, answered) => {
                     let [asked, answered] = [asked, answered].map(|count| units::count_of(count as u64));
-                    let of = if asked == answered { "all".to_owned() } else { format!("{answered} of") };
-                    format!("{of} {asked} answer, in {least} to {most}")
+                    let share = if asked == answered { "all".to_owned() } else { format!("{answered} of") };
+                    format!("{share} {asked} answer, in {least} to {most}")
                 }
             };
             report.add(CHECK, [Finding::ok(format!("{}: {text}", resource.call().purpose))]);
@@ -104,7 +104,7 @@ fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
 }
 
 impl Answers {
-    /// How long the answer took; `None` where there is none that can be used.
+    /// The duration of the reply; `None` if there is no usable one.
     fn add(
         &mut self,
         service: &Service,

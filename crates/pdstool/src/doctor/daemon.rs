@@ -57,7 +57,7 @@ fn folder_problem(path: &Path) -> Option<Finding> {
     no_space(folder, disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// The problem of a disk with so many bytes free.
+/// The problem of a disk with this many bytes free.
 fn no_space(folder: &Path, free: u64) -> Option<Finding> {
     const LEAST: u64 = 16 << 20;
     let text = format!("no space is left for {}: {}", folder.display(), units::bytes(free as f64));

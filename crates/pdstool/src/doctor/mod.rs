@@ -1,8 +1,8 @@
 //! `pdstool doctor`: everything between the configuration and the service, checked in the order in which it is needed.
 //!
-//! - [`settings`]: the configuration, the tokens, and what the limits allow.
-//! - [`network`]: the way to the service.
-//! - [`calls`]: each call's answer, and the service's clock.
+//! - [`settings`]: the configuration, the tokens, and the limits.
+//! - [`network`]: the network path to the service.
+//! - [`calls`]: each call's reply, and the service's clock.
 //! - [`daemon`]: the state file, and a running daemon.
 
 pub mod calls;

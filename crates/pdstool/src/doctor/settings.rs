@@ -1,4 +1,4 @@
-//! The configuration, the tokens it names, and what its limits allow against what it needs.
+//! The configuration, its tokens, and its limits compared with the requests it needs.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     (found, Some(config))
 }
 
-/// Why there is no configuration; what is the same of several keys, once.
+/// Why there is no configuration; a problem of several keys is named once.
 fn refused(error: ToolError) -> Vec<Finding> {
     let remedy = match error {
         ToolError::Config(LoadError::Problems { problems, .. }) => {
@@ -66,9 +66,9 @@ fn refused(error: ToolError) -> Vec<Finding> {
 
 /// The tokens: whether they can be read, by whom, and when they expire.
 pub fn tokens(service: &Service) -> Vec<Finding> {
-    let of =
+    let findings =
         |account: &Account| [token(account), other_project(service, account).into_iter().collect()].concat();
-    service.accounts().iter().flat_map(of).collect()
+    service.accounts().iter().flat_map(findings).collect()
 }
 
 /// A token that is for a project without apps here.

@@ -135,7 +135,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     Ok(())
 }
 
-/// The text of `draft`, with what the service was found to want where its interface is open.
+/// The text of `draft`, with the settings detected for what the interface leaves open.
 async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> Result<String> {
     let apps = draft.projects.iter().flat_map(|project| project.apps.iter().map(|app| (&project.id, app)));
     let apps = apps.take(MAX_EXAMINED).map(|(project, app)| (project.clone(), app.clone()));

@@ -1,7 +1,7 @@
 //! `pdstool state`: the ledgers of a state file, the cursors in a Prometheus, and where the two differ.
 //!
-//! - `read`: from where ledgers come.
-//! - `view`: what is printed of them.
+//! - `read`: reads ledgers from their sources.
+//! - `view`: prints them.
 
 pub(super) mod read;
 mod view;
@@ -65,7 +65,7 @@ pub struct ShowArgs {
     from: Option<Origin>,
 }
 
-/// From where ledgers come.
+/// The source of ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Origin {
     /// A state file.

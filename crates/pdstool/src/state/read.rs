@@ -48,7 +48,7 @@ impl Pair {
         self.file.as_ref().and_then(|file| file.ledger.as_ref()).is_some_and(|ledger| ledger.set_aside)
     }
 
-    /// From which of them the exporter continues.
+    /// The source from which the exporter continues.
     pub(super) fn goes_on_from(&self) -> &'static str {
         match (&self.file, &self.prometheus) {
             (_, Some(_)) if self.is_set_aside() => "prometheus",

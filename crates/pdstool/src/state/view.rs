@@ -38,8 +38,8 @@ impl<T> View<T> {
         if format == OutputFormat::Json {
             return page::print_json(console, &rows.iter().map(self.json).collect());
         }
-        let shown = |column: &&Column<T>| column.narrow || format != OutputFormat::Table;
-        let columns: Vec<_> = self.columns.iter().filter(shown).collect();
+        let is_shown = |column: &&Column<T>| column.narrow || format != OutputFormat::Table;
+        let columns: Vec<_> = self.columns.iter().filter(is_shown).collect();
         let cells = |row: &T| columns.iter().map(|column| (column.value)(row)).collect();
         let table = Table {
             columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
@@ -54,7 +54,7 @@ impl<T> View<T> {
 pub(super) const LEDGERS: View<Held> =
     View { columns: LEDGER_COLUMNS, json: held_json, empty: "No ledger matches." };
 
-/// Differences. What is ahead is so in Prometheus; below 0 in the file.
+/// Differences: positive if Prometheus is ahead, negative if the file is.
 pub(super) const PAIRS: View<Pair> = View { columns: PAIR_COLUMNS, json: pair_json, empty: "No difference." };
 
 const LEDGER_COLUMNS: &[Column<Held>] = &[

@@ -87,7 +87,7 @@ fn assert_valid(objects: impl IntoIterator<Item = Value>) {
 }
 
 #[test]
-fn values_become_what_the_table_says_or_are_refused_by_a_sentence() {
+fn values_render_as_in_the_table_or_are_refused_with_a_sentence() {
     let mut all = Vec::new();
     let large = "x".repeat(1_048_577);
     let mut cases = yaml(include_str!("cases.yaml")).remove(0).as_array().unwrap().clone();

@@ -20,7 +20,7 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
 }
 
 #[test]
-fn what_is_wrong_with_many_apps_is_one_finding_that_names_the_first_few() {
+fn a_problem_of_many_apps_is_one_finding_that_names_the_first_few() {
     let patient = Patient::new();
     let service = Service::start(|seen| match seen.target.rsplit_once("/p-1-lost-") {
         Some((_, number)) if number.len() == 2 => {

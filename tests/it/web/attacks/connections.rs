@@ -74,7 +74,7 @@ async fn too_few_descriptors_are_refused_with_the_number_needed() {
 
 /// The limit counts the threads of a user, and does not hold for root: the daemon runs as a user of its own.
 #[tokio::test]
-async fn without_threads_to_be_had_the_daemon_says_so_or_serves_with_those_it_has() {
+async fn without_free_threads_the_daemon_fails_with_an_error_or_serves_with_those_it_has() {
     let (folder, config) = configuration(1);
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     let user = if is_root { "setpriv --reuid=54321 --regid=54321 --clear-groups" } else { "unshare --user" };

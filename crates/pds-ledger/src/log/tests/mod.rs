@@ -234,7 +234,7 @@ fn a_torn_end_is_the_commit_before_and_a_cut_one_is_refused() {
 }
 
 #[test]
-fn what_was_never_synced_is_cut_off_when_the_log_is_opened() {
+fn opening_a_log_truncates_unsynced_bytes() {
     let (good, state) = good();
     let now = [&good[..], &[1; 100]].concat();
     let torn = Stored { synced: now.clone(), now, pending: Vec::new() };
@@ -244,7 +244,7 @@ fn what_was_never_synced_is_cut_off_when_the_log_is_opened() {
 }
 
 #[test]
-fn a_length_in_a_file_asks_for_no_memory() {
+fn a_length_in_a_file_allocates_no_memory() {
     let peak = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! A disk in memory that loses, tears and reorders what was not synced.
+//! A disk in memory that loses, tears and reorders unsynced writes.
 
 use std::cell::RefCell;
 use std::io;
@@ -75,7 +75,7 @@ impl Disk {
         self.history.push(names);
     }
 
-    /// The disk after a power loss: of what was not synced, some is there, some is not, and some is torn.
+    /// The disk after a power loss: some unsynced writes are there, some are missing, and some are torn.
     pub(super) fn after_power_loss(&self, numbers: &mut Numbers) -> Self {
         let mut files = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
@@ -167,7 +167,7 @@ impl Storage for Handle {
         let (fails, dies) = (disk.fails(), disk.dies);
         let file = &mut disk.files[self.1];
         if fails {
-            // The kernel takes for written what it could not write.
+            // The kernel treats failed writes as written.
             if !dies {
                 file.pending.clear();
             }

@@ -23,7 +23,7 @@ fn where_there_is_no_room_for_a_snapshot_the_log_grows_by_a_quarter_of_its_limit
 }
 
 #[test]
-fn of_a_commit_that_takes_a_snapshot_only_what_had_room_is_encoded_before() {
+fn a_commit_that_takes_a_snapshot_encodes_only_entries_with_room_first() {
     let mut log = created(&Model::default()).unwrap();
     let (calls, encoded) = (Cell::new(0), Cell::new(0));
     let entries = || {

@@ -123,8 +123,8 @@ pub(in crate::call) fn names(entries: &[Vec<Field>]) -> Vec<&str> {
 
 /// The value of the first of these names that the entry has.
 pub(in crate::call) fn value(entry: &[Field], names: &[&str]) -> String {
-    let of = |name: &&str| entry.iter().find(|(known, _)| known == name);
-    names.iter().find_map(of).map(|(_, value)| value.clone()).unwrap_or_default()
+    let find = |name: &&str| entry.iter().find(|(known, _)| known == name);
+    names.iter().find_map(find).map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
 /// A JSON value as a cell: text without its quotes, everything else as JSON, nothing for null.

@@ -1,7 +1,7 @@
 //! Replies for people: facts and tables with their units, a bar for a distribution.
 //!
 //! `Show` has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
-//! takes the fields that it shows out of `Fields`, and what is left stands at the end, as it came.
+//! takes the fields that it shows out of `Fields`, and the others follow at the end, unchanged.
 
 mod app;
 pub(super) mod fields;
@@ -35,7 +35,7 @@ const FACT: usize = 60;
 /// The reply of `call` for people; `wide` with all columns.
 ///
 /// # Errors
-/// If the reply is not what the interface says.
+/// If the reply violates the interface.
 pub fn view(call: &'static Call, body: &[u8], wide: bool) -> Result<View, DecodeError> {
     let show = Show { fields: Fields::of(body), wide };
     let visit = visits::<Show>().into_iter().find(|(known, _)| known.id == call.id);
@@ -185,7 +185,7 @@ fn text(text: &str) -> View {
     vec![Block::Text(text.to_owned())].into()
 }
 
-/// The files of a build's archive. Their structure is unknown, so nested objects are taken for folders.
+/// The files of a build's archive. Their structure is unknown, so nested objects are treated as folders.
 fn files(folder: &str, entries: &Map<String, Value>) -> Vec<Vec<String>> {
     let rows = |(name, value): (&String, &Value)| {
         let path = format!("{folder}{name}");

@@ -76,9 +76,9 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
         let text = "too few datapoints of run execution times: cannot be determined";
         return Ok(vec![Finding::note(text)]);
     }
-    let shown = widths.iter().map(|(word, _, width)| format!("{} ({word})", units::seconds(*width)));
+    let texts = widths.iter().map(|(word, _, width)| format!("{} ({word})", units::seconds(*width)));
     let text =
-        format!("datapoints of run execution times are {} apart", shown.collect::<Vec<_>>().join(", "));
+        format!("datapoints of run execution times are {} apart", texts.collect::<Vec<_>>().join(", "));
     let differ = widths.windows(2).any(|pair| matches!(pair, [(.., one), (.., other)] if one != other));
     let name = &asking.names.resolution;
     let mut found = vec![match differ {

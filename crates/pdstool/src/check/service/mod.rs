@@ -1,4 +1,4 @@
-//! `pdstool check service`: what the interface leaves open, found out from the live service.
+//! `pdstool check service`: determines from the live service what the interface leaves open.
 //!
 //! - [`asking`]: the requests, counted.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
@@ -88,7 +88,7 @@ pub fn toml(lines: &[Line]) -> String {
     grouped(lines).iter().map(|(section, lines)| format!("\n[{section}]{}", lines.concat())).collect()
 }
 
-/// Asks the service and prints what was found.
+/// Queries the service and prints the findings.
 ///
 /// # Errors
 /// If there is no app to query or no answer, or the configuration does not suit the service.
@@ -110,8 +110,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
     report.result()
 }
 
-/// Finds out about ranges, filters and resolution by asking about the busiest of `apps`. Returns whether the service
-/// heeds any names of a range; without, nothing else can be found out.
+/// Determines ranges, filters and resolution with requests about the busiest of `apps`. Returns whether the service
+/// heeds any names of a range; otherwise nothing else can be determined.
 ///
 /// # Errors
 /// If the service does not answer.

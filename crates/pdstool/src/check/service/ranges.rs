@@ -43,8 +43,8 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
         Some(range) if (TimeRange { end: odd.end, ..range }).is_rounded_from(odd) => Heeded::StartOnly,
         Some(range) if (TimeRange { start: odd.start, ..range }).is_rounded_from(odd) => Heeded::EndOnly,
         Some(_) => Heeded::No,
-        // Without a named range only the counts tell: a minute has a small part of its range's. Where the range is
-        // ignored, the two differ by what comes between two requests.
+        // If the reply states no range, the counts decide: a minute has a small part of its range's. If the range is
+        // ignored, both counts are nearly equal.
         None => {
             let part = asking.requests(TimeRange { end: odd.start + 60, ..odd }).await?.total;
             match answer.total {
@@ -191,7 +191,7 @@ fn configured_end(asking: &Asking, end: RangeEnd, text: String, agreed: &str) ->
     Finding::problem(text, ADD_LINE).with("accounting", "range_end", format!("\"{word}\""))
 }
 
-/// The requests of so many parts of the hour together; `None` where a part is not answered as asked for.
+/// The sum of requests of this many parts of the hour; `None` if a part is not answered as requested.
 async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option<f64>> {
     let (hour, length) = (asking.hour, 3600 / i64::from(parts));
     let mut sum = 0.0;
@@ -207,7 +207,7 @@ async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option
     Ok(Some(sum))
 }
 
-/// The longest range that is answered. After an outage the exporter asks for up to six hours at once.
+/// The longest range that is answered. After an outage the exporter requests up to six hours at once.
 ///
 /// # Errors
 /// If the service does not answer.
