@@ -258,6 +258,8 @@ fn a_runbook_has_the_remedies_of_the_causes_that_it_names() {
         let page = std::fs::read_to_string(&path).unwrap();
         let mut begun = page.split("<!-- ").filter_map(|rest| Some(rest.split_once(": begin -->")?.0));
         let Some(codes) = begun.find(|codes| !codes.starts_with("run ")) else { continue };
+        // A unit that has its token from LoadCredential is restarted.
+        assert!(!page.contains("no restart"), "{}", path.display());
         let mut remedies = String::new();
         for code in codes.split(' ') {
             let cause = ALL.iter().find(|cause| cause.code == code);

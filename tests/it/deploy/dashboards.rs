@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{command, deploy, files, list, string, succeed, unknown_series};
+use super::{command, deploy, files, list, rules, string, succeed, unknown_series};
 use crate::golden::assert_golden;
 use crate::tools::tool;
 
@@ -114,6 +114,27 @@ fn the_fleet_is_listed_worst_first_with_links_into_each_exporter() {
     let by = [("Answers", false), ("Targets failing", true)];
     let by = by.map(|(name, desc)| serde_json::json!({ "displayName": name, "desc": desc }));
     assert_eq!(fleet["options"]["sortBy"], serde_json::json!(by));
+    let apps = panels.iter().find(|panel| panel["title"] == "Which exporter has which app").unwrap();
+    assert_eq!(apps["options"]["sortBy"], serde_json::json!([{ "displayName": "Polls", "desc": false }]));
+}
+
+#[test]
+fn links_set_variables_that_their_dashboard_has() {
+    let dashboards: Vec<Value> = dashboards().into_iter().map(|(_, dashboard)| dashboard).collect();
+    let mut links = 0;
+    for text in dashboards.iter().chain(&rules()).map(Value::to_string) {
+        for link in text.split("/d/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let uid = link.split('/').next().unwrap();
+            let board =
+                dashboards.iter().find(|board| board["uid"] == uid).unwrap_or_else(|| panic!("{link}"));
+            let variables = list(&board["templating"]["list"]);
+            for name in link.split("var-").skip(1).map(|rest| rest.split('=').next().unwrap()) {
+                assert!(variables.iter().any(|variable| variable["name"] == name), "{link}: {name}");
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 100, "{links}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn shorten(value: &mut Value) {
 }
 
 /// The object of this kind.
-pub(super) fn object(objects: &[Value], kind: &str) -> Value {
+pub(crate) fn object(objects: &[Value], kind: &str) -> Value {
     let found = objects.iter().find(|object| object["kind"] == kind);
     found.unwrap_or_else(|| panic!("no {kind}")).clone()
 }

@@ -70,7 +70,7 @@ async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
             }
             let rule = object(&objects, "PrometheusRule");
             let of_release = match example.as_str() {
-                "sidecar" => "{job=\"prometheus-sidecar\"".to_owned(),
+                "sidecar" => format!("{{namespace=~\"|{namespace}\", job=\"prometheus-sidecar\""),
                 _ => format!("{{namespace=\"{}\", job=\"{name}\"", string(&rule, "/metadata/namespace")),
             };
             for rule in list(&rule["spec"]["groups"]).iter().flat_map(|group| list(&group["rules"])) {
@@ -106,6 +106,63 @@ async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
             list(&answer["data"]["groups"]).iter().map(|group| string(group, "/file")).collect();
         assert_eq!(loaded.len(), files.len(), "{program}");
     }
+}
+
+/// Asserts that these rules make of these series what the cases expect.
+fn assert_evaluated(rules: &[String], series: &[(&str, &str)], cases: Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..rules.len()).map(|number| format!("{number}.yml")).collect();
+    for (name, rules) in names.iter().zip(rules) {
+        std::fs::write(folder.path().join(name), rules).unwrap();
+    }
+    let series = series.iter().map(|(series, values)| json!({ "series": series, "values": values }));
+    let series: Vec<Value> = series.collect();
+    let tests = [json!({ "interval": "15s", "input_series": series, "promql_expr_test": cases })];
+    let tests = json!({ "rule_files": names, "evaluation_interval": "30s", "tests": tests });
+    std::fs::write(folder.path().join("tests.yml"), tests.to_string()).unwrap();
+    succeed(command("promtool", [Path::new("test"), Path::new("rules"), &folder.path().join("tests.yml")]));
+}
+
+#[test]
+fn two_sidecars_with_one_job_in_two_namespaces_have_figures_of_their_own() {
+    let rules = [("a", 10), ("b", 1000)].map(|(namespace, least)| {
+        let least = format!("prometheusRule.objectives.leastRequests={least}");
+        let sets = ["mode=sidecar", "prometheusRule.enabled=true", "prometheusRule.job=prometheus", &*least];
+        let arguments: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        object(&release("pds", namespace, &arguments), "PrometheusRule")["spec"].to_string()
+    });
+    let series = [
+        ("pds_exporter_build_info{namespace=\"a\", job=\"prometheus\"}", "1x40"),
+        ("pds_exporter_build_info{namespace=\"b\", job=\"prometheus\"}", "1x40"),
+    ];
+    let expected = json!([
+        { "labels": "{namespace=\"a\", job=\"prometheus\"}", "value": 10 },
+        { "labels": "{namespace=\"b\", job=\"prometheus\"}", "value": 1000 },
+    ]);
+    // The name is left out, as by every operator.
+    let case =
+        json!({ "expr": "0 + pds:slo_least_requests:count", "eval_time": "5m", "exp_samples": expected });
+    assert_evaluated(&rules, &series, json!([case]));
+}
+
+#[test]
+fn the_rules_of_a_release_alert_on_an_exporter_that_never_answered_or_never_was_a_target() {
+    let rules = ["down", "absent", "other"].map(|namespace| rules_of("pds", namespace));
+    let up = |namespace: &str, job: &str| {
+        format!("up{{namespace=\"{namespace}\", job=\"{job}\", instance=\"pds\"}}")
+    };
+    let series = [up("down", "pds"), up("absent", "node"), up("other", "pds"), up("down", "node")];
+    let series = series.each_ref().map(String::as_str);
+    let series = [(series[0], "0x200"), (series[1], "0x200"), (series[2], "1x200"), (series[3], "0x200")];
+    let firing =
+        "count by (alertname, namespace) (ALERTS{alertstate=\"firing\", alertname!=\"PdsWatchdog\"})";
+    let alert = |alert: &str, namespace: &str| json!({ "labels": format!("{{alertname=\"{alert}\", namespace=\"{namespace}\"}}"), "value": 1 });
+    let expected = [alert("PdsExporterDown", "down"), alert("PdsExporterAbsent", "absent")];
+    let cases = json!([
+        { "expr": firing, "eval_time": "2m7s", "exp_samples": [] },
+        { "expr": firing, "eval_time": "30m7s", "exp_samples": expected },
+    ]);
+    assert_evaluated(&rules, &series, cases);
 }
 
 /// The data that Prometheus has of a release; also its namespace here.

@@ -10,6 +10,8 @@ as they are: 5000000, not 5e+06.
 {{- include "pds-exporter.defaults" (dict "values" (get $.Values .) "defaults" $.Values.podMonitor) -}}
 {{- end -}}
 {{- include "pds-exporter.integers" .Values -}}
+{{- $schema := .Files.Get "files/values.schema.json" | fromYaml -}}
+{{- include "pds-exporter.forms" (dict "path" "" "value" .Values "schema" $schema "definitions" $schema.definitions) -}}
 {{- include "pds-exporter.refuse" . -}}
 {{- $_ := set .Values "isPrepared" true -}}
 {{- end -}}
@@ -51,6 +53,35 @@ as they are: 5000000, not 5e+06.
 {{- end -}}
 {{- end -}}
 
+{{/* Fails where a text has not the form that values.schema.json gives it: Helm would show the pattern alone. */}}
+{{- define "pds-exporter.forms" -}}
+{{- $all := . -}}
+{{- $value := .value -}}
+{{- $schema := .schema -}}
+{{- with get $schema "$ref" -}}
+{{- $schema = get $all.definitions (base .) -}}
+{{- end -}}
+{{- if kindIs "string" $value -}}
+{{- if not (regexMatch (get $schema "form") $value) -}}
+{{- fail (printf "%s: %q is not %s" (trimPrefix "." .path) $value $schema.is) -}}
+{{- end -}}
+{{- else if kindIs "slice" $value -}}
+{{- range $value -}}
+{{- include "pds-exporter.forms" (dict "path" $all.path "value" . "schema" ($schema.items | default dict) "definitions" $all.definitions) -}}
+{{- end -}}
+{{- else if kindIs "map" $value -}}
+{{- range $key, $field := $value -}}
+{{- with $schema.keys -}}
+{{- include "pds-exporter.forms" (dict "path" $all.path "value" $key "schema" .) -}}
+{{- end -}}
+{{- $of := get ($schema.properties | default dict) $key | default $schema.additionalProperties -}}
+{{- if kindIs "map" $of -}}
+{{- include "pds-exporter.forms" (dict "path" (printf "%s.%s" $all.path $key) "value" $field "schema" $of "definitions" $all.definitions) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Fails where values contradict each other; values.schema.json refuses those that are wrong alone. */}}
 {{- define "pds-exporter.refuse" -}}
 {{- $texts := pick .Values "commonLabels" "commonAnnotations" "annotations" "podAnnotations" "podLabels" "nodeSelector" -}}
@@ -65,6 +96,11 @@ as they are: 5000000, not 5e+06.
 {{- $_ := set $texts (printf "extraEnv: %s" .name) (pick . "value") -}}
 {{- end -}}
 {{- range $path, $texts := $texts -}}
+{{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" -}}
+{{- if and (hasKey ($texts | default dict) $key) (not (contains "nnotations" $path)) (ne $path "nodeSelector") -}}
+{{- fail (printf "%s: %s selects the pods, and follows from nameOverride and the release" $path $key) -}}
+{{- end -}}
+{{- end -}}
 {{- range $key, $text := ternary $texts dict (kindIs "map" $texts) -}}
 {{- if not (kindIs "string" $text) -}}
 {{- fail (printf "%s.%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" $path $key $text) -}}
@@ -75,6 +111,9 @@ as they are: 5000000, not 5e+06.
 {{- $hasExisting := or $existing.volume $existing.configMaps $existing.secrets -}}
 {{- if not (or .Values.config $hasExisting) -}}
 {{- fail "config: set it, or existingConfig" -}}
+{{- end -}}
+{{- if hasKey .Values.configFiles "pds-exporter.toml" -}}
+{{- fail "configFiles: pds-exporter.toml is `config`; name further files" -}}
 {{- end -}}
 {{- if and .Values.configFiles .Values.config (not (regexMatch "(?m)^ *include *=" .Values.config)) -}}
 {{- fail "configFiles: `config` includes none of them; begin it with include = [\"*.toml\"] or similar" -}}
@@ -129,6 +168,9 @@ as they are: 5000000, not 5e+06.
 {{- end -}}
 {{- $rule := .Values.prometheusRule -}}
 {{- $isSidecar := eq .Values.mode "sidecar" -}}
+{{- if not (has "job" $rule.identityLabels) -}}
+{{- fail "prometheusRule: identityLabels lack job, by which the rules know the release" -}}
+{{- end -}}
 {{- if and $rule.enabled $isSidecar $rule.thisReleaseOnly (not $rule.job) -}}
 {{- fail "prometheusRule: set job, that of the sidecar's series, or thisReleaseOnly: false in one release for all" -}}
 {{- end -}}
