@@ -136,7 +136,7 @@ impl StatusPages {
     }
 
     fn frame<'a>(&'a self, status: &'a Status) -> Frame<'a> {
-        Frame { links: &self.links, status, now: told(self.source.now()) }
+        Frame { links: &self.links, status, now: rounded(self.source.now()) }
     }
 }
 
@@ -230,7 +230,7 @@ fn json(document: serde_json::Result<String>) -> Rendered {
 }
 
 /// `now`, rounded down to the step of ages.
-fn told(now: Timestamp) -> Timestamp {
+fn rounded(now: Timestamp) -> Timestamp {
     let second = now.as_second();
     Timestamp::from_second(second - second.rem_euclid(AGE_STEP)).unwrap_or(now)
 }

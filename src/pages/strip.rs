@@ -12,7 +12,7 @@ use super::layout::Frame;
 /// Tokens with a line of their own.
 const MAX_TOKENS: usize = 5;
 /// Incidents in words; the lines show all.
-const MAX_TOLD: usize = 6;
+const MAX_LISTED: usize = 6;
 
 /// An object and what happened to it.
 type Line<'a> = (&'a str, &'a [Incident]);
@@ -45,13 +45,13 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
     let service: Line<'_> = ("Service", &frame.status.service.incidents);
     let lines: Vec<Line<'_>> = [service].into_iter().chain(others).collect();
     let all = lines.iter().flat_map(|(name, incidents)| incidents.iter().map(move |it| (*name, it)));
-    let mut told: Vec<(&str, &Incident)> = all.collect();
-    told.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
+    let mut listed: Vec<(&str, &Incident)> = all.collect();
+    listed.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
     let minutes = minutes(frame);
-    if told.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
+    if listed.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
         let since = minute(frame.now, minutes);
         let others = if lines.len() > 1 { " or the app" } else { "" };
-        return html! { p .strip.sub { "No outage of the service" (others) " since " @if !told.is_empty() { "the start at " } (since) " UTC." } };
+        return html! { p .strip.sub { "No outage of the service" (others) " since " @if !listed.is_empty() { "the start at " } (since) " UTC." } };
     }
     // Closer times of day would be equal.
     let steps = if minutes < 60 { 2 } else { 6 };
@@ -60,14 +60,14 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
             @for line in &lines { (drawn(frame, *line)) }
             p .hours aria-hidden="true" { @for step in (0..=steps).rev() { span { (minute(frame.now, minutes * step / steps)) } } }
             ul .told aria-label="What happened, times in UTC" {
-                @for (name, incident) in told.iter().take(MAX_TOLD) {
+                @for (name, incident) in listed.iter().take(MAX_LISTED) {
                     li class=(class(incident.kind)) {
                         (when(incident)) " " strong { (incident.kind.as_str()) }
                         @if *name != service.0 && incident.kind != IncidentKind::Build { ", " bdi { (name) } }
                         @if let Some(detail) = &incident.detail { ": " bdi { (detail) } }
                     }
                 }
-                @if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) { li { (more) " more" } }
+                @if let Some(more @ 1..) = listed.len().checked_sub(MAX_LISTED) { li { (more) " more" } }
             }
             @for note in notes { p .sub { (note) } }
         }

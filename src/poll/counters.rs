@@ -41,7 +41,7 @@ impl Plan {
             start = is_new.then(|| Start::from(former.clone()));
         }
         let settled = self.watermark.at_present();
-        let hold = context.ledgers.held_back(&target.key);
+        let hold = context.ledgers.hidden_by(&target.key);
         let behind = settled.step_end().saturating_sub(ledger.until);
         let behind = Duration::from_secs(u64::try_from(behind).unwrap_or_default());
         match self.counters(target, ledger, hold, settled) {
@@ -122,7 +122,7 @@ impl Plan {
     fn has_stood(&self, context: &Context, target: &Target, start: &Start, moved: bool) -> bool {
         let Some(shown) = &start.shown else { return false };
         let was_read = context.store.was_read(shown.version);
-        if !matches!(context.ledgers.held_back(&target.key), Some(Hold::Begun(_))) {
+        if !matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun(_))) {
             return moved && (was_read || shown.polls + 1 >= MAX_WAITS);
         }
         let stood = shown.since.elapsed();

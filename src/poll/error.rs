@@ -34,12 +34,12 @@ pub enum PollError {
         step: i64,
     },
     /// The service answers for another range than requested, according to its reply or to checks.
-    #[error("{told}")]
+    #[error("{text}")]
     NotBelieved {
         /// The assumption that does not hold.
         broken: Assumption,
         /// The service's behaviour, and the key to set.
-        told: String,
+        text: String,
     },
     /// The reply cannot be added to the counters.
     #[error("not added to the counters: {0}")]

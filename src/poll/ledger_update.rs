@@ -47,7 +47,7 @@ impl<'a> LedgerUpdate<'a> {
         let Poll { context, target, .. } = poll;
         let counts = target.counter.is_some();
         // It is not known yet where counting continues.
-        let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
+        let may_open = counts && context.ledgers.hidden_by(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
         let before = ledger.clone();
         let mut update =
@@ -107,8 +107,8 @@ impl<'a> LedgerUpdate<'a> {
                     return Ok(());
                 }
                 Err(broken) => {
-                    let told = format!("not added to the counters: {broken}; {}", broken.remedy());
-                    return Err(PollError::NotBelieved { broken, told });
+                    let text = format!("not added to the counters: {broken}; {}", broken.remedy());
+                    return Err(PollError::NotBelieved { broken, text });
                 }
             }
         }
@@ -166,7 +166,7 @@ impl<'a> LedgerUpdate<'a> {
     pub(super) fn is_believed(&self) -> Result<bool, Assumption> {
         let Poll { context, plan, target, .. } = self.poll;
         let mut evidence = plan.evidence(target);
-        evidence.passed |= matches!(context.ledgers.held_back(&target.key), Some(Hold::Begun(_)))
+        evidence.passed |= matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun(_)))
             || self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
         evidence.believes()
     }
@@ -219,7 +219,7 @@ impl<'a> LedgerUpdate<'a> {
         };
         let committed = match self.change {
             Change::None => Ok(ledger),
-            Change::Learnt => Ok(context.ledgers.hold(&target.key, Arc::unwrap_or_clone(ledger))),
+            Change::Learnt => Ok(context.ledgers.insert_in_memory(&target.key, Arc::unwrap_or_clone(ledger))),
             Change::Begun | Change::Added => {
                 context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await
             }

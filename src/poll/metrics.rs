@@ -244,9 +244,9 @@ impl<'a> MetricsPoll<'a, '_> {
             return Ok(());
         }
         if let Some(ignored) = answered.ignores(asked.range) {
-            let told = plan.config.api.query_names.told(ignored, asked.range, answered);
-            if account.range_ignored(&told) {
-                return Err(PollError::NotBelieved { broken: Assumption::Names(ignored), told });
+            let text = plan.config.api.query_names.describe_ignored(ignored, asked.range, answered);
+            if account.range_ignored(&text) {
+                return Err(PollError::NotBelieved { broken: Assumption::Names(ignored), text });
             }
         }
         if asked.window.is_none() {

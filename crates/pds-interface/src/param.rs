@@ -109,7 +109,7 @@ impl Default for QueryNames {
 
 impl QueryNames {
     /// Report about a service that ignores bounds of `asked` and replied `answered`, with key and remedy.
-    pub fn told(&self, ignored: Ignored, asked: TimeRange, answered: TimeRange) -> String {
+    pub fn describe_ignored(&self, ignored: Ignored, asked: TimeRange, answered: TimeRange) -> String {
         let (start, end) = (&self.start, &self.end);
         let (what, keys) = match ignored {
             Ignored::Start => (format!("`{start}`"), "api.query_names.start"),
@@ -200,9 +200,9 @@ mod tests {
     fn a_service_that_ignores_the_start_is_reported_with_key_and_remedy() {
         let six = 1_767_247_200;
         let range = |start: i64, end: i64| TimeRange { start: six + start, end: six + end };
-        let told = QueryNames::default().told(Ignored::Start, range(780, 1080), range(0, 3600));
+        let text = QueryNames::default().describe_ignored(Ignored::Start, range(780, 1080), range(0, 3600));
         assert_eq!(
-            told,
+            text,
             "the service ignores `start`: it answered 06:00 to 07:00 UTC for 06:13 to 06:18 UTC; set \
              api.query_names.start to the names that `pdstool check service` prints"
         );

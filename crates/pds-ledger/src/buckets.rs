@@ -117,20 +117,20 @@ impl Buckets {
         learnt
     }
 
-    /// Follows the thresholds of a reply about `range` that has traffic: learns those that are new, takes back those that
-    /// had left, and lets those leave that replies lack. Returns the indices of those that are new.
+    /// Follows the thresholds of a reply about `range` that has traffic: adds new ones, restores returning ones, and
+    /// removes those that replies lack. Returns the indices of the new ones.
     pub(super) fn follow(&mut self, shares: &[(f64, f64)], range: TimeRange) -> Vec<usize> {
-        let told = shares.iter().map(|(threshold, _)| *threshold);
-        if self.absent.is_empty() && self.thresholds.iter().copied().eq(told.clone()) {
+        let reported = shares.iter().map(|(threshold, _)| *threshold);
+        if self.absent.is_empty() && self.thresholds.iter().copied().eq(reported.clone()) {
             return Vec::new();
         }
-        let learnt = self.learn(told);
-        let is_told =
-            |threshold: f64| shares.binary_search_by(|(told, _)| told.total_cmp(&threshold)).is_ok();
+        let learnt = self.learn(reported);
+        let is_reported =
+            |threshold: f64| shares.binary_search_by(|(reported, _)| reported.total_cmp(&threshold)).is_ok();
         let mut appeared = !learnt.is_empty();
         let mut absent = std::mem::take(&mut self.absent).into_vec();
         absent.retain(|absent| {
-            let is_back = self.thresholds.get(absent.index).is_some_and(|threshold| is_told(*threshold));
+            let is_back = self.thresholds.get(absent.index).is_some_and(|threshold| is_reported(*threshold));
             if is_back && absent.left {
                 let greatest = self.within.iter().take(absent.index + 1).copied().max();
                 self.within[absent.index] = greatest.unwrap_or_default();
@@ -138,7 +138,9 @@ impl Buckets {
             }
             !is_back
         });
-        for (index, _) in self.thresholds.iter().enumerate().filter(|(_, threshold)| !is_told(**threshold)) {
+        for (index, _) in
+            self.thresholds.iter().enumerate().filter(|(_, threshold)| !is_reported(**threshold))
+        {
             if !absent.iter().any(|absent| absent.index == index) {
                 absent.push(Absent { index, replies: 0, since: range.start, replaced: false, left: false });
             }
@@ -177,14 +179,14 @@ impl Buckets {
         self.within.iter_mut().enumerate().map(grow).collect()
     }
 
-    /// For each bucket whether `shares` name it, and its share or that of the highest one below it: at least as many are
-    /// within this one too. `None` for those that have left the page.
+    /// For each bucket, whether `shares` name it, and its share or that of the highest one below it, which it includes.
+    /// `None` for those that have left the page.
     fn spread(&self, shares: &[(f64, f64)]) -> Vec<Option<(bool, f64)>> {
         let (mut shares, mut share) = (shares.iter().peekable(), 0.0f64);
         let spread = |(index, threshold): (usize, &f64)| {
             let mut named = false;
-            while let Some((at, told)) = shares.next_if(|(known, _)| known <= threshold) {
-                share = told.clamp(share, 1.0);
+            while let Some((at, share_reported)) = shares.next_if(|(known, _)| known <= threshold) {
+                share = share_reported.clamp(share, 1.0);
                 named = at == threshold;
             }
             (!self.has_left(index)).then_some((named, share))

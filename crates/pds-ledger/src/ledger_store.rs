@@ -124,26 +124,26 @@ impl LedgerStore {
     }
 
     /// Makes `ledger` the ledger of `key` in memory only, for facts that cost nothing to learn again.
-    pub fn hold(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
+    pub fn insert_in_memory(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
         let ledger = self.shared(ledger);
         self.ledgers.write().by_key.insert(key.clone(), Arc::clone(&ledger));
         ledger
     }
 
     /// Keeps the ledger of `key` from being shown or opened.
-    pub fn hold_back(&self, key: &Key, hold: Hold) {
+    pub fn hide(&self, key: &Key, hold: Hold) {
         self.ledgers.write().holds.insert(key.clone(), hold);
     }
 
     /// Reason that hides the ledger of `key`.
-    pub fn held_back(&self, key: &Key) -> Option<Hold> {
+    pub fn hidden_by(&self, key: &Key) -> Option<Hold> {
         self.ledgers.read().holds.get(key).copied()
     }
 
     /// Lets the ledger of `key` be shown again.
     pub fn release(&self, key: &Key) {
         // Few ledgers are held back, and readers wait for writers.
-        if self.held_back(key).is_some() {
+        if self.hidden_by(key).is_some() {
             self.ledgers.write().holds.remove(key);
         }
     }
@@ -481,9 +481,9 @@ mod tests {
         for (app, until) in [("a", 60), ("b", 120)] {
             store.commit(&requests(app), ledger(until)).await.unwrap();
         }
-        store.hold_back(&requests("a"), Hold::Begun(30));
-        store.hold_back(&requests("b"), Hold::Unknown);
-        assert_eq!(store.held_back(&requests("b")), Some(Hold::Unknown));
+        store.hide(&requests("a"), Hold::Begun(30));
+        store.hide(&requests("b"), Hold::Unknown);
+        assert_eq!(store.hidden_by(&requests("b")), Some(Hold::Unknown));
         store.release(&requests("b"));
         let keys = [Some(requests("b")), None, Some(requests("c")), Some(requests("a"))];
         let found = store.find(keys.iter().map(Option::as_ref));
@@ -514,7 +514,7 @@ mod tests {
             (ledger.until, ledger.buckets().collect::<Vec<_>>())
         };
         assert_eq!(new(&requests("b")), (60, vec![]));
-        store.hold(&requests("a"), ledger(60));
+        store.insert_in_memory(&requests("a"), ledger(60));
         assert_eq!(new(&requests("b")), (60, vec![(0.5, 0), (2.5, 0)]));
         assert_eq!(new(&key("b", run_execution_time::RESOURCE)), (60, vec![]), "runs have none");
     }
@@ -545,11 +545,11 @@ mod tests {
     async fn a_hold_goes_with_its_app() {
         let store = in_memory().await;
         for app in ["stays", "goes"] {
-            store.hold_back(&requests(app), Hold::Unknown);
+            store.hide(&requests(app), Hold::Unknown);
         }
         store.prune(&HashSet::from([requests("stays")]), 0).await;
         assert!(
-            store.held_back(&requests("stays")).is_some() && store.held_back(&requests("goes")).is_none()
+            store.hidden_by(&requests("stays")).is_some() && store.hidden_by(&requests("goes")).is_none()
         );
     }
 }

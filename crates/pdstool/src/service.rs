@@ -174,7 +174,9 @@ impl Service {
         let Some(answered) = read(&[]).tally.and_then(|tally| tally.range) else { return Ok(fetched) };
         let answered = accounting.range_end.answered(answered);
         match answered.ignores(asked) {
-            Some(ignored) => Err(ToolError::RangeIgnored(api.query_names.told(ignored, asked, answered))),
+            Some(ignored) => {
+                Err(ToolError::RangeIgnored(api.query_names.describe_ignored(ignored, asked, answered)))
+            }
             None => Ok(fetched),
         }
     }

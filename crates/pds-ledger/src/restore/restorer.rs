@@ -141,7 +141,7 @@ impl Restorer {
         let (since, step) = (followed.watermark.first_cursor(), followed.watermark.step().unsigned_abs());
         for (key, interval) in added {
             if self.0.ledgers.ledger(&key).is_none_or(|ledger| ledger.set_aside) {
-                self.0.ledgers.hold_back(&key, Hold::Unknown);
+                self.0.ledgers.hide(&key, Hold::Unknown);
                 let interval = interval.max(Duration::from_secs(step));
                 state.missing.insert(key, Missing { since, interval, seen: None });
             }
@@ -305,7 +305,7 @@ impl Restorer {
         state.unfound.truncate(room);
         for (key, hold) in begun.into_iter().chain(opened.into_iter().map(|key| (key, None))) {
             match hold {
-                Some(hold) => self.0.ledgers.hold_back(&key, hold),
+                Some(hold) => self.0.ledgers.hide(&key, hold),
                 None => self.0.ledgers.release(&key),
             }
             state.missing.remove(&key);
@@ -410,11 +410,11 @@ mod tests {
     #[tokio::test]
     async fn counters_without_a_ledger_of_their_own_are_held_back() {
         let ledgers = in_memory().await;
-        ledgers.hold(&key("known"), Ledger::open(SETTLED - 3600));
-        ledgers.hold(&key("set aside"), Ledger::open(SETTLED).put_aside().unwrap());
+        ledgers.insert_in_memory(&key("known"), Ledger::open(SETTLED - 3600));
+        ledgers.insert_in_memory(&key("set aside"), Ledger::open(SETTLED).put_aside().unwrap());
         let (restorer, _) = lacking(&ledgers, &["known", "new", "set aside"], false).await;
         assert_eq!(missing(&restorer), ["new", "set aside"]);
-        let held = |app: &str| ledgers.held_back(&key(app));
+        let held = |app: &str| ledgers.hidden_by(&key(app));
         assert_eq!((held("new"), held("known")), (Some(Hold::Unknown), None));
 
         restorer.follow(Some(followed(false)), |key| *key.owner.app != *"new", []);
@@ -429,7 +429,7 @@ mod tests {
         let ledgers = in_memory().await;
         let mut aside = Ledger::open(SETTLED - 3600);
         aside.total = 5;
-        ledgers.hold(&key("set aside"), aside.put_aside().unwrap());
+        ledgers.insert_in_memory(&key("set aside"), aside.put_aside().unwrap());
         let apps = ["found", "new", "set aside", "unanswered"];
         let (restorer, job) = lacking(&ledgers, &apps, false).await;
         let answers = vec![
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!((now("found"), now("new")), (Some((SETTLED - 7200, 0)), Some((SETTLED, 0))));
         assert_eq!((now("set aside"), now("unanswered")), (Some((SETTLED - 60, 5)), None));
         assert!(!ledgers.ledger(&key("set aside")).unwrap().set_aside);
-        let held = apps.map(|app| ledgers.held_back(&key(app)));
+        let held = apps.map(|app| ledgers.hidden_by(&key(app)));
         assert_eq!(held, [Some(Hold::Begun(SETTLED - 7200)), None, None, Some(Hold::Unknown)]);
         assert_eq!(restorer.known().await, ["found", "new", "set aside"].map(key).into());
         assert_eq!(missing(&restorer), ["unanswered"]);
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(restorer.0.state.lock().unfound, ["a", "b"].map(key));
         restorer.take(&job, vec![answer("a", Some(SETTLED))], false).await.unwrap();
         assert_eq!(restorer.0.state.lock().unfound, []);
-        assert_eq!(ledgers.held_back(&key("a")), None, "it has begun already");
+        assert_eq!(ledgers.hidden_by(&key("a")), None, "it has begun already");
     }
 
     #[tokio::test(start_paused = true)]
@@ -474,7 +474,7 @@ mod tests {
             restorer.take(&job, vec![answer("other", Some(until))], false).await.unwrap();
             assert_eq!(missing(&restorer).len(), left, "{seconds} s later");
         }
-        assert_eq!(ledgers.held_back(&key("other")), Some(Hold::Begun(SETTLED)));
+        assert_eq!(ledgers.hidden_by(&key("other")), Some(Hold::Begun(SETTLED)));
     }
 
     #[tokio::test]
