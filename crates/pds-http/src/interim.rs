@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Interim replies to one request.
 pub const MAX_INTERIM: u32 = 100;
+/// Bytes of the interim replies to one request.
+pub const MAX_INTERIM_BYTES: usize = 64 * 1024;
 /// Streams of an HTTP/2 connection whose interim replies are counted.
 const MAX_STREAMS: usize = 4096;
 
@@ -61,11 +63,14 @@ impl AsyncRead for Watched {
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let arrived = buf.filled().get(before..).unwrap_or_default();
         let within = match &mut self.replies {
-            Replies::Http1(heads) => heads.are_within(arrived),
-            Replies::Http2(frames) => frames.are_within(arrived),
+            Replies::Http1(heads) => heads.count(arrived),
+            Replies::Http2(frames) => frames.count(arrived),
         };
         let error = || {
-            io::Error::new(io::ErrorKind::QuotaExceeded, format!("more than {MAX_INTERIM} interim replies"))
+            io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                format!("more than {MAX_INTERIM} interim replies, or {MAX_INTERIM_BYTES} bytes of them"),
+            )
         };
         Poll::Ready(within.then_some(()).ok_or_else(error))
     }
@@ -111,8 +116,21 @@ impl Replies {
 /// The heads that follow a request of HTTP/1, up to that of its reply.
 #[derive(Default)]
 struct Heads {
-    interim: u32,
+    interim: Interim,
     at: At,
+}
+
+/// Interim replies to a request so far.
+#[derive(Default)]
+struct Interim {
+    replies: u32,
+    bytes: usize,
+}
+
+impl Interim {
+    fn are_within(&self, replies: u32) -> bool {
+        self.replies <= replies && self.bytes <= MAX_INTERIM_BYTES
+    }
 }
 
 /// The position in a head.
@@ -133,7 +151,7 @@ impl Default for At {
 
 impl Heads {
     /// Counts the interim replies in what `arrived`; false if they are too many.
-    fn are_within(&mut self, arrived: &[u8]) -> bool {
+    fn count(&mut self, arrived: &[u8]) -> bool {
         for byte in arrived {
             self.at = match (&self.at, byte) {
                 (At::Reply, _) => break,
@@ -143,14 +161,15 @@ impl Heads {
                 (At::Status(9), _) => At::Reply,
                 (At::Status(at), _) => At::Status(at + 1),
                 (At::Interim { empty: true }, b'\n') => {
-                    self.interim += 1;
+                    self.interim.replies += 1;
                     At::Status(0)
                 }
                 (At::Interim { .. }, b'\n') => At::Interim { empty: true },
                 (At::Interim { empty }, b'\r') => At::Interim { empty: *empty },
                 (At::Interim { .. }, _) => At::Interim { empty: false },
             };
-            if self.interim > MAX_INTERIM {
+            self.interim.bytes += 1;
+            if !self.interim.are_within(MAX_INTERIM) {
                 return false;
             }
         }
@@ -166,12 +185,12 @@ struct Frames {
     /// Bytes until it begins.
     skip: usize,
     /// Heads of each stream whose reply has begun and not ended.
-    heads: BTreeMap<[u8; 4], u32>,
+    heads: BTreeMap<[u8; 4], Interim>,
 }
 
 impl Frames {
     /// Counts the heads in what `arrived`; false if a stream has too many.
-    fn are_within(&mut self, mut arrived: &[u8]) -> bool {
+    fn count(&mut self, mut arrived: &[u8]) -> bool {
         while !arrived.is_empty() {
             let skipped = self.skip.min(arrived.len());
             self.skip -= skipped;
@@ -189,11 +208,12 @@ impl Frames {
                 (0 | 1, 1) | (3, _) => {
                     self.heads.remove(&stream);
                 }
-                // HEADERS: interim replies and that of the reply itself.
-                (1, _) => {
+                // HEADERS, and CONTINUATION: interim replies and that of the reply itself.
+                (1 | 9, _) => {
                     let heads = self.heads.entry(stream).or_default();
-                    *heads += 1;
-                    if *heads > MAX_INTERIM + 1 {
+                    heads.replies += u32::from(kind == 1);
+                    heads.bytes += self.skip;
+                    if !heads.are_within(MAX_INTERIM + 1) {
                         return false;
                     }
                 }
@@ -228,21 +248,23 @@ mod tests {
 
     #[test]
     fn interim_replies_are_counted_however_they_are_written_and_cut() {
-        for head in [
-            "HTTP/1.1 100 Continue\r\n\r\n",
-            "HTTP/1.0 103 Early\nlink: </a>\r\nx: HTTP/1.1 200\n\n",
-            "\r\n\nHTTP/1.1 199\r\n\n",
+        let long = format!("HTTP/1.1 103\nx: {}\n\n", "x".repeat(1000));
+        for (head, passes) in [
+            ("HTTP/1.1 100 Continue\r\n\r\n", MAX_INTERIM),
+            ("HTTP/1.0 103 Early\nlink: </a>\r\nx: HTTP/1.1 200\n\n", MAX_INTERIM),
+            ("\r\n\nHTTP/1.1 199\r\n\n", MAX_INTERIM),
+            (&long, 64),
         ] {
             let heads = || {
                 let mut heads = Heads::default();
-                Box::new(move |bytes: &[u8]| heads.are_within(bytes)) as Box<dyn FnMut(&[u8]) -> bool>
+                Box::new(move |bytes: &[u8]| heads.count(bytes)) as Box<dyn FnMut(&[u8]) -> bool>
             };
-            assert_eq!(passed(head.as_bytes(), heads), MAX_INTERIM, "{head}");
+            assert_eq!(passed(head.as_bytes(), heads), passes, "{head}");
         }
         let head = b"\0\0\x05\x01\x04\0\0\0\x01\x08\x03103";
         let frames = || {
             let mut frames = Frames::default();
-            Box::new(move |bytes: &[u8]| frames.are_within(bytes)) as Box<dyn FnMut(&[u8]) -> bool>
+            Box::new(move |bytes: &[u8]| frames.count(bytes)) as Box<dyn FnMut(&[u8]) -> bool>
         };
         assert_eq!(passed(head, frames), MAX_INTERIM + 1, "the last may be the reply's");
     }
@@ -251,14 +273,14 @@ mod tests {
     fn a_body_counts_for_nothing() {
         let mut heads = Heads::default();
         let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
-        assert!(heads.are_within(format!("{interim}HTTP/1.1 200 OK\r\n\r\n{interim}").as_bytes()));
+        assert!(heads.count(format!("{interim}HTTP/1.1 200 OK\r\n\r\n{interim}").as_bytes()));
         let mut frames = Frames::default();
         for stream in 0..10_000_u32 {
             let stream = stream.to_be_bytes();
             let head = [&b"\0\0\x01\x01\x04"[..], &stream, b"\x88"].concat();
-            assert!((0..101).all(|_| frames.are_within(&head)));
+            assert!((0..101).all(|_| frames.count(&head)));
             if stream[3].is_multiple_of(2) {
-                assert!(frames.are_within(&[&b"\0\0\0\0\x01"[..], &stream].concat()));
+                assert!(frames.count(&[&b"\0\0\0\0\x01"[..], &stream].concat()));
                 assert!(!frames.heads.contains_key(&stream));
             }
         }

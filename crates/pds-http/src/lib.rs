@@ -23,7 +23,7 @@ use rustls::pki_types::pem::PemObject;
 use url::{Host, Url};
 
 pub use connector::{Connector, Held, connector};
-pub use interim::MAX_INTERIM;
+pub use interim::{MAX_INTERIM, MAX_INTERIM_BYTES};
 pub use verifier::OWN_AUTHORITY;
 
 use resolver::Resolver;

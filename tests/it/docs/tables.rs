@@ -12,7 +12,7 @@ use pds_config::key::{Kind, Preset};
 use pds_config::keys;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_diagnosis::cause::{self, Verdict};
-use pds_http::MAX_INTERIM;
+use pds_http::{MAX_INTERIM, MAX_INTERIM_BYTES};
 use pds_simulator::faults;
 use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
@@ -157,11 +157,12 @@ fn replies() -> String {
     larger.api.max_response_bytes = 9 * MIB;
     let (at_once, each) = (at_once / MIB, (hostile(&larger) - most) as f64 / MIB as f64);
     format!(
-        "- interim (1xx) replies to a request: {MAX_INTERIM}\n\
+        "- interim (1xx) replies to a request: {MAX_INTERIM}, and {} KiB\n\
          - a reply: `api.max_response_bytes`\n\
          - all replies in flight: {at_once} MiB, less if a cgroup limits memory, or one larger reply; others wait\n\
          - memory above rest: {} MiB, and {each} MiB per MiB of `api.max_response_bytes` above 8\n\
          - processor time: {PROCESSOR} s per MiB of replies\n",
+        MAX_INTERIM_BYTES / 1024,
         most / MIB,
     )
 }
