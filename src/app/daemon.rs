@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
 
 use crate::poll::{Context, Plan, Poller};
 use crate::store::Pages;
@@ -19,7 +20,7 @@ use pds_core::clock::Clock;
 use pds_core::memory::Holder;
 use pds_http::BuildError;
 use pds_ledger::{
-    Committer, Key, LedgerStore, StateError, Watermark,
+    Committer, Key, LedgerStore, Observer as _, Opening, SILENT, StateError, Watermark,
     restore::{Followed, Restorer, Source},
 };
 use pds_telemetry::Telemetry;
@@ -50,7 +51,12 @@ pub struct Daemon {
     poller: Poller,
     plans: mpsc::Receiver<Arc<Plan>>,
     committer: Committer,
+    /// The opening of a state file that takes long. Until it completes, nothing is counted.
+    pub opening: Option<Opening>,
 }
+
+/// The longest that the start waits for the state file. 100,000 ledgers take less.
+const MAX_OPENING: Duration = Duration::from_secs(2);
 
 /// A handle to a running daemon. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -69,18 +75,29 @@ pub struct Handle {
 
 impl Daemon {
     /// Builds the daemon for `config`. Opens the state file; sends nothing yet. Reloads run on the runtime of this
-    /// call, so [`Daemon::run`] belongs on the same.
+    /// call, so [`Daemon::run`] belongs on the same. If the state folder does not answer, the daemon is built without
+    /// counters: once [`Daemon::opening`] completes, apply the configuration again.
     ///
     /// # Errors
     /// If a part cannot be built.
     pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, DaemonError> {
         let config = Arc::new(config);
-        let (ledgers, committer) = LedgerStore::open(
+        let (ledgers, committer, mut opening) = LedgerStore::begin(
             config.state.path.as_deref(),
             Arc::new(telemetry.clone()),
             pds_ledger::COMMIT_INTERVAL,
-        )
-        .await?;
+        );
+        let opening = match timeout(MAX_OPENING, &mut opening).await {
+            // The sender sends before it ends.
+            Ok(opened) => {
+                opened.unwrap_or(Ok(()))?;
+                None
+            }
+            Err(_) => {
+                telemetry.committed(Err(SILENT));
+                Some(opening)
+            }
+        };
         let restorer = Restorer::new(ledgers.clone(), Arc::new(telemetry.clone()));
         let context = Context::new(ledgers, telemetry, clock);
         let client = client(&config, &context)?;
@@ -96,12 +113,12 @@ impl Daemon {
         let plan = Arc::new(Mutex::new(plan));
         let runtime = runtime::Handle::current();
         let handle = Handle { context, pages, restorer, plan, plans: sender, runtime };
-        Ok(Self { handle, poller, plans, committer })
+        Ok(Self { handle, poller, plans, committer, opening })
     }
 
     /// Polls until `shutdown` completes. Everything counted is on disk when this returns.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { handle, poller, plans, committer } = self;
+        let Self { handle, poller, plans, committer, .. } = self;
         let restoring = tokio::spawn(handle.restorer.clone().run());
         poller.run(plans, shutdown).await;
         restoring.abort();

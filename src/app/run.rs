@@ -18,7 +18,7 @@ use pds_config::{Config, LoadError, Origin, TokenSource};
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
-use pds_core::units::counted;
+use pds_core::units::{counted, number};
 use pds_telemetry::Telemetry;
 
 use super::daemon::{Daemon, DaemonError, PollThread};
@@ -137,10 +137,10 @@ fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!(
-        "the configuration is valid: {}, {}, {:.1} requests per minute to the service",
+        "the configuration is valid: {}, {}, {} requests per minute to the service",
         counted(config.projects.len(), "project", "projects"),
         counted(apps, "app", "apps"),
-        load.total
+        number(load.total)
     ));
     let given = line.explained.iter().filter(|flag| flag.origin == Origin::Flag);
     for flag in given.filter(|flag| flag.key != "--config.check") {
@@ -219,7 +219,8 @@ async fn run(
     let polls = PollThread::start()
         .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
     let polls = Arc::new(polls);
-    let daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
+    let mut daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
+    let opening = daemon.opening.take();
     let handle = daemon.handle.clone();
     say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
@@ -250,11 +251,27 @@ async fn run(
         async move { thread.run(async {}).await }
     }));
     pds_web::systemd::ready();
-    tokio::join!(
-        polls.run(daemon.run(until_stopped(stopped.clone()))),
-        server.serve(Arc::new(served), pages, until_stopped(stopped)),
-    );
-    tracing::info!("stopped");
+    let unusable = {
+        let served = served.clone();
+        async move {
+            if let Some(opening) = opening
+                && let Err(error) = served.count_after(opening).await
+            {
+                return error;
+            }
+            std::future::pending().await
+        }
+    };
+    let serving = async {
+        tokio::join!(
+            polls.run(daemon.run(until_stopped(stopped.clone()))),
+            server.serve(Arc::new(served), pages, until_stopped(stopped)),
+        )
+    };
+    tokio::select! {
+        _ = serving => tracing::info!("stopped"),
+        error = unusable => return Err(error.into()),
+    }
     Ok(())
 }
 

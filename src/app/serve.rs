@@ -10,12 +10,13 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::status::{self, Refused};
 use crate::store::Filter;
-use pds_config::Loaded;
 use pds_config::shard::{Shard, ShardError};
+use pds_config::{Config, Loaded};
 use pds_core::error_chain::with_sources;
+use pds_ledger::{Observer as _, Opening};
 use pds_web::{BoxFuture, Encoding, Negotiated, PageRequest, Response};
 
-use super::daemon::{Handle, resumed};
+use super::daemon::{DaemonError, Handle, resumed};
 use super::logging::RunningLog;
 use pds_config::flags::Flags;
 
@@ -142,6 +143,21 @@ impl Served {
             }
         }
         result
+    }
+
+    /// Begins to count once a state file is open that took long.
+    ///
+    /// # Errors
+    /// If the file cannot be used.
+    pub async fn count_after(&self, opening: Opening) -> Result<(), DaemonError> {
+        opening.await.unwrap_or(Ok(()))?;
+        let _one_at_a_time = self.reload.lock().await;
+        let config = Config::clone(&self.handle.plan().await.config);
+        let plan = self.handle.reconfigure(config).await?;
+        self.status.follow(plan, self.status.configuration().0.to_vec());
+        self.handle.context.telemetry.committed(Ok(()));
+        tracing::info!("the state folder answers; counting begins");
+        Ok(())
     }
 
     /// Reloads the configuration whenever its files have changed, checking every `interval`, for ever. A change counts

@@ -7,7 +7,7 @@ use pds_interface::get_app::family;
 use pds_diagnosis::cause::{self, Cause, Scope, Verdict};
 
 use super::view::{Part, Values, View};
-use pds_diagnosis::model::{Counting, Resource, State, resource_title};
+use pds_diagnosis::model::{Counting, State, resource_title};
 use pds_diagnosis::verdict::Problem;
 
 use Counting::{Ahead, Behind, Current, Restoring};
@@ -59,9 +59,10 @@ impl Causes {
 
     /// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
     /// judged once the resource has been polled.
-    fn of_resource(self, view: &View, resource: &Resource) -> [Option<&'static Cause>; 2] {
+    fn of_resource(self, view: &View, part: &Part<'_>) -> [Option<&'static Cause>; 2] {
+        let resource = &part.status;
         let polled = match (&resource.failing, resource.state) {
-            (Some(failing), _) => Some(view.cause_of(&failing.class)),
+            (Some(failing), _) => Some(view.cause_of(&failing.class, &part.target.account)),
             (None, State::Stale | State::Failing) => Some(self.stale),
             (None, State::Late) => Some(self.late),
             (None, State::Waiting) => Some(&cause::WAITING),
@@ -136,7 +137,7 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
     let known = Causes::of(view);
     let mut causes: Vec<&'static Cause> = Vec::new();
-    for cause in parts.iter().flat_map(|part| known.of_resource(view, &part.status)).flatten() {
+    for cause in parts.iter().flat_map(|part| known.of_resource(view, part)).flatten() {
         if !causes.contains(&cause) {
             causes.push(cause);
         }
@@ -149,12 +150,12 @@ fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
 
 /// The problem of those `parts` that `cause` stops.
 fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes) -> Problem {
-    let resources = || parts.iter().map(|part| &part.status);
-    let stopped = || resources().filter(|resource| known.of_resource(view, resource).contains(&Some(cause)));
+    let is_stopped = |part: &&Part<'_>| known.of_resource(view, part).contains(&Some(cause));
+    let stopped = || parts.iter().filter(is_stopped).map(|part| &part.status);
     let names: Vec<String> = stopped().map(|resource| resource_title(&resource.resource)).collect();
-    let failing = stopped().filter_map(|resource| resource.failing.as_ref());
-    let failing =
-        failing.filter(|failing| view.cause_of(&failing.class) == cause).min_by_key(|failing| failing.since);
+    let failing = parts.iter().filter_map(|part| Some((part.status.failing.as_ref()?, &part.target.account)));
+    let failing = failing.filter(|(failing, account)| view.cause_of(&failing.class, account) == cause);
+    let failing = failing.map(|(failing, _)| failing).min_by_key(|failing| failing.since);
     let more = match failing.map(|failing| &*failing.class) {
         Some(class) => in_brackets([class]),
         None if *cause == cause::COUNTERS_BEHIND => {

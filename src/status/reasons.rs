@@ -55,7 +55,7 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     let is_complete = view.context.store.is_complete();
     found.add_exporter(&status.exporter, view.now, Causes::of(view), is_complete);
     if let Some(error) = &view.snapshot.state_error {
-        found.of(&cause::STATE_NOT_WRITTEN).detail = Some(error.to_string());
+        found.of(&cause::STATE_NOT_WRITTEN).more = format!(": {error}");
     }
     for Difference { what, remedy, target, .. } in &view.snapshot.audit.differences {
         let stopped = found.of(&cause::AUDIT_DIFFERS);
@@ -113,7 +113,11 @@ impl Found {
             stopped.objects.push(object);
         }
         if cause.scope == Scope::Token {
-            stopped.tokens.insert(view.plan.client.account(project).name().to_owned());
+            let token = view.plan.client.account(project).name().to_owned();
+            if *cause == cause::TOKEN_ELSEWHERE {
+                stopped.detail = view.other_project(&token).map(str::to_owned);
+            }
+            stopped.tokens.insert(token);
         }
         if stopped.detail.is_none() {
             stopped.detail.clone_from(&problem.detail);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use pds_client::Account;
 use pds_core::clock::differ;
 use pds_diagnosis::cause::{self, Cause, Scope};
 use pds_interface::{Cadence, Counted};
@@ -67,10 +68,12 @@ impl<'a> Totals<'a> {
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
         let reports = self.settings_report || target.endpoint.cadence == Cadence::Metrics;
-        self.accounts
-            .entry(target.account.name())
-            .or_default()
-            .add(&AccountSummary::of(view, resource, reports));
+        self.accounts.entry(target.account.name()).or_default().add(&AccountSummary::of(
+            view,
+            resource,
+            &target.account,
+            reports,
+        ));
     }
 
     /// All accounts together.
@@ -139,7 +142,7 @@ fn catches_up(resource: &Resource) -> bool {
 fn silence(cause: &Cause) -> ServiceState {
     match cause {
         _ if *cause == cause::TOKEN_UNREADABLE => ServiceState::NotAsked,
-        _ if *cause == cause::TOKEN_REFUSED => ServiceState::TokenRefused,
+        _ if [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE].contains(&cause) => ServiceState::TokenRefused,
         _ if *cause == cause::THROTTLED => ServiceState::Throttled,
         _ => ServiceState::Down,
     }
@@ -147,7 +150,7 @@ fn silence(cause: &Cause) -> ServiceState {
 
 impl AccountSummary {
     /// The state of `resource`, which `reports` on the service or is polled too rarely for that.
-    fn of(view: &View, resource: &Resource, reports: bool) -> Self {
+    fn of(view: &View, resource: &Resource, account: &Account, reports: bool) -> Self {
         let (counted, behind) = (usize::from(resource.counting.is_some()), usize::from(catches_up(resource)));
         let summary = Self { counted, behind, ..Self::default() };
         if !reports {
@@ -155,7 +158,7 @@ impl AccountSummary {
         }
         let failing = resource.failing.as_ref();
         let silence = failing.and_then(|failing| {
-            let cause = view.cause_of(&failing.class);
+            let cause = view.cause_of(&failing.class, account);
             // A later range was answered: only others fail.
             let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
             (!counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)).then(|| silence(cause))

@@ -1,6 +1,7 @@
 //! The input of the model.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,6 +13,7 @@ use crate::poll::error::ADDRESS;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use crate::store::Store;
+use pds_client::Account;
 use pds_config::keys::nearest;
 use pds_config::{App, Project};
 use pds_exposition::{Family, Labels, Samples};
@@ -60,6 +62,7 @@ pub(super) struct View {
     /// The places of the targets of each resource of apps in the plan.
     of_apps: Vec<Range<usize>>,
     wrong_address: OnceLock<bool>,
+    other_projects: OnceLock<BTreeMap<String, String>>,
     /// How many unknown ids were compared with those that are known.
     compared: AtomicUsize,
 }
@@ -76,6 +79,7 @@ impl View {
             observed,
             of_apps: of_apps.collect(),
             wrong_address: OnceLock::new(),
+            other_projects: OnceLock::new(),
             compared: AtomicUsize::new(0),
             now: context.clock.now(),
             instant: Instant::now(),
@@ -153,10 +157,24 @@ impl View {
         self.plan.targets.get(start..end).unwrap_or_default()
     }
 
-    /// The cause of polls that fail with this class. At a wrong address, no id is known.
-    pub(super) fn cause_of(&self, class: &str) -> &'static Cause {
+    /// The cause of polls with `account` that fail with this class. At a wrong address no id is known, and a token for
+    /// another project may read nothing.
+    pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
         let cause = Cause::of_class(class);
-        if *cause == cause::NOT_FOUND && self.has_wrong_address() { &cause::WRONG_ADDRESS } else { cause }
+        let refusals = [&cause::NOT_FOUND, &cause::FORBIDDEN, &cause::TOKEN_REFUSED];
+        if *cause == cause::NOT_FOUND && self.has_wrong_address() {
+            &cause::WRONG_ADDRESS
+        } else if refusals.contains(&cause) && self.other_project(account.name()).is_some() {
+            &cause::TOKEN_ELSEWHERE
+        } else {
+            cause
+        }
+    }
+
+    /// The project of a token that is set for another one, in words.
+    pub(super) fn other_project(&self, token: &str) -> Option<&str> {
+        let others = self.other_projects.get_or_init(|| self.plan.client.for_other_projects());
+        others.get(token).map(String::as_str)
     }
 
     /// Whether the service has no list of projects at the configured address.

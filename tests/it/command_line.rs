@@ -34,7 +34,18 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
         &[("PDS_EXPORTER__API__TOKEN", "abc")],
         at,
         0,
-        "the configuration is valid: 1 project, 1 app, 4.8 requests per minute to the service\n",
+        "the configuration is valid: 1 project, 1 app, 4.83 requests per minute to the service\n",
+    );
+    let apps: String = (0..2_000).map(|app| format!("'p-{app}', ")).collect();
+    let many =
+        format!("[api]\nbase_url = \"https://api.example.com\"\n[[projects]]\nid = \"p\"\napps = [{apps}]\n");
+    configuration(at, &many);
+    assert_ends(
+        &["--config.check"],
+        &[("PDS_EXPORTER__API__TOKEN", "abc")],
+        at,
+        0,
+        "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute to the service\n",
     );
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");

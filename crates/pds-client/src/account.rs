@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::admission::{AccountQueue, Admission};
 use super::class::Class;
-use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry, project};
+use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
 use super::observer::Observer;
 use super::pace::Pace;
@@ -122,8 +122,8 @@ impl Account {
     }
 
     /// The project that its token is for, if the token states one.
-    pub fn project(&self) -> Option<String> {
-        project(&self.inner.credentials.current().ok()?.secret)
+    pub(super) fn project(&self) -> Option<String> {
+        self.inner.credentials.project()
     }
 
     /// Whether its requests wait for nothing but the exporter's own limits: the service neither slows it down nor refuses

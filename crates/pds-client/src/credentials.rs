@@ -142,6 +142,11 @@ impl Credentials {
         self.state.lock().problem.clone()
     }
 
+    /// The project that the token last read states, if any.
+    pub(super) fn project(&self) -> Option<String> {
+        claims(&self.state.lock().token.as_ref().ok()?.secret)?.get("project_id")?.as_str().map(str::to_owned)
+    }
+
     /// Reads the token again at once: the service has just refused the one that was sent.
     pub(super) fn reread(&self) {
         self.read_into(&mut self.state.lock());
@@ -300,8 +305,8 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     Ok(Some(Token { secret, header, generation, readable_by_others }))
 }
 
-/// The surplus around a token that was copied with too much.
-fn surplus(token: &str) -> Option<&'static str> {
+/// The surplus around a token that was copied with too much, as the end of a sentence about it.
+pub fn surplus(token: &str) -> Option<&'static str> {
     let is_named = token.split_once('=').is_some_and(|(name, rest)| {
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         // Base64 ends in up to two of these.
@@ -336,11 +341,6 @@ fn claims(secret: &Secret) -> Option<serde_json::Map<String, serde_json::Value>>
     let parts: Vec<&str> = secret.expose().split('.').collect();
     let [_header, claims, _signature] = parts[..] else { return None };
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
-}
-
-/// The project that the token states, if any.
-pub(super) fn project(secret: &Secret) -> Option<String> {
-    Some(claims(secret)?.get("project_id")?.as_str()?.to_owned())
 }
 
 /// The expiry that the token states, if any.

@@ -22,11 +22,12 @@ mod config;
 mod credentials;
 mod error;
 mod observer;
+mod other_projects;
 mod pace;
 mod rate;
 mod transport;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub use admission::Permit;
 pub use attempt::Turn;
 pub use class::Class;
 pub use config::Config;
-pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
+pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token, surplus};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
 pub use transport::{Fetched, broken, request_url, retry_after};
@@ -152,6 +153,12 @@ impl Client {
         before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
         shared.admission.configure(api);
         self.inner.known().for_each(Account::report);
+        other_projects::warn_of(&self.for_other_projects());
+    }
+
+    /// The service accounts whose token states a project that it is not set for, by name: which, and for which it is set.
+    pub fn for_other_projects(&self) -> BTreeMap<String, String> {
+        other_projects::of(&self.inner.projects)
     }
 
     /// Sets how long until a refused token is tried again.

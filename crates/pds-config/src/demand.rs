@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Api, App, Config};
+use pds_core::units;
 use pds_interface::{Cadence, Scope};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -25,7 +26,9 @@ impl Load {
     pub fn exceeds(&self, api: &Api) -> Option<String> {
         let (needed, allowed) = (self.total / 60.0, api.max_requests_per_second?.get());
         (needed > allowed.into()).then(|| {
-            let [set, needed] = [needed * 1.1, needed].map(f64::ceil);
+            // Without groups of digits: it is to be copied.
+            let set = (needed * 1.1).ceil();
+            let [needed, allowed] = [needed.ceil(), allowed.into()].map(units::count);
             format!("set api.max_requests_per_second = {set} ({needed} a second needed, {allowed} allowed)")
         })
     }

@@ -12,6 +12,7 @@ use humantime::format_duration;
 
 use super::key::{Kind, in_bytes};
 use super::raw::Position;
+use pds_client::surplus;
 use pds_core::secret::Secret;
 use pds_interface::Resource;
 
@@ -286,7 +287,10 @@ pub(super) fn token() -> Reader<Secret> {
         if token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(Secret::new(token));
         }
-        Err("contains spaces, line breaks or other characters that are not allowed in a token".to_owned())
+        Err(format!(
+            "{}; write the token alone, in one line",
+            surplus(token).unwrap_or("holds other characters")
+        ))
     })
 }
 

@@ -174,6 +174,9 @@ causes! {
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service asks us to slow down"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
+    TOKEN_ELSEWHERE "token_elsewhere" Numbers Problem Token []
+        "{token} belongs to another project"
+        "Set the project's own token, or correct its id."
     TOKEN_REFUSED "token_refused" Numbers Problem Token ["401" "unauthorized_paused"]
         "the service refuses {token}"
         "Create a new token in the service's dashboard and replace {file}; {then}."
@@ -194,8 +197,7 @@ causes! {
         "Run pdstool check service, which names the key to set; until then nothing is counted."
     AUDIT_DIFFERS "audit_differs" Numbers Problem Exporter []
         "an audit found ranges that do not add up"
-        "Set the key that the audit names; pdstool check service finds it, too."
-        => "/metrics-catalogue#pds_audit_ranges_total"
+        "Set the key that the audit names; pdstool check service finds it, too." => "/metrics-catalogue#pds_audit_ranges_total"
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token may not read it"
         "Grant the right to the service account, or set token_file of the project to a token that has it."
@@ -226,7 +228,7 @@ causes! {
         "Run pdstool check web-config on the file and fix what it reports; the exporter rereads it automatically."
     STATE_NOT_WRITTEN "state_not_written" Numbers Problem Exporter []
         "the state file cannot be written"
-        "Free disk space for the state file, or fix its permissions; nothing is counted until it can be written."
+        "Free disk space, fix its permissions, or check its file system; nothing is counted until then."
     NOT_RESTORED "not_restored" Numbers Problem Exporter []
         "the cursors of counters cannot be read from Prometheus"
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
@@ -235,8 +237,7 @@ causes! {
         "At the first start, wait for two scrapes. Otherwise every restart loses the time until it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels where Prometheus scrapes the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
-        "Check time synchronisation on this machine; the exporter goes by the clock that is behind."
-        => "/metrics-catalogue#pds_api_clock_skew_seconds"
+        "Check time synchronisation on this machine; the exporter goes by the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
     OVERLOADED "overloaded" Numbers Problem Exporter []
         "the configuration needs more requests than api.max_requests_per_second allows"
         "Raise api.max_requests_per_second, poll less often, or shard."
@@ -245,12 +246,10 @@ causes! {
         "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
     UNEXPECTED_VALUES "unexpected_values" Numbers Warning Exporter []
         "values make no sense"
-        "Inspect the reply with pdstool call; values that make no sense count as missing."
-        => "/metrics-catalogue#pds_api_unexpected_values_total"
+        "Inspect the reply with pdstool call; values that make no sense count as missing." => "/metrics-catalogue#pds_api_unexpected_values_total"
     PANICKED "panicked" Numbers Warning Exporter ["panic"]
         "a part of the exporter panicked within the last hour"
-        "Report the log line of the panic; the target is polled again at its next interval."
-        => "/metrics-catalogue#pds_exporter_panics_total"
+        "Report the log line of the panic; the target is polled again at its next interval." => "/metrics-catalogue#pds_exporter_panics_total"
     COUNTERS_AHEAD "counters_ahead" Numbers Problem Target []
         "counters stand still, because a clock was set back"
         "Check the clocks of this machine and of the service: one of them was set back."

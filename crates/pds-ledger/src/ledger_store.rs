@@ -1,25 +1,21 @@
 //! All ledgers: first to disk, many in one commit, then to the page.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinHandle;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
-use pds_core::error_chain::with_sources;
 use pds_interface::Counted;
 
+use super::commits::{Committer, Entry, Ledgers, Observer, commit_all};
 use super::error::{NotCommitted, StateError};
 use super::key::{Key, Owner};
 use super::ledger::{Hold, Ledger};
 use super::record::Record;
-use super::restore::Restoring;
-use super::state::{MAX_COMMIT, StateFile};
+use super::state::StateFile;
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
 /// than this.
@@ -32,6 +28,9 @@ pub struct LedgerStore {
     /// Queue of ledgers to commit. `None` if they are kept in memory only.
     commits: Option<mpsc::UnboundedSender<Entry>>,
 }
+
+/// Completes once the state file is open, or with the reason that it cannot be used.
+pub type Opening = oneshot::Receiver<Result<(), StateError>>;
 
 /// A ledger, and what keeps it from being shown.
 #[derive(Clone, Debug)]
@@ -52,19 +51,51 @@ impl LedgerStore {
         observer: Arc<dyn Observer>,
         apart: Duration,
     ) -> Result<(Self, Committer), StateError> {
-        let Some(path) = path else {
-            return Ok((Self::default(), Committer(None)));
+        let (store, committer, opening) = Self::begin(path, observer, apart);
+        // The sender sends before it ends.
+        opening.await.unwrap_or(Ok(()))?;
+        Ok((store, committer))
+    }
+
+    /// Does the same without waiting: until `Opening` completes, the store holds no ledger, and is not
+    /// [open](Self::is_open). It must not be written to before.
+    pub fn begin(
+        path: Option<&Path>,
+        observer: Arc<dyn Observer>,
+        apart: Duration,
+    ) -> (Self, Committer, Opening) {
+        let (done, opening) = oneshot::channel();
+        let Some(path) = path.map(Path::to_owned) else {
+            let _ = done.send(Ok(()));
+            return (Self::default(), Committer(None), opening);
         };
-        let (state, found) = StateFile::open(path).await?;
-        let mut ledgers = Ledgers::default();
-        for (key, mut ledger) in found {
-            ledger.share_thresholds(&mut ledgers.thresholds);
-            ledgers.by_key.insert(key, Arc::new(ledger));
-        }
         let (commits, entries) = mpsc::unbounded_channel();
-        let (ledgers, closed) = (Arc::new(RwLock::new(ledgers)), Arc::new(Notify::new()));
-        let task = commit_all(state, Arc::clone(&ledgers), entries, observer, apart, Arc::clone(&closed));
-        Ok((Self { ledgers, commits: Some(commits) }, Committer(Some((tokio::spawn(task), closed)))))
+        let ledgers = Arc::new(RwLock::new(Ledgers { is_opening: true, ..Ledgers::default() }));
+        let (held, closed) = (Arc::clone(&ledgers), Arc::new(Notify::new()));
+        let end = Arc::clone(&closed);
+        let task = tokio::spawn(async move {
+            let opened = tokio::select! {
+                opened = StateFile::open(&path) => opened,
+                () = end.notified() => return,
+            };
+            let opened = opened.map(|(state, found)| {
+                held.write().hold(found);
+                state
+            });
+            match opened {
+                Ok(state) => {
+                    let _ = done.send(Ok(()));
+                    commit_all(state, held, entries, observer, apart, end).await;
+                }
+                Err(error) => drop(done.send(Err(error))),
+            }
+        });
+        (Self { ledgers, commits: Some(commits) }, Committer(Some((task, closed))), opening)
+    }
+
+    /// Whether the ledgers in the file are known.
+    pub fn is_open(&self) -> bool {
+        !self.ledgers.read().is_opening
     }
 
     /// The ledger of `key`, as last committed.
@@ -198,154 +229,16 @@ impl LedgerStore {
     }
 }
 
-/// Receives the results of commits and of restoring. The default methods ignore them. Log lines about them are the
-/// ledgers' own.
-#[expect(unused_variables, reason = "names of arguments are documentation")]
-pub trait Observer: Debug + Send + Sync {
-    /// A commit ended: the state file could be written, or could not for this reason.
-    fn committed(&self, written: Result<(), &str>) {}
-
-    /// The progress of restoring; `None` if it is not configured any more.
-    fn restoring(&self, now: Option<Restoring>) {}
-
-    /// When this process loaded its configuration, as its page says: Prometheus knows the process by it.
-    fn config_loaded(&self) -> Option<Timestamp> {
-        None
-    }
-}
-
-/// An observer that shows nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unobserved;
-
-impl Observer for Unobserved {}
-
-/// The ledgers in memory, as last committed.
-#[derive(Debug, Default)]
-struct Ledgers {
-    by_key: HashMap<Key, Arc<Ledger>>,
-    /// Why some are not shown or not opened yet.
-    holds: HashMap<Key, Hold>,
-    /// The thresholds of the last ledger. Usually all apps have the same and share one list.
-    thresholds: Arc<[f64]>,
-}
-
-impl Ledgers {
-    fn take(&mut self, records: impl IntoIterator<Item = Record>) {
-        for (key, ledger) in records {
-            match ledger {
-                Some(ledger) => drop(self.by_key.insert(key, ledger)),
-                None => drop(self.by_key.remove(&key)),
-            }
-        }
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
-    }
-}
-
-/// Ledgers on their way to disk.
-#[derive(Debug)]
-struct Entry {
-    records: Vec<Record>,
-    done: oneshot::Sender<bool>,
-}
-
-/// The task that commits, and what ends it.
-#[derive(Debug)]
-pub struct Committer(Option<(JoinHandle<()>, Arc<Notify>)>);
-
-impl Committer {
-    /// Ends once everything handed over so far is on disk. Later ledgers are not committed.
-    pub async fn finished(self) {
-        if let Some((task, closed)) = self.0 {
-            closed.notify_one();
-            // A panic of the task was reported when its commits failed.
-            let _ = task.await;
-        }
-    }
-}
-
-/// Commits whatever has come in since the last commit, until `closed` or the last clone of the store is gone.
-async fn commit_all(
-    state: StateFile,
-    ledgers: Arc<RwLock<Ledgers>>,
-    mut entries: mpsc::UnboundedReceiver<Entry>,
-    observer: Arc<dyn Observer>,
-    apart: Duration,
-    closed: Arc<Notify>,
-) {
-    let state = Arc::new(Mutex::new(state));
-    let mut batch: Vec<Entry> = Vec::new();
-    let mut next = Instant::now();
-    let mut good = true;
-    loop {
-        let wait = async {
-            let received = entries.recv_many(&mut batch, usize::MAX).await;
-            tokio::time::sleep_until(next).await;
-            received
-        };
-        tokio::select! {
-            received = wait => if received == 0 { return },
-            () = closed.notified() => entries.close(),
-        }
-        while let Ok(entry) = entries.try_recv() {
-            batch.push(entry);
-        }
-        if batch.is_empty() {
-            return;
-        }
-        next = Instant::now() + apart;
-        let records: Vec<Record> =
-            batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.records)).collect();
-        let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
-        let mut writing = tokio::task::spawn_blocking(move || {
-            let before = || held.read().records();
-            file.lock().commit(&records, before)?;
-            // Memory follows the disk before the commit's callers continue.
-            held.write().take(records);
-            Ok::<(), StateError>(())
-        });
-        let written = loop {
-            if let Ok(written) = tokio::time::timeout(MAX_COMMIT, &mut writing).await {
-                break written.map_err(|panic| panic.to_string());
-            }
-            while let Ok(entry) = entries.try_recv() {
-                batch.push(entry);
-            }
-            end(&mut batch, &*observer, &mut good, Err("the file system does not answer".to_owned()));
-            if entries.is_closed() {
-                return;
-            }
-        };
-        let written = written.and_then(|result| result.map_err(|error| with_sources(&error)));
-        end(&mut batch, &*observer, &mut good, written);
-    }
-}
-
-/// Ends the commit of `batch`: shows and logs how it went, and whether that differs from the last one, which went `good`.
-fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
-    observer.committed(written.as_ref().copied().map_err(String::as_str));
-    match &written {
-        Err(error) if *good => {
-            tracing::error!(error, "the state cannot be written; counters stand still until it can");
-        }
-        Ok(()) if !*good => tracing::info!("the state can be written again"),
-        _ => {}
-    }
-    *good = written.is_ok();
-    for entry in batch.drain(..) {
-        // The caller may have been shut down meanwhile.
-        let _ = entry.done.send(*good);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use pds_interface::{Resource, response_time, run_execution_time};
 
+    use parking_lot::Mutex;
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::commits::Unobserved;
+    use crate::state::MAX_COMMIT;
     use crate::{Owner, state};
 
     fn key(app: &str, resource: Resource) -> Key {

@@ -19,12 +19,13 @@
 //! - [`watermark`]: which time has settled, by our clock and the service's, and which ranges are counted.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
 //! - [`recheck`]: counting an hour again, and late data; [`sample`]: how much comes later still.
-//! - [`ledger_store`]: all ledgers, how they come to disk, and what is reported of it.
+//! - [`ledger_store`]: all ledgers; `commits`: how they come to disk, and what is reported of it.
 //! - [`state`]: the state file; [`error`]: why it cannot be used, and why a reply is not added; [`record`]: a ledger as bytes; `log`: the file of any
 //!   keys and values.
 //! - [`restore`]: counters that come back from the Prometheus that scrapes them.
 
 mod buckets;
+mod commits;
 pub mod counters;
 pub mod error;
 pub mod key;
@@ -42,11 +43,12 @@ pub mod watermark;
 
 use std::time::Duration;
 
+pub use commits::{Committer, Observer, SILENT, Unobserved};
 pub use counters::{FAMILIES, behind, series};
 pub use error::{NotCommitted, Refusal, StateError};
 pub use key::{Key, Owner};
 pub use ledger::{Hold, Ledger};
-pub use ledger_store::{COMMIT_INTERVAL, Committer, LedgerStore, Observer, Unobserved};
+pub use ledger_store::{COMMIT_INTERVAL, LedgerStore, Opening};
 pub use stretch::{HOUR, Sample};
 pub use watermark::{Config, Settled, Watermark};
 

@@ -121,7 +121,7 @@ async fn blocking<T: Send + 'static>(
         if let Ok(done) = tokio::time::timeout(MAX_COMMIT, &mut working).await {
             return done.map_err(|error| StateError::io(path)(error.into()))?;
         }
-        tracing::warn!(path = %path.display(), "the file system of the state file does not answer; waiting for it");
+        tracing::warn!(path = %path.display(), "the state folder does not answer");
     }
 }
 

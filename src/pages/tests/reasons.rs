@@ -128,10 +128,11 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
 async fn a_full_disk_is_the_reason_of_counters_that_stand_still() {
     let fixture = answered().await;
     fixture.context.telemetry.committed(Err("No space left on device (os error 28)"));
-    assert_eq!(only(&fixture).await.1, "The state file cannot be written");
+    let full = "The state file cannot be written: No space left on device (os error 28)";
+    assert_eq!(only(&fixture).await.1, full);
     fixture.count_until(600).await;
     let (code, text, remedy) = only(&fixture).await;
-    assert_eq!((&*code, &*text), ("state_not_written", "The state file cannot be written: 10 apps"));
+    assert_eq!((&*code, &*text), ("state_not_written", &*format!("{full}; 10 apps")));
     assert!(remedy.starts_with("Free disk space"), "{remedy}");
 }
 

@@ -58,14 +58,14 @@ pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| config.poll.resources.contains(resource))
 }
 
-/// The cells that a configuration wants in the store.
-pub(super) fn wanted(config: &Config, places: &[Place<'_>]) -> Vec<(Key, Section)> {
+/// The cells that a configuration wants in the store, with those of counters if it `counts`.
+pub(super) fn wanted(config: &Config, places: &[Place<'_>], counts: bool) -> Vec<(Key, Section)> {
     let objectives = places.iter().filter_map(Place::objective);
     let mut cells: Vec<(Key, Section)> = objectives.map(|(key, _)| (key, Section::Objective)).collect();
     for resource in polled(config) {
         let endpoint = resource.polled();
         for place in within(endpoint.scope, places) {
-            if endpoint.counted.is_some() && config.accounting.enabled {
+            if endpoint.counted.is_some() && counts {
                 cells.push((place.key(resource), Section::Counters));
             }
             cells.push((place.key(resource), Section::Endpoint));
@@ -84,4 +84,10 @@ pub(super) fn show_objectives(places: &[Place<'_>], store: &Store) {
         sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share());
         cell.replace(&Variant::default(), sink);
     }
+}
+
+/// No container, then the configured ones.
+pub(in crate::poll) fn containers(app: Option<&App>) -> impl Iterator<Item = Option<Arc<str>>> {
+    let configured = app.map_or(&[][..], |app| &app.containers).iter();
+    std::iter::once(None).chain(configured.map(|container| Some(Arc::clone(container))))
 }

@@ -23,6 +23,7 @@ use super::evidence::{Audit, Evidence};
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
+pub(super) use cells::containers;
 use cells::{Place, places, polled, show_objectives, wanted, within};
 
 /// The parts that polls share, independent of the configuration.
@@ -76,6 +77,8 @@ pub struct Plan {
     pub thresholds_told: AtomicBool,
     /// Whether the service seemed to be down, by account and resource, with the time of the check.
     pub(super) silences: Mutex<Silences>,
+    /// Whether the ledgers were known when it was made; else it has no counters.
+    knows_ledgers: bool,
     /// Whether another plan has replaced it.
     replaced: AtomicBool,
 }
@@ -155,8 +158,10 @@ impl Plan {
             before.replaced.store(true, Ordering::Release);
         }
         let now = context.clock.now();
-        context.store.reconcile(wanted(&config, &places), now);
-        if before.is_none() {
+        let knows_ledgers = context.ledgers.is_open();
+        let counts = config.accounting.enabled && knows_ledgers;
+        context.store.reconcile(wanted(&config, &places, counts), now);
+        if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
             let ends = context.ledgers.ends().into_iter();
             let ends = ends.filter(|(app, _)| config.shard.owns_app(&app.project, &app.app));
             context
@@ -195,6 +200,7 @@ impl Plan {
             windows_told: AtomicBool::default(),
             thresholds_told: AtomicBool::default(),
             silences: Mutex::default(),
+            knows_ledgers,
             replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {
@@ -341,10 +347,4 @@ impl Plan {
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
         ledgers.prune(&wanted, self.watermark.settled().saturating_sub(kept)).await;
     }
-}
-
-/// No container, then the configured ones.
-pub(super) fn containers(app: Option<&App>) -> impl Iterator<Item = Option<Arc<str>>> {
-    let configured = app.map_or(&[][..], |app| &app.containers).iter();
-    std::iter::once(None).chain(configured.map(|container| Some(Arc::clone(container))))
 }

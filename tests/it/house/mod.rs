@@ -87,6 +87,11 @@ fn house() -> Vec<Source> {
     folders.iter().flat_map(|folder| sources(folder)).collect()
 }
 
+/// The text of every source and test.
+pub(crate) fn texts() -> Vec<String> {
+    ["src", "crates", "tests"].into_iter().flat_map(sources).map(|source| source.text).collect()
+}
+
 /// All files below `folder` that end in `.rs`, by path.
 fn sources(folder: &str) -> Vec<Source> {
     let mut folders = vec![PathBuf::from(folder)];

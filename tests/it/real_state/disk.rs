@@ -8,7 +8,7 @@ use super::Rig;
 use crate::process::{self, Exporter, until, value};
 
 /// A shell that runs `script` in a mount namespace of its own, which ends with the process.
-fn in_mount_namespace(script: &str) -> Command {
+pub(super) fn in_mount_namespace(script: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script]);
     command

@@ -2,6 +2,7 @@
 //! what a bad disk does to it.
 
 mod disk;
+mod silent;
 
 use std::path::{Path, PathBuf};
 

@@ -120,6 +120,32 @@ export async function pages() {
   check(above <= 4 * 800, `${above} pixels before the details of an app`);
   await page.context().close();
 
+  // What is unknown takes a line, and each row of plots reaches from edge to edge.
+  page = await open(root, { width: 1440 });
+  const unknown = new URL(await page.locator("table.apps tbody tr.problem .app").first().getAttribute("href"), root).href;
+  for (const [width, path] of [[1440, unknown], [1440, address], [1900, address], [400, unknown]]) {
+    const page = await open(path, { width });
+    const lines = await page.locator(".plots > p.none").evaluateAll((lines) => lines.map((line) => line.getBoundingClientRect().height));
+    check(lines.every((height) => height < 80) && (path === address || lines.length > 0), `what is unknown is ${lines} high at ${width}`);
+    const gaps = await page.locator(".plots").evaluateAll((rows) => rows.map((row) => {
+      const edges = [...row.children].map((child) => child.getBoundingClientRect().right);
+      return Math.round(row.getBoundingClientRect().right - Math.max(...edges));
+    }));
+    check(gaps.every((gap) => gap <= 1), `an empty column at ${width}: ${gaps}`);
+    await page.context().close();
+  }
+
+  // At 1,024 pixels a shadow shows that the table scrolls: nothing covers it but what stands above its end.
+  page = await open(root, { width: 1024, height: 700 });
+  const hidden = await page.locator(".tall").first().evaluate((box) => {
+    const [frame, row] = [box, box.querySelector("tbody tr td:last-child")].map((node) => node.getBoundingClientRect());
+    const above = document.elementsFromPoint(frame.left + box.clientWidth - 3, row.top + 5);
+    const opaque = above.slice(0, above.indexOf(box)).filter((node) => !/, 0\)$|transparent/.test(getComputedStyle(node).backgroundColor));
+    return { beyond: box.scrollWidth - box.clientWidth, shadow: getComputedStyle(box).backgroundImage.split("gradient").length - 1, opaque: opaque.length };
+  });
+  check(hidden.beyond > 0 && hidden.shadow === 2 && hidden.opaque === 0, `the table does not show that it scrolls: ${JSON.stringify(hidden)}`);
+  await page.context().close();
+
   // The header stays while the apps scroll, and so do their names.
   page = await open(root, { width: 1024, height: 700 });
   const kept = await page.locator(".tall").first().evaluate((box) => {

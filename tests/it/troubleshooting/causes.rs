@@ -3,16 +3,17 @@
 
 mod exporter;
 mod network;
+mod token;
 
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use pds_core::clock::Clock;
 use pds_diagnosis::cause::{self, Cause};
 use pds_interface::{get_app, response_time};
-use pds_simulator::{Fault, Kind, Quirks, RetryAfter, Settings, World};
+use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -43,6 +44,8 @@ struct SetUp {
     edit: fn(String) -> String,
     /// The faults of the folder and the process of an exporter that has begun to poll.
     after: Option<fn(&Path, &Exporter)>,
+    /// Further words on page, JSON, `pdstool status` and doctor: what the service says, or the id that was meant.
+    words: &'static str,
     /// The doctor's first remedy, if it knows more than the exporter: the step that fails, the line of a file.
     step: Option<&'static str>,
 }
@@ -60,6 +63,7 @@ impl SetUp {
             expiry: None,
             edit: |text| text,
             after: None,
+            words: "",
             step: None,
         }
     }
@@ -79,40 +83,6 @@ fn status(status: u16) -> Kind {
     Kind::Status { status, retry_after: None }
 }
 
-/// The token in the configuration.
-fn token(text: &str) -> String {
-    text.split("token = \"").nth(1).unwrap().split('"').next().unwrap().to_owned()
-}
-
-/// A token.
-fn of_a_token() -> Vec<SetUp> {
-    let pause = Some(RetryAfter::Seconds(3600));
-    vec![
-        SetUp::failing("429", &cause::THROTTLED, Kind::Status { status: 429, retry_after: pause }),
-        SetUp {
-            edit: |text| text.replace(&token(&text), "mistyped"),
-            ..SetUp::of("another token", &cause::TOKEN_REFUSED)
-        },
-        SetUp {
-            edit: |text| text.replace(&format!("token = \"{}\"", token(&text)), "token_file = \"missing\""),
-            ..SetUp::of("no token file", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            edit: |text| text.replace("token = \"", "token = \"TOKEN="),
-            ..SetUp::of("an assignment for a token", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            expiry: Some(Timestamp::now() + SignedDuration::from_hours(72)),
-            ..SetUp::of("a token that expires in three days", &cause::TOKEN_EXPIRES_SOON)
-        },
-        SetUp {
-            expiry: Some(Timestamp::now() - SignedDuration::from_hours(72)),
-            step: Some("Create a new token"),
-            ..SetUp::of("a token that has expired", &cause::TOKEN_REFUSED)
-        },
-    ]
-}
-
 /// The service's answer.
 fn of_replies() -> Vec<SetUp> {
     let field = |field: &str, json: &str| Kind::Value { field: field.to_owned(), json: json.to_owned() };
@@ -130,6 +100,14 @@ fn of_replies() -> Vec<SetUp> {
             ..SetUp::of("another app", &cause::NOT_FOUND)
         },
         SetUp {
+            edit: |text| {
+                let (before, app) = text.split_once("apps = [\"").unwrap();
+                format!("{before}apps = [\"{}", app.splitn(3, '-').nth(2).unwrap())
+            },
+            words: " is short for p-",
+            ..SetUp::of("an app without its project", &cause::NOT_FOUND)
+        },
+        SetUp {
             limited: |fault| fault.on(get_app::RESOURCE),
             ..SetUp::failing("402 for one call", &cause::PAYMENT_REQUIRED, status(402))
         },
@@ -145,6 +123,19 @@ fn of_replies() -> Vec<SetUp> {
         SetUp {
             limited: |fault| fault.on(get_app::RESOURCE),
             ..SetUp::failing("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
+        },
+        SetUp {
+            limited: |fault| fault.on(get_app::RESOURCE),
+            words: "CUDA out of memory",
+            ..SetUp::failing(
+                "an app that reports an error",
+                &cause::APP_ERROR,
+                field("errorMessage", "\"CUDA out of memory\""),
+            )
+        },
+        SetUp {
+            limited: |fault| fault.on(get_app::RESOURCE),
+            ..SetUp::failing("an app in an error", &cause::APP_STATUS, field("status", "\"error\""))
         },
         SetUp {
             limited: |fault| fault.on(get_app::RESOURCE),
@@ -229,16 +220,23 @@ async fn examine(set_up: &SetUp) {
     let text = |field: &str| reason[field].as_str().unwrap().to_owned();
     let (remedy, says) = (text("remedy"), text("text"));
     assert_names(cause, &format!("{name}: the JSON"), &says);
+    let has_words = |what: &str, said: &str| {
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(set_up.words), "{name}: {what} does not say `{}`:\n{said}", set_up.words);
+    };
+    has_words("the JSON", &reason.to_string());
     assert!(remedy.starts_with(cause.remedy.split('{').next().unwrap()), "{name}: {remedy}");
 
     let page = patient.exporter.get("/").await.replace("&quot;", "\"").replace("&#39;", "'");
     assert_names(cause, &format!("{name}: the page"), &page);
     assert!(page.contains(&remedy), "{name}: {page}");
+    has_words("the page", &page);
 
     let said = patient.tool(&["status"]).await;
     let (_, reasons) = said.split_once("Reasons").unwrap_or_else(|| panic!("{name}: {said}"));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let reasons = words(reasons);
+    has_words("pdstool status", &reasons);
     let (first, rest) = reasons.split_once(" -> ").unwrap_or_else(|| panic!("{name}: {said}"));
     assert_names(cause, &format!("{name}: pdstool status"), first);
     assert!(rest.starts_with(&words(&remedy)), "{name}: {said}");
@@ -268,13 +266,14 @@ async fn examine(set_up: &SetUp) {
     let of_daemon = wrong.iter().find(|finding| finding["check"] == "daemon").unwrap();
     assert_eq!(of_daemon["remedy"], *remedy, "{name}: the doctor asks the daemon");
     assert_names(cause, &format!("{name}: the doctor"), of_daemon["text"].as_str().unwrap());
+    has_words("the doctor", of_daemon["text"].as_str().unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
     // Runs as many at a time as two processors can serve.
     let (places, local, mut all) = (Rc::new(Semaphore::new(6)), LocalSet::new(), JoinSet::new());
-    let set_ups = [network::of_the_service(), of_a_token(), of_replies(), exporter::of_the_exporter()];
+    let set_ups = [network::of_the_service(), token::of_a_token(), of_replies(), exporter::of_the_exporter()];
     for set_up in set_ups.into_iter().flatten() {
         let places = places.clone();
         let examined = async move {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pds_core::error_chain::with_sources;
+use pds_core::units::count_of;
 
 use crate::Key;
 
@@ -67,6 +68,7 @@ impl Obstacle {
 
     /// The number of cursors that still move.
     pub(super) fn still_counted(counters: usize) -> Self {
+        let counters = count_of(counters as u64);
         let text = format!(
             "another shard still counts {counters} of them: they are taken over once their cursors stand still"
         );

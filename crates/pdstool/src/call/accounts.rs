@@ -8,6 +8,7 @@ use crate::report::grouped;
 use crate::service::Service;
 use pds_client::Account;
 use pds_core::error_chain::with_sources;
+use pds_core::units;
 use pds_interface::Request;
 
 /// Makes the call with the token of `project`. Without a project, makes it with every token that a configured project
@@ -60,7 +61,8 @@ fn refused(refusals: &[(&str, ToolError)], tokens: usize) -> ToolError {
     let reasons = grouped(refusals.iter().map(|(name, error)| (with_sources(error), *name)));
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
-    let message = format!("{} of {tokens} tokens failed: {}", refusals.len(), reasons.join("; "));
+    let [failed, tokens] = [refusals.len(), tokens].map(|count| units::count_of(count as u64));
+    let message = format!("{failed} of {tokens} tokens failed: {}", reasons.join("; "));
     let code = refusals.iter().map(|(_, error)| error.code()).max().unwrap_or(1);
     ToolError::Failed { message, code }
 }

@@ -12,7 +12,7 @@ use clap::Subcommand;
 
 use pds_config::Config;
 use pds_config::flags::DEFAULT_CONFIG;
-use pds_core::units::number;
+use pds_core::units::{count, number};
 use pds_web::webconfig::{self, ClientAuth, Rate};
 
 use super::console::Console;
@@ -90,7 +90,10 @@ fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
     }
     rows.push(vec!["(total)".to_owned(), String::new(), number(load.total)]);
     let allowed = match config.api.max_requests_per_second {
-        Some(limit) => format!("api.max_requests_per_second allows {} requests/min", limit.get() * 60),
+        Some(limit) => {
+            let allowed = count(f64::from(limit.get()) * 60.0);
+            format!("api.max_requests_per_second allows {allowed} requests/min")
+        }
         None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),
     };
     let mut blocks = vec![

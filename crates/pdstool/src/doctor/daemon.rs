@@ -6,14 +6,17 @@ use std::path::Path;
 
 use rustix::fs::{Access, access, statvfs};
 use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::exporter::Exporter;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_core::units;
 use pds_diagnosis::cause;
+use pds_ledger::SILENT;
 use pds_ledger::restore::{Prometheus, Source};
-use pds_ledger::state::{self, Examined};
+use pds_ledger::state::{self, Examined, MAX_COMMIT};
 use pds_web::webconfig;
 
 use crate::report::Finding;
@@ -23,10 +26,21 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
     let Some(path) = path else {
         return Finding::note("none (state.path is empty): counters start at zero on every start");
     };
+    let owned = path.to_owned();
+    let examined = async {
+        match spawn_blocking(move || folder_problem(&owned)).await {
+            Ok(Some(problem)) => problem,
+            _ => of_file(path).await,
+        }
+    };
+    timeout(MAX_COMMIT, examined).await.unwrap_or_else(|_| {
+        let cause = &cause::STATE_NOT_WRITTEN;
+        Finding::of(cause, format!("{}: {SILENT}", cause.says), cause.remedy_at(None))
+    })
+}
+
+async fn of_file(path: &Path) -> Finding {
     let name = path.display();
-    if let Some(problem) = folder_problem(path) {
-        return problem;
-    }
     match state::examine(path).await {
         Ok(Examined::InUse) => Finding::ok(format!("{name} is in use by a running daemon")),
         Ok(Examined::Ledgers(count)) => {
@@ -51,6 +65,7 @@ fn folder_problem(path: &Path) -> Option<Finding> {
     }
     if let Err(error) = access(folder, Access::WRITE_OK | Access::EXEC_OK) {
         let remedy = "Make it writable for the daemon's user: new files and the lock belong there.";
+        let error = std::io::Error::from(error);
         return Some(Finding::problem(format!("the folder {name} cannot be written: {error}"), remedy));
     }
     let disk = statvfs(folder).ok().filter(|disk| disk.f_blocks > 0)?;

@@ -64,30 +64,15 @@ fn refused(error: ToolError) -> Vec<Finding> {
     vec![Finding::problem(with_sources(&error), remedy)]
 }
 
-/// The tokens: whether they can be read, by whom, and when they expire.
+/// The tokens: whether they can be read, by whom, when they expire, and which are for projects of others.
 pub fn tokens(service: &Service) -> Vec<Finding> {
-    let findings =
-        |account: &Account| [token(account), other_project(service, account).into_iter().collect()].concat();
+    let others = service.client.for_other_projects();
+    let other = |account: &Account| {
+        let (cause, said) = (&cause::TOKEN_ELSEWHERE, others.get(account.name())?);
+        Some(Finding::warning(format!("{}: {said}", cause.says_of(&[account.name()])), cause.remedy))
+    };
+    let findings = |account: &Account| [token(account), other(account).into_iter().collect()].concat();
     service.accounts().iter().flat_map(findings).collect()
-}
-
-/// A token that is for a project without apps here.
-fn other_project(service: &Service, account: &Account) -> Option<Finding> {
-    let of = account.project()?;
-    let projects = service.config.projects.iter().map(|project| &*project.id);
-    let wanted: Vec<String> =
-        projects.filter(|id| service.client.account(id) == *account).map(str::to_owned).collect();
-    (!wanted.is_empty() && !wanted.contains(&of)).then(|| {
-        let text = format!(
-            "token {} is for the project {of}, but is set for {}",
-            account.name(),
-            first_few(&wanted)
-        );
-        Finding::warning(
-            text,
-            "Set token_file of each project to the token of its own service account, or correct the id.",
-        )
-    })
 }
 
 fn token(account: &Account) -> Vec<Finding> {
@@ -145,9 +130,10 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
     let Some(slowest) = answers.iter().max().map(Duration::as_secs_f64) else { return found };
     // As if every request took as long as the slowest one.
     let needed = (load.total / 60.0 * slowest).ceil().max(1.0);
-    let allowed = config.api.max_concurrent_requests.get();
-    if needed > f64::from(allowed) {
-        let needed = units::number(needed);
+    let allowed = f64::from(config.api.max_concurrent_requests.get());
+    let is_too_low = needed > allowed;
+    let [needed, allowed] = [needed, allowed].map(units::count);
+    if is_too_low {
         let text =
             format!("needs up to {needed} requests in flight; api.max_concurrent_requests allows {allowed}");
         found.push(Finding::warning(text, cause::POLLS_LATE.remedy));

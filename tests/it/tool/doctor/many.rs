@@ -63,7 +63,8 @@ fn a_token_of_another_project_and_a_proxy_that_is_not_used_are_named() {
             token(of).expose()
         )
     };
-    let said = format!("token default is for the project {other}, but is set for {wanted}");
+    let said =
+        format!("the default token belongs to another project: it is for {other}, and set for {wanted}");
     assert_eq!(patient.examined(&text(other)).wrong().iter().filter(|(_, text, _)| *text == said).count(), 1);
     let found = patient.examined_with(&text(wanted), &[("HTTPS_PROXY", "http://127.0.0.1:1")]);
     let said = found.wrong().into_iter().map(|(_, text, _)| text).collect::<Vec<_>>();

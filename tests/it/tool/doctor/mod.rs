@@ -2,10 +2,12 @@
 
 mod many;
 mod network;
+mod state;
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,10 +48,15 @@ impl Patient {
 
     /// The same with variables in the environment.
     fn examined_with(&self, text: &str, variables: &[(&str, &str)]) -> Found {
+        self.examined_by(text, |command| command.envs(variables.iter().copied()))
+    }
+
+    /// The same by a process that `as_it` changes.
+    fn examined_by(&self, text: &str, as_it: impl FnOnce(&mut Command) -> &mut Command) -> Found {
         let file = self.path("pds-exporter.toml");
         std::fs::write(&file, format!("[api]\n{text}")).unwrap();
         let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &self.exporter.url()]);
-        command.envs(variables.iter().copied());
+        as_it(&mut command);
         let output = command.args(["--config.file", file.to_str().unwrap()]).output().unwrap();
         let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
         Found { code: output.status.code(), json }
@@ -259,34 +266,6 @@ fn a_clock_that_is_wrong_and_limits_that_are_too_low_are_warned_of() {
     found.says("clock", "behind this machine's");
     let remedies: Vec<&str> = found.wrong().iter().map(|(.., remedy)| *remedy).collect();
     assert_eq!(remedies, [cause::CLOCKS_DIFFER.remedy, cause::OVERLOADED.remedy]);
-}
-
-#[test]
-fn a_state_file_that_no_daemon_could_use_is_a_problem() {
-    let patient = Patient::new();
-    let service = Service::start(answering);
-    let file = patient.path("state");
-    let text = format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}",
-        service.url()
-    );
-    let absent = patient.examined(&text);
-    assert_eq!(absent.code, Some(0), "{:#}", absent.json);
-    absent.says("state file", "does not exist yet");
-    let homeless = patient.examined(&text.replace("\"state\"", "\"nowhere/state\""));
-    assert!(homeless.only().1.ends_with("/nowhere does not exist"), "{:#}", homeless.json);
-    std::fs::write(&file, "not a database").unwrap();
-    let found = patient.examined(&text);
-    assert!(found.only().1.contains("is damaged"), "{:#}", found.json);
-    assert_eq!(std::fs::read(&file).unwrap(), b"not a database", "nothing is changed");
-    let held = std::fs::File::open(&file).unwrap();
-    held.lock().unwrap();
-    patient.examined(&text).says("state file", "is in use by a running daemon");
-    let elsewhere = patient.path("elsewhere");
-    let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &patient.exporter.url()]);
-    command.arg("--config.file").arg(patient.path("pds-exporter.toml")).arg("--state.path").arg(&elsewhere);
-    let output = ended(&command.output().unwrap());
-    assert!(output.contains("elsewhere does not exist yet"), "the flag of the daemon counts: {output}");
 }
 
 #[test]

@@ -10,6 +10,11 @@ pub(super) fn of_the_exporter() -> Vec<SetUp> {
             ..SetUp::of("no apps", &cause::NO_APPS)
         },
         SetUp {
+            edit: |text| text.replace("max_requests_per_second = 0", "max_requests_per_second = 1"),
+            words: "set api.max_requests_per_second = ",
+            ..SetUp::of("a limit that is too low", &cause::OVERLOADED)
+        },
+        SetUp {
             tables: "[state]\nprometheus_url = \"http://127.0.0.1:1\"\n",
             ..SetUp::of("no Prometheus to read back from", &cause::NOT_RESTORED)
         },

@@ -1,0 +1,56 @@
+//! Tokens that state another project than those they are set for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::account::Account;
+use pds_core::units::count_of;
+
+/// The accounts of `projects` whose token states another project, by name: which, and for which it is set.
+pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, String> {
+    let mut set_for: BTreeMap<&str, (&Account, BTreeSet<&str>)> = BTreeMap::new();
+    for (project, account) in projects {
+        set_for.entry(account.name()).or_insert((account, BTreeSet::new())).1.insert(project);
+    }
+    let other = |(name, (account, set_for)): (&str, (&Account, BTreeSet<&str>))| {
+        let of = account.project()?;
+        let first = set_for.first().filter(|_| !set_for.contains(&*of))?;
+        let more = match set_for.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {} more", count_of(more as u64)),
+        };
+        Some((name.to_owned(), format!("it is for {of}, and set for {first}{more}")))
+    };
+    set_for.into_iter().filter_map(other).collect()
+}
+
+/// Logs them, before one is sent.
+pub(super) fn warn_of(others: &BTreeMap<String, String>) {
+    for (token, said) in others {
+        tracing::warn!(token, "the token belongs to another project: {said}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Observer, TokenSource, Unobserved};
+    use pds_core::redact::Redactor;
+    use pds_core::secret::Secret;
+
+    #[tokio::test]
+    async fn a_token_is_for_another_project_if_it_is_set_for_none_that_it_states() {
+        // {"project_id":"p-b"}
+        let token = TokenSource::Inline(Secret::new("e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln"));
+        let observer: Arc<dyn Observer> = Arc::new(Unobserved);
+        let redactor = Redactor::default();
+        let account = Account::new("p-a".into(), Some(token), &Arc::default(), &observer, &redactor);
+        let said = |projects: &[&str]| {
+            let projects = projects.iter().map(|id| (Arc::from(*id), account.clone())).collect();
+            of(&projects).into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(said(&["p-a"]), ["it is for p-b, and set for p-a"]);
+        assert_eq!(said(&["p-a", "p-c", "p-d"]), ["it is for p-b, and set for p-a and 2 more"]);
+        assert_eq!(said(&["p-a", "p-b"]), [""; 0]);
+    }
+}

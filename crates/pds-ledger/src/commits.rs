@@ -1,0 +1,177 @@
+//! Ledgers as last committed, and on their way to disk: what came in since the last commit is written in one.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant};
+
+use pds_core::error_chain::with_sources;
+
+use super::error::StateError;
+use super::key::Key;
+use super::ledger::{Hold, Ledger};
+use super::record::Record;
+use super::restore::Restoring;
+use super::state::{MAX_COMMIT, StateFile};
+
+/// Reported to [`Observer::committed`] while nothing is known of the state file.
+pub const SILENT: &str = "the state folder does not answer";
+
+/// Receives the results of commits and of restoring. The default methods ignore them. Log lines about them are the
+/// ledgers' own.
+#[expect(unused_variables, reason = "names of arguments are documentation")]
+pub trait Observer: Debug + Send + Sync {
+    /// A commit ended: the state file could be written, or could not for this reason.
+    fn committed(&self, written: Result<(), &str>) {}
+
+    /// The progress of restoring; `None` if it is not configured any more.
+    fn restoring(&self, now: Option<Restoring>) {}
+
+    /// When this process loaded its configuration, as its page says: Prometheus knows the process by it.
+    fn config_loaded(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// An observer that shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// The ledgers in memory, as last committed.
+#[derive(Debug, Default)]
+pub(super) struct Ledgers {
+    pub(super) by_key: HashMap<Key, Arc<Ledger>>,
+    /// Why some are not shown or not opened yet.
+    pub(super) holds: HashMap<Key, Hold>,
+    /// The thresholds of the last ledger. Usually all apps have the same and share one list.
+    pub(super) thresholds: Arc<[f64]>,
+    /// Whether the file that holds them is still to be read.
+    pub(super) is_opening: bool,
+}
+
+impl Ledgers {
+    /// Holds those that were in the file.
+    pub(super) fn hold(&mut self, found: Vec<(Key, Ledger)>) {
+        for (key, mut ledger) in found {
+            ledger.share_thresholds(&mut self.thresholds);
+            self.by_key.insert(key, Arc::new(ledger));
+        }
+        self.is_opening = false;
+    }
+
+    pub(super) fn take(&mut self, records: impl IntoIterator<Item = Record>) {
+        for (key, ledger) in records {
+            match ledger {
+                Some(ledger) => drop(self.by_key.insert(key, ledger)),
+                None => drop(self.by_key.remove(&key)),
+            }
+        }
+    }
+
+    pub(super) fn records(&self) -> Vec<Record> {
+        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
+    }
+}
+
+/// Ledgers on their way to disk.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) records: Vec<Record>,
+    pub(super) done: oneshot::Sender<bool>,
+}
+
+/// The task that commits, and what ends it.
+#[derive(Debug)]
+pub struct Committer(pub(super) Option<(JoinHandle<()>, Arc<Notify>)>);
+
+impl Committer {
+    /// Ends once everything handed over so far is on disk. Later ledgers are not committed.
+    pub async fn finished(self) {
+        if let Some((task, closed)) = self.0 {
+            closed.notify_one();
+            // A panic of the task was reported when its commits failed.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Commits whatever has come in since the last commit, until `closed` or the last clone of the store is gone.
+pub(super) async fn commit_all(
+    state: StateFile,
+    ledgers: Arc<RwLock<Ledgers>>,
+    mut entries: mpsc::UnboundedReceiver<Entry>,
+    observer: Arc<dyn Observer>,
+    apart: Duration,
+    closed: Arc<Notify>,
+) {
+    let state = Arc::new(Mutex::new(state));
+    let mut batch: Vec<Entry> = Vec::new();
+    let mut next = Instant::now();
+    let mut good = true;
+    loop {
+        let wait = async {
+            let received = entries.recv_many(&mut batch, usize::MAX).await;
+            tokio::time::sleep_until(next).await;
+            received
+        };
+        tokio::select! {
+            received = wait => if received == 0 { return },
+            () = closed.notified() => entries.close(),
+        }
+        while let Ok(entry) = entries.try_recv() {
+            batch.push(entry);
+        }
+        if batch.is_empty() {
+            return;
+        }
+        next = Instant::now() + apart;
+        let records: Vec<Record> =
+            batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.records)).collect();
+        let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
+        let mut writing = tokio::task::spawn_blocking(move || {
+            let before = || held.read().records();
+            file.lock().commit(&records, before)?;
+            // Memory follows the disk before the commit's callers continue.
+            held.write().take(records);
+            Ok::<(), StateError>(())
+        });
+        let written = loop {
+            if let Ok(written) = tokio::time::timeout(MAX_COMMIT, &mut writing).await {
+                break written.map_err(|panic| panic.to_string());
+            }
+            while let Ok(entry) = entries.try_recv() {
+                batch.push(entry);
+            }
+            end(&mut batch, &*observer, &mut good, Err(SILENT.to_owned()));
+            if entries.is_closed() {
+                return;
+            }
+        };
+        let written = written.and_then(|result| result.map_err(|error| with_sources(&error)));
+        end(&mut batch, &*observer, &mut good, written);
+    }
+}
+
+/// Ends the commit of `batch`: shows and logs how it went, and whether that differs from the last one, which went `good`.
+fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
+    observer.committed(written.as_ref().copied().map_err(String::as_str));
+    match &written {
+        Err(error) if *good => {
+            tracing::error!(error, "the state cannot be written; counters stand still until it can");
+        }
+        Ok(()) if !*good => tracing::info!("the state can be written again"),
+        _ => {}
+    }
+    *good = written.is_ok();
+    for entry in batch.drain(..) {
+        // The caller may have been shut down meanwhile.
+        let _ = entry.done.send(*good);
+    }
+}

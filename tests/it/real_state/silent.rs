@@ -1,0 +1,104 @@
+//! A state folder that answers late or never, as on a network file system that hangs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pds_core::clock::Clock;
+use pds_exporter::app::daemon::Daemon;
+use pds_exporter::app::serve::Served;
+use pds_exporter::status;
+use pds_interface::response_time;
+use pds_ledger::Key;
+use pds_telemetry::Telemetry;
+
+use super::Rig;
+use super::disk::in_mount_namespace;
+use crate::process::{self, Exporter, until, value};
+use crate::rig;
+
+/// Mounts a file system at `$0` whose server never answers, then runs the rest: `open`, `stat` and `access` below it wait.
+const SILENT: &str = "exec 9<>/dev/fuse && mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 \
+    silent \"$0\" && exec \"$@\"";
+
+#[tokio::test]
+async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
+    let rig = Rig::start().await;
+    let (config, disk) = (rig.configure(1), rig.folder.path().join("disk"));
+    std::fs::create_dir(&disk).unwrap();
+    let state = disk.join("state.log");
+    let mut command = in_mount_namespace(SILENT);
+    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config]);
+    command.arg("--state.path").arg(&state).args(["--web.listen-address", "127.0.0.1:0"]);
+    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    exporter.wait_for("/-/healthy").await;
+    exporter.wait_for("/-/ready").await;
+    let page = exporter.get("/metrics").await;
+    assert!(page.contains("pds_app_window_requests{") && rig.counted(&page, 0).is_none(), "{page}");
+    assert_eq!(value(&page, "pds_exporter_state_last_commit_successful"), Some(0.0));
+    let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    let first = status["summary"]["reasons"][0]["text"].as_str().unwrap_or_default();
+    assert_eq!(first, "The state file cannot be written: the state folder does not answer", "{status:#}");
+    exporter.signal("HUP");
+    until("a reload is applied", async || exporter.log().contains("the configuration was loaded again"))
+        .await;
+    assert!(rig.counted(&exporter.get("/metrics").await, 0).is_none(), "the reload counts nothing either");
+
+    let mut doctor = in_mount_namespace(SILENT);
+    doctor.arg(&disk).arg(process::pdstool()).args(["doctor", "--config.file", &config, "--state.path"]);
+    let output = doctor.arg(&state).args(["--exporter", &exporter.url]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("state folder does not answer"), "{said}");
+    assert!(exporter.terminate().success());
+}
+
+#[test]
+fn a_state_folder_that_answers_late_loses_no_count() {
+    // The only thread for files waits, as on a network file system that hangs.
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let rig = Rig::start().await;
+        let (project, apps) = rig.world.projects().remove(0);
+        let key = Key {
+            owner: pds_ledger::Owner::new(project, apps[0].clone()),
+            resource: response_time::RESOURCE,
+        };
+        let state = rig.state();
+        let observer = std::sync::Arc::new(pds_ledger::Unobserved);
+        let opened = pds_ledger::LedgerStore::open(Some(&state), observer, Duration::ZERO).await;
+        let (ledgers, committer) = opened.unwrap();
+        let before = Clock::system().now().as_second() - 60;
+        let mut ledger = pds_ledger::Ledger::open(before);
+        ledger.total = 1_000;
+        ledgers.commit(&key, ledger).await.unwrap();
+        committer.finished().await;
+        drop(ledgers);
+
+        let (answer, silent) = std::sync::mpsc::channel::<()>();
+        let hanging = tokio::task::spawn_blocking(move || silent.recv());
+        let source = rig.configure(1);
+        let text = std::fs::read_to_string(&source).unwrap();
+        std::fs::write(&source, format!("{text}\n[state]\npath = {state:?}\n")).unwrap();
+        let loaded = pds_config::load(Path::new(&source), std::iter::empty()).unwrap();
+        let telemetry = Telemetry::new(false).unwrap();
+        let mut daemon = Daemon::build(loaded.config, Clock::system(), telemetry).await.unwrap();
+        let (opening, handle) = (daemon.opening.take().unwrap(), daemon.handle.clone());
+        let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
+        let served = Served::new(handle.clone(), status, None, None);
+        tokio::spawn(daemon.run(std::future::pending()));
+        until("every target was asked", async || handle.is_ready()).await;
+        assert_eq!(rig.counted(&rig::whole_page(&handle.context), 0), None);
+        drop(answer);
+        let _ = hanging.await.unwrap();
+        served.count_after(opening).await.unwrap();
+        let mut now = (0.0, 0.0);
+        until("counting goes on", async || {
+            now = rig.counted(&rig::whole_page(&handle.context), 0).unwrap_or_default();
+            now.0 > 1_000.0
+        })
+        .await;
+        assert_eq!(now.0 - 1_000.0, rig.truth(0, before as f64, now.1));
+        let page = rig::whole_page(&handle.context);
+        assert_eq!(value(&page, "pds_exporter_state_last_commit_successful"), Some(1.0));
+    });
+}

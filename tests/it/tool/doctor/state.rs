@@ -1,0 +1,57 @@
+//! The doctor tries the state file and its folder as the daemon uses them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+
+use super::super::{Service, TOKEN, ended, pdstool};
+use super::{PROJECT, Patient, answering};
+
+#[test]
+fn a_state_file_that_no_daemon_could_use_is_a_problem() {
+    let patient = Patient::new();
+    let service = Service::start(answering);
+    let file = patient.path("state");
+    let text = format!(
+        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}",
+        service.url()
+    );
+    let absent = patient.examined(&text);
+    assert_eq!(absent.code, Some(0), "{:#}", absent.json);
+    absent.says("state file", "does not exist yet");
+    let homeless = patient.examined(&text.replace("\"state\"", "\"nowhere/state\""));
+    assert!(homeless.only().1.ends_with("/nowhere does not exist"), "{:#}", homeless.json);
+    std::fs::write(&file, "not a database").unwrap();
+    let found = patient.examined(&text);
+    assert!(found.only().1.contains("is damaged"), "{:#}", found.json);
+    assert_eq!(std::fs::read(&file).unwrap(), b"not a database", "nothing is changed");
+    let held = std::fs::File::open(&file).unwrap();
+    held.lock().unwrap();
+    patient.examined(&text).says("state file", "is in use by a running daemon");
+    let elsewhere = patient.path("elsewhere");
+    let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &patient.exporter.url()]);
+    command.arg("--config.file").arg(patient.path("pds-exporter.toml")).arg("--state.path").arg(&elsewhere);
+    let output = ended(&command.output().unwrap());
+    assert!(output.contains("elsewhere does not exist yet"), "the flag of the daemon counts: {output}");
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_no_full_disk() {
+    let patient = Patient::new();
+    let service = Service::start(answering);
+    let folder = patient.path("theirs");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(patient.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = format!(
+        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"theirs/state\"\n{PROJECT}",
+        service.url()
+    );
+    // Root may write everywhere; the daemon's user may not.
+    let found = patient.examined_by(&text, |command| command.uid(65_534).gid(65_534));
+    let (check, text, remedy) = found.only();
+    assert_eq!(check, "state file");
+    assert_eq!(
+        text,
+        format!("the folder {} cannot be written: Permission denied (os error 13)", folder.display())
+    );
+    assert!(remedy.starts_with("Make it writable for the daemon's user"), "{remedy}");
+}
