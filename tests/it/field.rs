@@ -281,7 +281,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("a name is in Latin-1", "a_name_that_is_not_utf_8_costs_no_other_setting"),
     (
         "the certificate is a CA of its own",
-        "a_self_signed_certificate_is_trusted_for_what_it_states_if_ca_file_holds_it",
+        "a_self_signed_certificate_in_ca_file_is_trusted_for_its_names_and_time",
     ),
     ("the certificate is of version 1", "a_certificate_of_version_1_is_named_in_words"),
     (
@@ -304,19 +304,16 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "the vendor's console shows other counts",
         "a_day_of_the_service_is_compared_with_what_prometheus_counted",
     ),
-    ("an app is deleted", "an_app_that_is_gone_says_since_when_for_a_day"),
-    ("alerts know nothing but up", "a_selection_that_is_down_is_503_for_those_who_ask_for_that"),
+    ("an app is deleted", "an_app_that_is_gone_has_its_time_for_a_day"),
+    ("alerts know nothing but up", "a_selection_that_is_down_is_503_with_fail_1"),
     (
         "requests arrive after they begin",
         "requests_that_arrive_once_they_are_finished_are_counted_in_their_buckets",
     ),
     ("the service answers 0 for half an hour", "half_an_hour_of_zeros_instead_of_errors_loses_nothing"),
-    ("an app is made anew under its id", "an_app_made_anew_keeps_its_counts_and_gets_its_late_data"),
+    ("an app is made anew under its id", "a_recreated_app_keeps_its_counts_and_gets_its_late_data"),
     ("the service keeps two hours", "a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added"),
-    (
-        "ranges are rounded, the asked range echoed",
-        "ranges_that_are_rounded_and_said_to_be_exact_are_not_counted",
-    ),
+    ("ranges are rounded, the asked range echoed", "rounded_ranges_that_claim_to_be_exact_are_not_counted"),
     ("a threshold is renamed", "a_renamed_threshold_leaves_the_page_within_three_polls"),
 ];
 
