@@ -23,6 +23,8 @@ enum Finding {
     Equal {
         both: bool,
     },
+    /// They do, but this is likely broken.
+    Suspect(Assumption),
     Different(Assumption),
     /// A request failed, or late data arrived in between.
     Unanswered,
@@ -74,8 +76,7 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let known = poll.plan.evidence(poll.target).broken;
-    let check = Check { poll, range, added: ledger_of(poll, range), known, named: false };
+    let check = Check { poll, range, added: ledger_of(poll, range), verifies: None };
     let (Ok(finding) | Err(finding)) = check.compare().await;
     check.note(finding);
 }
@@ -98,7 +99,7 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     // A service may refuse a range of an hour.
     for length in [longest, 8 * step, 2 * step] {
         let range = TimeRange { start: end - length.min(longest), end };
-        let check = Check { poll, range, added: None, known: None, named };
+        let check = Check { poll, range, added: None, verifies: Some(named) };
         let (Ok(finding) | Err(finding)) = check.compare().await;
         if finding != Finding::Unanswered || length <= 2 * step {
             return check.note(finding);
@@ -138,10 +139,8 @@ struct Check<'a> {
     range: TimeRange,
     /// The count that the ledger added for it.
     added: Option<u64>,
-    /// The assumption that is known to be broken, and not checked again.
-    known: Option<Assumption>,
-    /// Whether replies state their range, which shows whether it was ignored.
-    named: bool,
+    /// Whether replies state their range, which shows whether it was ignored; `None` once counting has begun.
+    verifies: Option<bool>,
 }
 
 impl Check<'_> {
@@ -149,26 +148,48 @@ impl Check<'_> {
     async fn compare(&self) -> Result<Finding, Finding> {
         let TimeRange { start, end } = self.range;
         let middle = self.middle();
-        let whole = self.total(start, end).await?;
-        let first = self.total(start, middle).await?;
-        let second = self.total(middle, end).await?;
+        let all = self.tally(start, end).await?;
+        let parts = [self.tally(start, middle).await?, self.tally(middle, end).await?];
+        let [whole, first, second] = [&all, &parts[0], &parts[1]].map(|part| part.total.unwrap_or_default());
         let sum = first.saturating_add(second);
-        if sum == whole {
-            return Ok(match self.added {
-                _ if whole == 0 => Finding::Idle,
-                // Each step was added separately; a higher count is late data, which a recheck adds.
-                Some(added) if added > whole => Finding::Different(self.known.unwrap_or(self.of_ends())),
-                _ => Finding::Equal { both: first > 0 && second > 0 },
-            });
+        let shares = compare_shares(&all, &parts);
+        let is_apart = shares == Shares::Apart && self.verifies.is_none();
+        if sum != whole || is_apart {
+            let again = self.tally(start, end).await?;
+            let late = again.total.unwrap_or_default();
+            let is_moving = late != whole && (whole.min(late)..=whole.max(late)).contains(&sum);
+            if is_moving || (is_apart && again.shares != all.shares) {
+                return Ok(Finding::Unanswered);
+            }
         }
-        if let Some(known) = self.known {
-            return Ok(Finding::Different(known));
+        if sum != whole {
+            return self.diagnose(whole, sum, middle).await.map(Finding::Different);
         }
-        let again = self.total(start, end).await?;
-        if again != whole && (whole.min(again)..=whole.max(again)).contains(&sum) {
-            return Ok(Finding::Unanswered);
-        }
-        self.diagnose(whole, sum, middle).await.map(Finding::Different)
+        let equal = Finding::Equal { both: first > 0 && second > 0 };
+        Ok(match (self.verifies, shares, self.added) {
+            _ if whole == 0 => Finding::Idle,
+            (Some(_), ..) => equal,
+            _ if is_apart => Finding::Different(Assumption::Distribution),
+            (_, Shares::Alike, _) => Finding::Suspect(Assumption::Distribution),
+            (.., Some(parts)) if parts > whole => Finding::Different(Assumption::Totals { parts, whole }),
+            (.., Some(added)) if added < whole - whole / 20 && self.rounds_up(whole).await? => {
+                Finding::Suspect(Assumption::Rounding)
+            }
+            // More than was added is late data, which a recheck adds.
+            _ => equal,
+        })
+    }
+
+    /// Whether the first second of the range has all that its first step has, and more than other steps: then both ends of
+    /// ranges are rounded up, which late data never looks like.
+    async fn rounds_up(&self, whole: u64) -> Result<bool, Finding> {
+        let (start, step) = (self.range.start, self.poll.plan.watermark.step());
+        let first = self.total(start, start + 1).await?;
+        let steps = (self.range.end - start) / step;
+        Ok(first.saturating_mul(steps.unsigned_abs()) > whole
+            && first < whole
+            && step > 1
+            && self.total(start + 1, start + step).await? == 0)
     }
 
     /// Why the parts of the range do not add up to `whole` but to `sum`.
@@ -184,26 +205,21 @@ impl Check<'_> {
             (false, true) => return Ok(Assumption::Names(Ignored::End)),
             (false, false) => {}
         }
+        let unknown = Assumption::Totals { parts: sum, whole };
         if self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive {
-            return Ok(if sum < whole { Assumption::EndIncluded } else { Assumption::Totals });
+            // The end of the first part is left out: a second at most.
+            let left_out = sum < whole && whole - sum <= self.total(middle - 1, middle + 1).await?;
+            return Ok(if left_out { Assumption::EndIncluded } else { unknown });
         }
         // The middle was counted twice: its bucket, or its last instant.
         let twice = sum.saturating_sub(whole);
         if twice == 0 || self.total(middle, middle).await? != twice {
-            return Ok(Assumption::Totals);
+            return Ok(unknown);
         }
         let inside = middle + step / 2;
         let rounds =
             self.total(inside, inside).await? == twice && self.total(middle, middle + step).await? == twice;
         Ok(if rounds { Assumption::Rounding } else { Assumption::EndExcluded })
-    }
-
-    /// How the ends of ranges are treated, if the steps of an hour add up to more than its halves.
-    fn of_ends(&self) -> Assumption {
-        match self.poll.plan.config.accounting.range_end {
-            RangeEnd::Exclusive => Assumption::EndExcluded,
-            RangeEnd::Inclusive | RangeEnd::InclusiveSecond => Assumption::Totals,
-        }
     }
 
     /// A whole step within the range, another one each time. Not an outermost one if there are others, and not one that
@@ -221,37 +237,58 @@ impl Check<'_> {
     }
 
     async fn total(&self, start: i64, end: i64) -> Result<u64, Finding> {
+        Ok(self.tally(start, end).await?.total.unwrap_or_default())
+    }
+
+    /// The reply about a range, which has a total.
+    async fn tally(&self, start: i64, end: i64) -> Result<Tally, Finding> {
         let range = TimeRange { start, end };
         let (tally, _) = self.poll.tally(range).await.map_err(|_| Finding::Unanswered)?;
         let broken = tally.range.and_then(|answered| Assumption::broken_by(range, answered));
         match broken {
             Some(broken) if end > start => Err(Finding::Different(broken)),
-            _ => tally.total.ok_or(Finding::Unanswered),
+            _ if tally.total.is_none() => Err(Finding::Unanswered),
+            _ => Ok(tally),
         }
     }
 
-    /// Counts the result of the check, and logs it the first time.
+    /// Counts the result of the check, and logs a finding that is new or over.
     fn note(self, finding: Finding) {
         let Poll { context, plan, target, .. } = self.poll;
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
+        let mut evidence = plan.evidence(target);
+        let finding = match finding {
+            Finding::Suspect(broken) if evidence.suspects() => Finding::Different(broken),
+            other => other,
+        };
         match finding {
             Finding::Idle => {}
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
+            Finding::Suspect(_) => telemetry.audited(key.resource, AuditResult::Equal),
             Finding::Equal { both } => {
-                if both || self.named {
-                    plan.evidence(target).passed = true;
-                }
                 telemetry.audited(key.resource, AuditResult::Equal);
+                let verified = self.verifies.is_some_and(|named| both || named);
+                if evidence.holds(both, verified) {
+                    telemetry.audit_agrees(account, key.resource);
+                    tracing::info!(
+                        token = account,
+                        resource = key.resource.as_str(),
+                        "audits find no difference any more"
+                    );
+                }
             }
             Finding::Different(broken) => {
-                let is_new = plan.evidence(target).breaks(broken);
+                let is_new = evidence.breaks(broken);
                 telemetry.audited(key.resource, AuditResult::Different);
-                telemetry.audit_differs(Difference {
-                    account: account.into(),
-                    what: broken.to_string().into(),
-                    remedy: broken.remedy().into(),
-                    target: key.to_string(),
-                });
+                telemetry.audit_differs(
+                    key.resource,
+                    Difference {
+                        account: account.into(),
+                        what: broken.to_string().into(),
+                        remedy: broken.remedy().into(),
+                        target: key.to_string(),
+                    },
+                );
                 if is_new {
                     tracing::warn!(
                         token = account,
@@ -266,5 +303,103 @@ impl Check<'_> {
                 }
             }
         }
+    }
+}
+
+/// The distributions of a range and its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shares {
+    /// Nothing is known to be wrong.
+    Fit,
+    /// They are the same, although not of these totals.
+    Alike,
+    /// Those of the parts do not make that of the whole.
+    Apart,
+}
+
+/// Compares the distribution of a whole with those of its parts, within the resolution of their shares.
+fn compare_shares(whole: &Tally, parts: &[Tally; 2]) -> Shares {
+    let replies = [whole, &parts[0], &parts[1]];
+    let [all, first, second] = replies.map(|reply| reply.count().unwrap_or_default());
+    let step = replies.map(Tally::share_step).into_iter().fold(1.0, f64::min);
+    // Shares may be rounded to the nearest, or down.
+    let is_count = |count: f64, total: f64| (count - count.round()).abs() <= step * total + 0.001;
+    let mut differences = whole
+        .shares
+        .iter()
+        .zip(&parts[0].shares)
+        .zip(&parts[1].shares)
+        .map(|((whole, one), other)| (one.1 * first + other.1 * second - whole.1 * all).abs());
+    let same_thresholds = parts.iter().all(|part| {
+        let thresholds = part.shares.iter().map(|(threshold, _)| threshold);
+        thresholds.eq(whole.shares.iter().map(|(threshold, _)| threshold))
+    });
+    let is_foreign = |(_, share): &(f64, f64)| {
+        *share > 0.0
+            && *share < 1.0
+            && [all, first, second].iter().any(|total| !is_count(share * total, *total))
+    };
+    match () {
+        () if !same_thresholds || first == 0.0 || second == 0.0 => Shares::Fit,
+        () if differences.any(|difference| difference > step * all + 1.0) => Shares::Apart,
+        () if parts.iter().all(|part| part.shares == whole.shares) && whole.shares.iter().any(is_foreign) => {
+            Shares::Alike
+        }
+        () => Shares::Fit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A reply about requests of which so many were within each threshold, with shares of so many decimals of a percent.
+    fn reply(within: &[u64], total: u64, round: fn(f64) -> f64, decimals: i32) -> Tally {
+        let scale = 10f64.powi(decimals);
+        let share = |count: &u64| round(*count as f64 * 100.0 / total.max(1) as f64 * scale) / scale / 100.0;
+        let shares = within.iter().enumerate().map(|(at, count)| (at as f64, share(count))).collect();
+        Tally { total: Some(total), shares, ..Tally::default() }
+    }
+
+    /// How many of how many are within each of some thresholds.
+    fn distribution() -> impl Strategy<Value = (Vec<u64>, u64)> {
+        (0..200_000_u64, prop::collection::vec(0..=1000_u64, 5)).prop_map(|(total, mut shares)| {
+            shares.sort_unstable();
+            (shares.iter().map(|share| share * total / 1000).collect(), total)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_distribution_of_an_honest_service_fits_however_it_is_rounded(
+            one in distribution(), other in distribution(), times in 1..20_u64, is_steady: bool,
+            decimals in 0..=14_i32, mode in 0..3_usize,
+        ) {
+            // A steady distribution is the same in both parts.
+            let multiple = || (one.0.iter().map(|within| within * times).collect(), one.1 * times);
+            let other = if is_steady { multiple() } else { other };
+            let whole: Vec<u64> = one.0.iter().zip(&other.0).map(|(one, other)| one + other).collect();
+            let round = [f64::round, f64::floor, f64::ceil][mode];
+            let reply = |within: &[u64], total| reply(within, total, round, decimals);
+            let parts = [reply(&one.0, one.1), reply(&other.0, other.1)];
+            prop_assert_eq!(compare_shares(&reply(&whole, one.1 + other.1), &parts), Shares::Fit);
+        }
+    }
+
+    #[test]
+    fn a_distribution_that_does_not_follow_the_range_shows() {
+        let exact = |within: &[u64], total| reply(within, total, f64::round, 12);
+        let day = exact(&[123_457, 987_001], 1_000_003).shares;
+        let of_day = |total| Tally { total: Some(total), shares: day.clone(), ..Tally::default() };
+        assert_eq!(compare_shares(&of_day(3600), &[of_day(1700), of_day(1900)]), Shares::Alike);
+        let parts = [exact(&[10, 100], 200), exact(&[20, 120], 300)];
+        assert_eq!(compare_shares(&exact(&[30, 220], 500), &parts), Shares::Fit);
+        assert_eq!(compare_shares(&exact(&[30, 240], 500), &parts), Shares::Apart);
+        let percents = |within: &[u64], total| reply(within, total, f64::floor, 0);
+        let parts = [percents(&[10, 100], 200), percents(&[20, 120], 300)];
+        assert_eq!(compare_shares(&percents(&[30, 223], 500), &parts), Shares::Fit, "within a percent");
+        assert_eq!(compare_shares(&percents(&[30, 260], 500), &parts), Shares::Apart);
     }
 }

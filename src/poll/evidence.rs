@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::{Duration, Instant};
 
 use pds_config::Config;
+use pds_core::units;
 use pds_interface::{Ignored, Resource, TimeRange};
 use pds_ledger::{HOUR, Ledger};
 use pds_telemetry::Telemetry;
@@ -23,8 +25,15 @@ pub enum Assumption {
     EndIncluded,
     /// It does not round ranges to more than `accounting.step`.
     Rounding,
-    /// Its totals are exact.
-    Totals,
+    /// The totals of parts of a range add up to that of the whole.
+    Totals {
+        /// Their sum, or what was counted.
+        parts: u64,
+        /// The total of the whole.
+        whole: u64,
+    },
+    /// Its distributions are those of the ranges.
+    Distribution,
 }
 
 impl Assumption {
@@ -48,9 +57,11 @@ impl Assumption {
             Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
             Self::EndIncluded => "set accounting.range_end = \"exclusive\"",
             Self::Rounding => "set accounting.step to what the service rounds to",
-            Self::Totals => {
-                "set a longer accounting.step, or take the counters for estimates with accounting.audit = false"
+            Self::Totals { .. } => {
+                "compare such ranges with pdstool call; if totals are estimates, set a longer accounting.step, or \
+                 accounting.audit = false"
             }
+            Self::Distribution => "report it to the service's owner; until then, rely on totals alone",
         }
     }
 }
@@ -59,13 +70,17 @@ impl Assumption {
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Totals { parts, whole } => {
+                let (parts, whole) = (units::count_of(*parts), units::count_of(*whole));
+                return write!(f, "parts of a range have {parts}, the range {whole}; the cause is unknown");
+            }
+            Self::Distribution => "the distributions are not those of the ranges",
             Self::Names(Ignored::Start) => "the service ignores the start of ranges",
             Self::Names(Ignored::End) => "the service ignores the end of ranges",
             Self::Names(Ignored::Both) => "the service ignores the start and the end of ranges",
             Self::EndExcluded => "the service counts the end of a range in the next one too",
             Self::EndIncluded => "the service leaves out the end of ranges",
             Self::Rounding => "the service rounds ranges to more than accounting.step",
-            Self::Totals => "the parts of a range do not add up: the service's totals are estimates",
         })
     }
 }
@@ -83,8 +98,11 @@ pub struct Audit {
 pub(super) struct Evidence {
     /// Whether a check has passed.
     pub(super) passed: bool,
-    /// The last finding that was logged.
-    pub(super) broken: Option<Assumption>,
+    /// The last finding that was logged, if it is not over.
+    broken: Option<Assumption>,
+    /// Checks in a row that found no difference, and that found a suspicion.
+    equal: u8,
+    suspicions: u8,
     /// The age of the oldest range that was answered, in seconds.
     pub(super) reach: Option<i64>,
     /// The end of the last sampled hour.
@@ -95,6 +113,9 @@ pub(super) struct Evidence {
 
 /// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+
+/// The number of checks in a row that end a difference, and suspicions in a row that make one.
+const IN_A_ROW: u8 = 3;
 
 /// Time between two sampled hours of an account, in seconds: each costs three requests.
 const SAMPLED_EVERY: i64 = 24 * HOUR;
@@ -185,6 +206,24 @@ impl Evidence {
     pub(super) fn breaks(&mut self, broken: Assumption) -> bool {
         // The end of ranges and rounding affect some requests, ignored names affect all.
         self.passed &= !matches!(broken, Assumption::Names(_));
-        self.broken.replace(broken) != Some(broken)
+        (self.equal, self.suspicions) = (0, 0);
+        let before = self.broken.replace(broken);
+        before.as_ref().map(discriminant) != Some(discriminant(&broken))
+    }
+
+    /// A check found a suspicion. Returns whether it is one too many.
+    pub(super) fn suspects(&mut self) -> bool {
+        self.equal = 0;
+        self.suspicions = self.suspicions.saturating_add(1);
+        self.suspicions >= IN_A_ROW
+    }
+
+    /// A check found no difference, in `both` parts of a range; if it has `verified` that replies can be believed, what was
+    /// different before is over. Returns whether a difference is over.
+    pub(super) fn holds(&mut self, both: bool, verified: bool) -> bool {
+        self.passed |= both || verified;
+        self.suspicions = 0;
+        self.equal = self.equal.saturating_add(u8::from(both));
+        (verified || self.equal >= IN_A_ROW) && self.broken.take().is_some()
     }
 }

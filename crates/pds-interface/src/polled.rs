@@ -56,6 +56,16 @@ impl Tally {
         Self { total, fraction: count.map_or(0.0, f64::fract), shares, range }
     }
 
+    /// The step that its shares are multiples of: a power of ten, 0.01 for whole percents; 1e-7 for shares that are not
+    /// rounded, or finer than a number of 32 bits.
+    pub fn share_step(&self) -> f64 {
+        let fits = |scale: f64| {
+            let noise = |(_, share): &(f64, f64)| (share - (share * scale).round() / scale).abs();
+            self.shares.iter().all(|share| noise(share) < 1e-7)
+        };
+        (2..7).map(|decimals| 10f64.powi(decimals)).find(|scale| fits(*scale)).unwrap_or(1e7).recip()
+    }
+
     /// The count with its fraction.
     pub fn count(&self) -> Option<f64> {
         self.total.map(|total| total as f64 + self.fraction)

@@ -29,7 +29,7 @@ pub struct AuditSnapshot {
     pub different: u64,
     /// Ranges for which a request failed.
     pub unanswered: u64,
-    /// The last difference of each service account.
+    /// The last difference of each service account and call.
     pub differences: Vec<Difference>,
 }
 
@@ -52,9 +52,15 @@ impl Telemetry {
         self.audits(resource, result).inc();
     }
 
-    /// An audit found a difference.
-    pub fn audit_differs(&self, difference: Difference) {
-        self.0.figures.lock().differences.insert((Arc::clone(&difference.account), ""), difference);
+    /// An audit of `resource` found a difference.
+    pub fn audit_differs(&self, resource: Resource, difference: Difference) {
+        let key = (Arc::clone(&difference.account), resource.as_str());
+        self.0.figures.lock().differences.insert(key, difference);
+    }
+
+    /// Audits of `resource` of an account find no difference any more.
+    pub fn audit_agrees(&self, account: &str, resource: Resource) {
+        self.0.figures.lock().differences.remove(&(Arc::from(account), resource.as_str()));
     }
 
     /// Records that a sampled hour of `account` was requested again at `age`: this share of it was counted, too little

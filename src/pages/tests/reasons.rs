@@ -222,12 +222,13 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
 async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
     let fixture = answered().await;
     for account in 0..25 {
-        fixture.context.telemetry.audit_differs(Difference {
+        let difference = Difference {
             account: format!("p-{account}").into(),
             what: "the service leaves out the end of ranges".into(),
             remedy: "set accounting.range_end = \"exclusive\"".into(),
             target: format!("response_time of p-{account}/a"),
-        });
+        };
+        fixture.context.telemetry.audit_differs(response_time::RESOURCE, difference);
     }
     let all = reasons(&fixture).await;
     assert_eq!((&*all[0].code, all[0].count, all[0].objects.len()), ("audit_differs", 25, 20));

@@ -94,12 +94,15 @@ async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
     (0..9_120).for_each(|_| telemetry.audited(response_time::RESOURCE, AuditResult::Equal));
     assert!(banner().await.contains("9,120 ranges checked, all equal."), "{}", banner().await);
     telemetry.audited(response_time::RESOURCE, AuditResult::Different);
-    telemetry.audit_differs(Difference {
-        account: "default".into(),
-        what: "the service leaves out the end of ranges".into(),
-        remedy: "set accounting.range_end = \"exclusive\"".into(),
-        target: "response_time of p-1/a".to_owned(),
-    });
+    telemetry.audit_differs(
+        response_time::RESOURCE,
+        Difference {
+            account: "default".into(),
+            what: "the service leaves out the end of ranges".into(),
+            remedy: "set accounting.range_end = \"exclusive\"".into(),
+            target: "response_time of p-1/a".to_owned(),
+        },
+    );
     let said = banner().await;
     for part in [
         "9,121 ranges checked, 1 different.",

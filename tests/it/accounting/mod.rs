@@ -2,6 +2,7 @@
 
 mod late;
 mod rig;
+mod service;
 mod services;
 
 use std::sync::Arc;

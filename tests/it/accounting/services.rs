@@ -1,190 +1,15 @@
-//! Services that a ledger has to survive, each honest but for what is said: a server of its own for each row.
+//! Services that a ledger has to survive: what each does, what is seen, and what is lost. The rows are a table of the docs.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use pds_client::Turn;
-use pds_core::clock::Clock;
-use pds_exporter::poll::{Context, Plan, execute};
-use pds_exposition::Format;
 use pds_interface::TimeRange;
-use pds_interface::range::instant;
-use pds_ledger::{Key, Ledger};
-use pds_simulator::{Settings, World};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpListener;
+use pds_telemetry::AuditSnapshot;
+use tracing::Level;
 
-use crate::rig::{self, Configuration};
+use super::service::{DONE, END, Exporter, IDEAL, START, Service, at, counted, survived, truth};
+use crate::golden::assert_current;
+use crate::rig::Log;
 
-/// 10:00, when counting begins.
-const START: i64 = 1_772_359_200;
-/// From here on there is no traffic.
-const END: i64 = START + 6 * 3600;
-/// By then every hour was counted again, and late data added.
-const DONE: i64 = END + 4 * 3600;
-
-/// A second of an hour after the start.
-const fn at(hour: i64, minute: i64) -> i64 {
-    START + (hour - 10) * 3600 + minute * 60
-}
-
-/// The service's knowledge of a second at `now`.
-#[derive(Clone, Copy)]
-struct Service {
-    /// Whether it knows of the requests of that second; the last argument says whether they take more than a second.
-    knows: fn(now: i64, second: i64, slow: bool) -> bool,
-    /// Status of its replies about a range.
-    status: fn(now: i64, range: TimeRange) -> u16,
-    /// The label of the threshold of one second.
-    label: fn(now: i64) -> &'static str,
-    /// Decimals of its shares in percent.
-    decimals: i32,
-}
-
-/// A service without fault.
-const IDEAL: Service = Service { knows: |_, _, _| true, status: |_, _| 200, label: |_| "1s", decimals: 12 };
-
-/// Requests in a second: 10,800 an hour; those of every fiftieth second take more than a second.
-fn requests(second: i64) -> u64 {
-    if second < END { 2 + second.unsigned_abs() % 3 } else { 0 }
-}
-
-fn is_slow(second: i64) -> bool {
-    second % 50 == 7
-}
-
-/// How many there are in `range`, and how many of them take up to a second, as far as they are `known`.
-fn counted(range: TimeRange, known: impl Fn(i64) -> bool) -> (u64, u64) {
-    (range.start..range.end).filter(|second| known(*second)).fold((0, 0), |(all, fast), second| {
-        let count = requests(second);
-        (all + count, fast + if is_slow(second) { 0 } else { count })
-    })
-}
-
-fn truth(until: i64) -> (u64, u64) {
-    counted(TimeRange { start: START, end: until }, |_| true)
-}
-
-impl Service {
-    fn reply(self, now: i64, range: TimeRange) -> String {
-        let (total, fast) =
-            counted(range, |second| second < now && (self.knows)(now, second, is_slow(second)));
-        let scale = 10f64.powi(self.decimals);
-        let percent = |count: u64| (count as f64 / total.max(1) as f64 * 100.0 * scale).round() / scale;
-        format!(
-            r#"{{"status":"success","data":{{"distribution":{{"500ms":{},"{}":{},"1hr":{}}},"total_requests":{total},"percentiles":{{}},"start_date":"{}","end_date":"{}"}}}}"#,
-            percent(fast / 2),
-            (self.label)(now),
-            percent(fast),
-            percent(total),
-            instant(range.start),
-            instant(range.end),
-        )
-    }
-
-    async fn serve(self, clock: Clock) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let clock = clock.clone();
-                tokio::spawn(async move {
-                    let (read, mut write) = stream.split();
-                    let mut lines = BufReader::new(read).lines();
-                    while let Ok(Some(first)) = lines.next_line().await {
-                        while lines.next_line().await.unwrap().is_some_and(|line| !line.is_empty()) {}
-                        let now = clock.unix_seconds();
-                        let bound = |name: &str| {
-                            let (_, value) = first.split_once(&format!("{name}=")).unwrap();
-                            let value = value.split(['&', ' ']).next().unwrap().replace("%3A", ":");
-                            value.parse::<Timestamp>().unwrap().as_second()
-                        };
-                        let range = TimeRange { start: bound("start"), end: bound("end") };
-                        let (status, body) = ((self.status)(now, range), self.reply(now, range));
-                        let date = httpdate::fmt_http_date(instant(now).into());
-                        let length = body.len();
-                        let reply = format!(
-                            "HTTP/1.1 {status} X\r\nDate: {date}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-                        );
-                        write.write_all(reply.as_bytes()).await.unwrap();
-                    }
-                });
-            }
-        });
-        url
-    }
-}
-
-/// An exporter of a few apps that polls such a service by hand. Needs paused time: the clocks follow it.
-struct Exporter {
-    context: Context,
-    plan: Plan,
-    clock: Clock,
-    key: Key,
-}
-
-impl Exporter {
-    async fn start(service: Service, accounting: &str) -> Self {
-        let clock = Clock::starting_at(instant(START + 65));
-        let world = World::new(Settings { projects: 1, apps: 4, ..Settings::default() }, clock.clone());
-        let url = service.serve(clock.clone()).await;
-        let tables = format!(
-            "[poll]\nresources = [\"response_time\"]\nwindows = [\"1m\"]\n[accounting]\naudit = false\n{accounting}"
-        );
-        let config = Configuration::new(&world, &url)
-            .api("max_retries = 0\nmax_requests_per_second = 0\n")
-            .tables(&tables)
-            .load();
-        let (context, _) = rig::open(None, &clock).await;
-        let plan = rig::plan(config, &context, None);
-        let key = plan.targets.iter().find(|target| target.counter.is_some()).unwrap().key.clone();
-        Self { context, plan, clock, key }
-    }
-
-    /// Polls once a minute until it is `second`; `look` after each round.
-    async fn poll_until(&self, second: i64, mut look: impl FnMut(&Self)) {
-        while self.clock.unix_seconds() < second {
-            for target in &self.plan.targets {
-                execute::poll(&self.context, &self.plan, target, Turn::new(&target.account)).await;
-            }
-            look(self);
-            tokio::time::advance(Duration::from_secs(60)).await;
-        }
-    }
-
-    fn ledger(&self) -> Arc<Ledger> {
-        self.context.ledgers.ledger(&self.key).unwrap()
-    }
-
-    fn page(&self) -> String {
-        rig::page(&self.context, Format::Text)
-    }
-
-    /// The counters: all requests, and those that took up to a second.
-    fn counts(&self) -> (u64, u64) {
-        let ledger = self.ledger();
-        let fast = ledger.buckets().find(|(threshold, _)| *threshold == 1.0).map_or(0, |(_, count)| count);
-        (ledger.total, fast)
-    }
-}
-
-/// Lets an exporter poll `service` until every hour was counted again.
-async fn survived(service: Service, accounting: &str) -> Exporter {
-    let exporter = Exporter::start(service, accounting).await;
-    let mut before = (0, 0);
-    exporter
-        .poll_until(DONE, |exporter| {
-            let counts = exporter.context.ledgers.ledger(&exporter.key).map_or(before, |_| exporter.counts());
-            assert!(counts.0 >= before.0 && counts.1 >= before.1, "{counts:?} after {before:?}");
-            before = counts;
-        })
-        .await;
-    let ledger = exporter.ledger();
-    let passed = u64::try_from(ledger.until - START).unwrap();
-    assert_eq!(ledger.accounted + ledger.unaccounted, passed, "{ledger:?}");
-    exporter
-}
+/// Nothing is audited.
+const UNAUDITED: &str = "audit = false";
 
 /// Whether it is one of the twentieth part of requests that a service knows of only a quarter of an hour later.
 fn is_late(second: i64) -> bool {
@@ -194,7 +19,7 @@ fn is_late(second: i64) -> bool {
 #[tokio::test(start_paused = true)]
 async fn requests_that_arrive_once_they_are_finished_are_counted_in_their_buckets() {
     let service = Service { knows: |now, second, slow| !slow || now >= second + 1200, ..IDEAL };
-    let exporter = survived(service, "").await;
+    let exporter = survived(service, UNAUDITED).await;
     assert_eq!(exporter.counts(), truth(END));
     assert_eq!((exporter.ledger().overcounted, exporter.ledger().disputed), (0, 0));
 }
@@ -202,7 +27,7 @@ async fn requests_that_arrive_once_they_are_finished_are_counted_in_their_bucket
 #[tokio::test(start_paused = true)]
 async fn half_an_hour_of_zeros_instead_of_errors_loses_nothing() {
     let service = Service { knows: |now, _, _| !(at(13, 20)..at(13, 50)).contains(&now), ..IDEAL };
-    let exporter = survived(service, "").await;
+    let exporter = survived(service, UNAUDITED).await;
     assert_eq!(exporter.counts(), truth(END));
     assert_eq!((exporter.ledger().overcounted, exporter.ledger().debt()), (0, 0));
 }
@@ -210,7 +35,7 @@ async fn half_an_hour_of_zeros_instead_of_errors_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn zeros_of_all_busy_apps_are_requested_again_for_ten_minutes() {
     let service = Service { knows: |now, _, _| !(at(13, 20)..at(13, 28)).contains(&now), ..IDEAL };
-    let exporter = Exporter::start(service, "").await;
+    let exporter = Exporter::start(service, UNAUDITED).await;
     exporter.poll_until(at(13, 20), |_| ()).await;
     let before = exporter.ledger().until;
     exporter
@@ -232,7 +57,7 @@ async fn a_recreated_app_keeps_its_counts_and_gets_its_late_data() {
         },
         ..IDEAL
     };
-    let exporter = survived(service, "").await;
+    let exporter = survived(service, UNAUDITED).await;
     let ledger = exporter.ledger();
     let late = |start, end| counted(TimeRange { start, end }, is_late).0;
     let lost = truth(END).0 - ledger.total;
@@ -249,7 +74,7 @@ async fn a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added(
         knows: |now, second, _| now < second + 3 * 3600 && (!is_late(second) || now >= second + 900),
         ..IDEAL
     };
-    let exporter = survived(service, "recheck_after = [\"30m\", \"3h\"]").await;
+    let exporter = survived(service, "audit = false\nrecheck_after = [\"30m\", \"3h\"]").await;
     let ledger = exporter.ledger();
     assert_eq!(exporter.counts(), truth(END), "{ledger:?}");
     assert!(ledger.disputed >= 5 && ledger.disputes().is_some(), "{ledger:?}");
@@ -259,7 +84,7 @@ async fn a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added(
 #[tokio::test(start_paused = true)]
 async fn a_renamed_threshold_leaves_the_page_within_three_polls() {
     let service = Service { label: |now| if now < at(12, 0) { "1s" } else { "1200ms" }, ..IDEAL };
-    let exporter = Exporter::start(service, "").await;
+    let exporter = Exporter::start(service, UNAUDITED).await;
     exporter.poll_until(at(12, 0), |_| ()).await;
     assert!(exporter.page().contains("le=\"1.0\""));
     exporter.poll_until(at(12, 4), |_| ()).await;
@@ -277,7 +102,7 @@ async fn a_stretch_that_is_refused_for_an_hour_is_counted_later() {
         },
         ..IDEAL
     };
-    let exporter = Exporter::start(service, "").await;
+    let exporter = Exporter::start(service, UNAUDITED).await;
     exporter.poll_until(at(12, 58), |_| ()).await;
     let stands = exporter.ledger();
     assert_eq!((stands.until, stands.pending()), (at(12, 30), 0), "a server error may be over in a while");
@@ -293,9 +118,194 @@ async fn a_stretch_that_is_refused_for_an_hour_is_counted_later() {
 
 #[tokio::test(start_paused = true)]
 async fn shares_in_whole_percent_are_counted_within_their_resolution() {
-    let exporter = survived(Service { decimals: 0, ..IDEAL }, "").await;
+    let exporter = survived(Service { decimals: 0, ..IDEAL }, UNAUDITED).await;
     let ((total, fast), (all, of_truth)) = (exporter.counts(), truth(END));
     assert_eq!(total, all);
     let percent = (fast as f64 - of_truth as f64).abs() / all as f64 * 100.0;
     assert!(percent <= 0.5, "{percent} %");
+}
+
+fn audits(exporter: &Exporter) -> AuditSnapshot {
+    exporter.context.telemetry.snapshot().audit
+}
+
+/// What the only difference is, and its remedy.
+fn difference(exporter: &Exporter) -> (String, String) {
+    let audit = audits(exporter);
+    let [difference] = &*audit.differences else { panic!("{audit:?}") };
+    (difference.what.to_string(), difference.remedy.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn honest_services_are_never_different() {
+    for decimals in [0, 12] {
+        let steady = Service { decimals, knows: |_, second, _| second % 50 != 7, ..IDEAL };
+        let late =
+            Service { decimals, knows: |now, second, _| !is_late(second) || now >= second + 900, ..IDEAL };
+        for service in [Service { decimals, ..IDEAL }, steady, late] {
+            let exporter = Exporter::start(service, "").await;
+            exporter.poll_until(at(14, 0), |_| ()).await;
+            let audit = audits(&exporter);
+            assert!(audit.equal >= 12 && (audit.different, audit.differences.len()) == (0, 0), "{audit:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_distribution_of_the_last_day_is_different_after_three_audits() {
+    // Made anew every ten minutes.
+    let day = |now: i64, _| {
+        let end = now.div_euclid(600) * 600;
+        TimeRange { start: end - 86_413, end }
+    };
+    let exporter = Exporter::start(Service { distributes: day, ..IDEAL }, "").await;
+    exporter.poll_until(at(13, 0), |_| ()).await;
+    assert!(audits(&exporter).different > 0, "{:?}", audits(&exporter));
+    assert_eq!(difference(&exporter).0, "the distributions are not those of the ranges");
+    assert_eq!(exporter.counts().0, truth(exporter.ledger().until).0, "totals are exact");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_distribution_that_ignores_the_start_of_ranges_is_different() {
+    let since_the_start = |_, range: TimeRange| TimeRange { start: START - 3600, ..range };
+    // All are fast before twelve, and all are slow after it.
+    let knows = |_, second, slow: bool| slow == (second >= at(12, 20));
+    let exporter = Exporter::start(Service { distributes: since_the_start, knows, ..IDEAL }, "").await;
+    exporter.poll_until(at(14, 0), |_| ()).await;
+    assert!(audits(&exporter).different > 0, "{:?}", audits(&exporter));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranges_whose_ends_are_both_rounded_up_are_different() {
+    let counts = |_, TimeRange { start, end }| {
+        let [start, end] = [start, end].map(|second: i64| (second + 299).div_euclid(300) * 300);
+        TimeRange { start, end }
+    };
+    let exporter = survived(Service { counts, ..IDEAL }, "").await;
+    assert_eq!(difference(&exporter).1, "set accounting.step to what the service rounds to");
+    assert_eq!(exporter.counts(), truth(END), "each hour is complete once it was counted again");
+    let exporter = Exporter::start(Service { counts, ..IDEAL }, "step = \"5m\"").await;
+    exporter.poll_until(at(13, 0), |_| ()).await;
+    assert_eq!(audits(&exporter).different, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_that_is_gone_is_no_matter_of_the_end_of_ranges() {
+    let service = Service { knows: |now, second, _| now < second + 4000, ..IDEAL };
+    let exporter = Exporter::start(service, "").await;
+    exporter.poll_until(at(15, 0), |_| ()).await;
+    let (what, remedy) = difference(&exporter);
+    assert!(
+        what.starts_with("parts of a range have 10,800, the range ")
+            && what.ends_with("; the cause is unknown")
+    );
+    assert!(!remedy.contains("range_end"), "{remedy}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_difference_that_is_over_is_said_to_be_over() {
+    let (log, _guard) = Log::start(Level::INFO);
+    // Ends are counted twice until one.
+    let counts = |now, range: TimeRange| TimeRange { end: range.end + i64::from(now < at(13, 0)), ..range };
+    let exporter = Exporter::start(Service { counts, ..IDEAL }, "").await;
+    exporter.poll_until(at(13, 0), |_| ()).await;
+    assert_eq!(difference(&exporter).1, "set accounting.range_end = \"inclusive\"");
+    assert_eq!(exporter.ledger().total, 0);
+    exporter.poll_until(at(13, 5), |_| ()).await;
+    assert_eq!(audits(&exporter).differences, []);
+    assert_eq!(log.lines_with("audits find no difference any more").len(), 1);
+    assert!(exporter.ledger().total > 0);
+    // One that is found while counting is over after three audits.
+    let counts = |now, range: TimeRange| {
+        let twice = (at(12, 0)..at(13, 0)).contains(&now);
+        TimeRange { end: range.end + i64::from(twice), ..range }
+    };
+    let exporter = Exporter::start(Service { counts, ..IDEAL }, "").await;
+    exporter.poll_until(at(13, 0), |_| ()).await;
+    assert_eq!(difference(&exporter).1, "set accounting.range_end = \"inclusive\"");
+    exporter.poll_until(at(15, 30), |_| ()).await;
+    assert_eq!(audits(&exporter).differences, []);
+}
+
+/// What a service does, what is seen, what is lost, and the test that shows it.
+const ROWS: &[[&str; 4]] = &[
+    [
+        "reports requests once finished",
+        "`pds_app_late_requests_total` grows",
+        "",
+        "accounting/services requests_that_arrive_once_they_are_finished_are_counted_in_their_buckets",
+    ],
+    [
+        "returns 0 instead of errors",
+        "busy counters stand for ten minutes; late data follows",
+        "",
+        "accounting/services half_an_hour_of_zeros_instead_of_errors_loses_nothing",
+    ],
+    [
+        "forgets a recreated app",
+        "`pds_app_disputed_hours_total` grows",
+        "its earlier late data",
+        "accounting/services an_app_made_anew_keeps_its_counts_and_gets_its_late_data",
+    ],
+    [
+        "keeps less than `accounting.recheck_after`",
+        "the same",
+        "later late data",
+        "accounting/services a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added",
+    ],
+    [
+        "renames a threshold",
+        "its series leaves within three polls",
+        "",
+        "accounting/services a_renamed_threshold_leaves_the_page_within_three_polls",
+    ],
+    [
+        "refuses a range for an hour",
+        "`pds_app_accounting_behind_seconds`, then pending time",
+        "",
+        "accounting/services a_stretch_that_is_refused_for_an_hour_is_counted_later",
+    ],
+    [
+        "rounds ranges outwards, but states the requested one",
+        "counters stay at 0; a reason names the key",
+        "",
+        "polls/audit ranges_that_are_rounded_and_said_to_be_exact_are_not_counted",
+    ],
+    [
+        "rounds both ends up",
+        "a reason; late data",
+        "",
+        "accounting/services ranges_whose_ends_are_both_rounded_up_are_different",
+    ],
+    [
+        "sends whole percentages",
+        "coarse buckets",
+        "half a percent at most",
+        "accounting/services shares_in_whole_percent_are_counted_within_their_resolution",
+    ],
+    [
+        "sends another range's distribution",
+        "a reason after three audits",
+        "buckets",
+        "accounting/services a_distribution_of_the_last_day_is_different_after_three_audits",
+    ],
+    [
+        "reports requests after the last recheck",
+        "`pds_audit_completeness_ratio`; a reason",
+        "those requests",
+        "polls/counted_again an_hour_a_day_shows_how_much_came_too_late_to_be_counted",
+    ],
+];
+
+#[test]
+fn each_row_of_the_table_of_services_is_run_by_a_test() {
+    let mut table = "| the service | you see | lost |\n| --- | --- | --- |\n".to_owned();
+    for [does, seen, lost, test] in ROWS {
+        let (file, name) = test.split_once(' ').unwrap();
+        let source = std::fs::read_to_string(format!("tests/it/{file}.rs")).unwrap();
+        assert!(source.contains(&format!("]\nasync fn {name}() {{")), "{test}");
+        let lost = if lost.is_empty() { "nothing" } else { lost };
+        table += &format!("| {does} | {seen} | {lost} |\n");
+    }
+    assert_current("docs/counters.md", "services", &table);
 }

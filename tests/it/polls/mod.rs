@@ -6,6 +6,7 @@ mod counted_again;
 mod holes;
 mod order;
 mod shown;
+mod soak;
 mod starts;
 
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! The contents of the pages: windows, texts of the service, counters that are behind.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pds_client::Turn;
 use pds_exporter::poll::execute;
@@ -108,6 +109,26 @@ async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
     rig.world.faults().clear();
     rig.poll(Cadence::Settings).await;
     assert_eq!(rig.status().apps[0].error_message, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_that_nothing_polls_leave_the_page_within_stale_after_and_are_behind_from_that_moment() {
+    let rig = Rig::start(one_app(), "").await;
+    for _ in 0..5 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    let mut left = None;
+    for seconds in 1..=400u64 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let page = rig.page();
+        let behind = series(&page).find(|(name, _)| {
+            name.starts_with("pds_app_accounting_behind_seconds") && name.contains("\"response_time\"")
+        });
+        assert_ne!(page.contains("pds_app_requests_total{"), behind.is_some(), "after {seconds} s");
+        left = left.or(behind.map(|(_, behind)| (seconds, behind)));
+    }
+    let (seconds, behind) = left.unwrap();
+    assert!(seconds <= 300 && behind == seconds as f64, "{behind} s behind after {seconds} s");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,200 @@
+//! A service of the tests' own, honest but for what it is told, and an exporter that polls it by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pds_client::Turn;
+use pds_core::clock::Clock;
+use pds_exporter::poll::{Context, Plan, execute};
+use pds_exposition::Format;
+use pds_interface::TimeRange;
+use pds_interface::range::instant;
+use pds_ledger::{Key, Ledger};
+use pds_simulator::{Settings, World};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+
+use crate::rig::{self, Configuration};
+
+/// 10:00, when counting begins.
+pub(super) const START: i64 = 1_772_359_200;
+/// From here on there is no traffic.
+pub(super) const END: i64 = START + 6 * 3600;
+/// By then every hour was counted again, and late data added.
+pub(super) const DONE: i64 = END + 4 * 3600;
+
+/// A second of an hour after the start.
+pub(super) const fn at(hour: i64, minute: i64) -> i64 {
+    START + (hour - 10) * 3600 + minute * 60
+}
+
+/// The service's knowledge of a second at `now`.
+#[derive(Clone, Copy)]
+pub(super) struct Service {
+    /// Whether it knows of the requests of that second; the last argument says whether they take more than a second.
+    pub(super) knows: fn(now: i64, second: i64, slow: bool) -> bool,
+    /// Status of its replies about a range.
+    pub(super) status: fn(now: i64, range: TimeRange) -> u16,
+    /// The label of the threshold of one second.
+    pub(super) label: fn(now: i64) -> &'static str,
+    /// Decimals of its shares in percent.
+    pub(super) decimals: i32,
+    /// The range that it counts for the requested one, which it states.
+    pub(super) counts: fn(now: i64, range: TimeRange) -> TimeRange,
+    /// The range that its distribution is of.
+    pub(super) distributes: fn(now: i64, range: TimeRange) -> TimeRange,
+}
+
+/// A service without fault.
+pub(super) const IDEAL: Service = Service {
+    knows: |_, _, _| true,
+    status: |_, _| 200,
+    label: |_| "1s",
+    decimals: 12,
+    counts: |_, range| range,
+    distributes: |_, range| range,
+};
+
+/// Requests in a second: 10,800 an hour; those of every fiftieth second take more than a second.
+fn requests(second: i64) -> u64 {
+    if second < END { 2 + second.unsigned_abs() % 3 } else { 0 }
+}
+
+fn is_slow(second: i64) -> bool {
+    second % 50 == 7
+}
+
+/// How many there are in `range`, and how many of them take up to a second, as far as they are `known`.
+pub(super) fn counted(range: TimeRange, known: impl Fn(i64) -> bool) -> (u64, u64) {
+    (range.start..range.end).filter(|second| known(*second)).fold((0, 0), |(all, fast), second| {
+        let count = requests(second);
+        (all + count, fast + if is_slow(second) { 0 } else { count })
+    })
+}
+
+pub(super) fn truth(until: i64) -> (u64, u64) {
+    counted(TimeRange { start: START, end: until }, |_| true)
+}
+
+impl Service {
+    fn reply(self, now: i64, range: TimeRange) -> String {
+        let known =
+            |range| counted(range, |second| second < now && (self.knows)(now, second, is_slow(second)));
+        let (total, _) = known((self.counts)(now, range));
+        let (all, fast) = known((self.distributes)(now, (self.counts)(now, range)));
+        let scale = 10f64.powi(self.decimals);
+        let percent = |count: u64| (count as f64 / all.max(1) as f64 * 100.0 * scale).round() / scale;
+        format!(
+            r#"{{"status":"success","data":{{"distribution":{{"500ms":{},"{}":{},"1hr":{}}},"total_requests":{total},"percentiles":{{}},"start_date":"{}","end_date":"{}"}}}}"#,
+            percent(fast / 2),
+            (self.label)(now),
+            percent(fast),
+            percent(all),
+            instant(range.start),
+            instant(range.end),
+        )
+    }
+
+    async fn serve(self, clock: Clock) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let clock = clock.clone();
+                tokio::spawn(async move {
+                    let (read, mut write) = stream.split();
+                    let mut lines = BufReader::new(read).lines();
+                    while let Ok(Some(first)) = lines.next_line().await {
+                        while lines.next_line().await.unwrap().is_some_and(|line| !line.is_empty()) {}
+                        let now = clock.unix_seconds();
+                        let bound = |name: &str| {
+                            let (_, value) = first.split_once(&format!("{name}=")).unwrap();
+                            let value = value.split(['&', ' ']).next().unwrap().replace("%3A", ":");
+                            value.parse::<Timestamp>().unwrap().as_second()
+                        };
+                        let range = TimeRange { start: bound("start"), end: bound("end") };
+                        let (status, body) = ((self.status)(now, range), self.reply(now, range));
+                        let date = httpdate::fmt_http_date(instant(now).into());
+                        let length = body.len();
+                        let reply = format!(
+                            "HTTP/1.1 {status} X\r\nDate: {date}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+                        );
+                        write.write_all(reply.as_bytes()).await.unwrap();
+                    }
+                });
+            }
+        });
+        url
+    }
+}
+
+/// An exporter of a few apps that polls such a service by hand. Needs paused time: the clocks follow it.
+pub(super) struct Exporter {
+    pub(super) context: Context,
+    pub(super) plan: Plan,
+    clock: Clock,
+    key: Key,
+}
+
+impl Exporter {
+    pub(super) async fn start(service: Service, accounting: &str) -> Self {
+        let clock = Clock::starting_at(instant(START + 65));
+        let world = World::new(Settings { projects: 1, apps: 4, ..Settings::default() }, clock.clone());
+        let url = service.serve(clock.clone()).await;
+        let tables = format!(
+            "[poll]\nresources = [\"response_time\"]\nwindows = [\"1m\"]\n[accounting]\n{accounting}\n"
+        );
+        let config = Configuration::new(&world, &url)
+            .api("max_retries = 0\nmax_requests_per_second = 0\n")
+            .tables(&tables)
+            .load();
+        let (context, _) = rig::open(None, &clock).await;
+        let plan = rig::plan(config, &context, None);
+        let key = plan.targets.iter().find(|target| target.counter.is_some()).unwrap().key.clone();
+        Self { context, plan, clock, key }
+    }
+
+    /// Polls once a minute until it is `second`; `look` after each round.
+    pub(super) async fn poll_until(&self, second: i64, mut look: impl FnMut(&Self)) {
+        while self.clock.unix_seconds() < second {
+            for target in &self.plan.targets {
+                execute::poll(&self.context, &self.plan, target, Turn::new(&target.account)).await;
+            }
+            look(self);
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+    }
+
+    pub(super) fn ledger(&self) -> Arc<Ledger> {
+        self.context.ledgers.ledger(&self.key).unwrap()
+    }
+
+    pub(super) fn page(&self) -> String {
+        rig::page(&self.context, Format::Text)
+    }
+
+    /// The counters: all requests, and those that took up to a second.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let ledger = self.ledger();
+        let fast = ledger.buckets().find(|(threshold, _)| *threshold == 1.0).map_or(0, |(_, count)| count);
+        (ledger.total, fast)
+    }
+}
+
+/// Lets an exporter poll `service` until every hour was counted again.
+pub(super) async fn survived(service: Service, accounting: &str) -> Exporter {
+    let exporter = Exporter::start(service, accounting).await;
+    let mut before = (0, 0);
+    exporter
+        .poll_until(DONE, |exporter| {
+            let counts = exporter.context.ledgers.ledger(&exporter.key).map_or(before, |_| exporter.counts());
+            assert!(counts.0 >= before.0 && counts.1 >= before.1, "{counts:?} after {before:?}");
+            before = counts;
+        })
+        .await;
+    let ledger = exporter.ledger();
+    let passed = u64::try_from(ledger.until - START).unwrap();
+    assert_eq!(ledger.accounted + ledger.unaccounted, passed, "{ledger:?}");
+    exporter
+}
