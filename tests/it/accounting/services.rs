@@ -129,7 +129,7 @@ fn audits(exporter: &Exporter) -> AuditSnapshot {
     exporter.context.telemetry.snapshot().audit
 }
 
-/// What the only difference is, and its remedy.
+/// The only difference, and its remedy.
 fn difference(exporter: &Exporter) -> (String, String) {
     let audit = audits(exporter);
     let [difference] = &*audit.differences else { panic!("{audit:?}") };
@@ -227,7 +227,7 @@ async fn a_difference_that_is_over_is_said_to_be_over() {
     assert_eq!(audits(&exporter).differences, []);
 }
 
-/// What a service does, what is seen, what is lost, and the test that shows it.
+/// The behaviour of a service, its sign, the loss, and the test that shows it.
 const ROWS: &[[&str; 4]] = &[
     [
         "reports requests once finished",
@@ -245,7 +245,7 @@ const ROWS: &[[&str; 4]] = &[
         "forgets a recreated app",
         "`pds_app_disputed_hours_total` grows",
         "its earlier late data",
-        "accounting/services an_app_made_anew_keeps_its_counts_and_gets_its_late_data",
+        "accounting/services a_recreated_app_keeps_its_counts_and_gets_its_late_data",
     ],
     [
         "keeps less than `accounting.recheck_after`",
@@ -269,7 +269,7 @@ const ROWS: &[[&str; 4]] = &[
         "rounds ranges outwards, but states the requested one",
         "counters stay at 0; a reason names the key",
         "",
-        "polls/audit ranges_that_are_rounded_and_said_to_be_exact_are_not_counted",
+        "polls/audit rounded_ranges_that_claim_to_be_exact_are_not_counted",
     ],
     [
         "rounds both ends up",

@@ -184,8 +184,6 @@ const RULES: &[&str] = &[
     "nine tenths of their window",
     "2.5 times the length it was written with",
     "over a twentieth fewer",
-    "counts their ends twice",
-    "half a percent of their total",
     "scraped twice a minute",
     "plus a fifth to catch up",
     "a quarter of that",

@@ -21,7 +21,7 @@ fn quirks() -> Quirks {
     }
 }
 
-/// What the service answers in each minute of the hour.
+/// The faults of the service by minute of the hour.
 fn faults(minute: u32) -> Vec<Fault> {
     let value =
         |field: &str, json: &str| Fault::from(Kind::Value { field: field.to_owned(), json: json.to_owned() });
