@@ -272,6 +272,7 @@ async fn a_collector_takes_each_histogram_of_the_text() {
 /// Cases that need more than a simulated service, each with its test.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("nobody reads the log", "a_log_that_nobody_reads_stops_nothing"),
+    ("the disk behind the log is full", "a_line_that_cannot_be_written_counts_as_dropped"),
     ("the state folder never answers", "a_state_folder_that_never_answers_stops_the_counters_alone"),
     ("the state folder answers late", "a_state_folder_that_answers_late_loses_no_count"),
     ("the disk hangs while it runs", "a_disk_that_hangs_fails_commits_until_it_answers"),
@@ -295,6 +296,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("HTTP_PROXY is set", "a_token_of_another_project_and_a_proxy_that_is_not_used_are_named"),
     ("Retry-After is a day", "a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_at_most"),
+    ("a reload follows Retry-After", "a_reload_keeps_the_state_of_unchanged_tokens_and_forgets_removed_ones"),
+    ("a login page answers the tool", "a_reply_that_says_nothing_fails_in_every_output_format"),
     ("a Collector scrapes", "a_collector_takes_each_histogram_of_the_text"),
     ("Prometheus makes custom buckets", "prometheus_3_makes_whole_custom_buckets_of_the_text"),
     ("the listen address is a URL", "addresses_are_read_as_go_reads_them"),
@@ -314,6 +317,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("an app is made anew under its id", "a_recreated_app_keeps_its_counts_and_gets_its_late_data"),
     ("the service keeps two hours", "a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added"),
     ("ranges are rounded, the asked range echoed", "rounded_ranges_that_claim_to_be_exact_are_not_counted"),
+    (
+        "every distribution is that of the last day",
+        "a_distribution_of_the_last_day_is_different_after_three_audits",
+    ),
     ("a threshold is renamed", "a_renamed_threshold_leaves_the_page_within_three_polls"),
 ];
 

@@ -185,7 +185,7 @@ async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
             // Once: further ones would also slow the pace, which has lines of its own.
             Fault::from(asked_to_wait).times(1),
             "paused",
-            ["the service asks us to slow down", "the service answers again after it asked to wait"],
+            ["the service throttles requests", "the service answers again after it asked to wait"],
         ),
     ] {
         let (world, _folder, config) = service(4).await;

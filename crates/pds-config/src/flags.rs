@@ -95,7 +95,7 @@ pub struct Flags {
     #[arg(long = "web.allowed-hosts", value_name = "HOST", value_delimiter = ',')]
     pub web_allowed_hosts: Vec<String>,
 
-    /// Show raw replies of the service, which may hold anything, on app pages.
+    /// Show raw replies of the service, which may contain sensitive data, on app pages.
     #[arg(long = "web.show-replies")]
     pub web_show_replies: bool,
 

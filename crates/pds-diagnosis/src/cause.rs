@@ -116,7 +116,7 @@ causes! {
         "Add the apps to [[projects]] in the configuration and reload."
     WRONG_ADDRESS "wrong_address" Numbers Problem Service ["address"]
         "the service is not at api.base_url, where there is no list of projects"
-        "Set api.base_url to what stands before /v2 in the addresses of the service, without a version or a page."
+        "Set api.base_url to the part of the service's URLs before /v2."
     PROXY_DOWN "proxy_down" Numbers Problem Proxy ["proxy_connect"]
         "the proxy makes no connection"
         "Check host, port and scheme in api.proxy_url, and the proxy itself; without a proxy, leave the key empty."
@@ -152,7 +152,7 @@ causes! {
         "Use a name in api.base_url that the certificate is for."
     NO_TLS "no_tls" Numbers Problem Network ["tls_plain"]
         "the service's port does not speak TLS, but api.base_url says https"
-        "Set api.base_url to the TLS port; or to http://, if the network may read the token."
+        "Set api.base_url to the TLS port; or to http://, which exposes the token to the network."
     NO_HTTP "no_http" Numbers Problem Network ["protocol"]
         "the service's port does not speak plain HTTP"
         "Use https:// in api.base_url if the port speaks TLS; else correct the port."
@@ -167,12 +167,12 @@ causes! {
         "Look at the service; if it is merely slow, raise api.timeout."
     SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx" "interim"]
         "the service answers with errors"
-        "Wait, or report it to the owner of the service; the exporter asks again at each interval."
+        "Wait, or report it to the owner of the service; the exporter polls again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
         "the service answers with a redirect"
         "Set api.base_url to the address of the service itself; if it redirects to a login page, use an address without one."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
-        "the service asks us to slow down"
+        "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
     TOKEN_ELSEWHERE "token_elsewhere" Numbers Problem Token []
         "{token} belongs to another project"
@@ -190,7 +190,7 @@ causes! {
         "{token} will expire"
         "Create a new token in the service's dashboard and replace {file} before then; {then}."
     RANGE_IGNORED "range_ignored" Numbers Problem Token ["range_ignored"]
-        "the service ignores the ranges it is asked for"
+        "the service ignores the requested ranges"
         "Run pdstool check service, add the lines for api.query_names that it prints to the configuration, and reload."
     RANGE_DIFFERS "range_differs" Numbers Problem Target ["refused"]
         "replies cannot be added to the counters"
@@ -199,7 +199,7 @@ causes! {
         "an audit found ranges that do not add up"
         "Set the key that the audit names; pdstool check service finds it, too." => "/metrics-catalogue#pds_audit_ranges_total"
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
-        "the token may not read it"
+        "the token has no right to read this resource"
         "Grant the right to the service account, or set token_file of the project to a token that has it."
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
@@ -211,15 +211,15 @@ causes! {
         "replies are too large"
         "Raise api.max_response_bytes, if the replies are legitimate."
     REPLY_UNREADABLE "reply_unreadable" Numbers Problem Service ["decode"]
-        "replies are not what the interface says"
+        "replies do not match the interface"
         "Look at the reply with pdstool call; is api.base_url the address of the service? If it is, report it to the service's owner."
     REQUEST_REFUSED "request_refused" Numbers Problem Target
         ["400" "405" "409" "422" "1xx" "2xx" "4xx" "200" "201" "202" "204" "other" "identifier" "invalid"]
         "the service refuses the request"
         "Look at the reply with pdstool call; check the id and api.query_names."
     CLOCK_DISPUTED "clock_disputed" Numbers Problem Target ["unsettled" "clock"]
-        "the service's clock and ours disagree about the time asked for"
-        "Check the service's Date header, proxies that set it, and the time on this machine; a clock that is off is followed once it has run on for a minute."
+        "the service's clock and ours disagree about the requested time"
+        "Check the service's Date header, proxies that set it, and the time on this machine; polls continue once the new time has advanced for a minute."
     CONFIG_REFUSED "config_refused" Numbers Problem Exporter []
         "the last reload of the configuration was refused"
         "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
@@ -234,7 +234,7 @@ causes! {
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
     NO_CURSORS "no_cursors" Numbers Warning Exporter []
         "all counters began anew"
-        "At the first start, wait for two scrapes. Otherwise every restart loses the time until it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels where Prometheus scrapes the exporter."
+        "At the first start, wait for two scrapes. Otherwise every restart loses the time before it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels where Prometheus scrapes the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
         "Check time synchronisation on this machine; the exporter goes by the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
@@ -245,7 +245,7 @@ causes! {
         "polls start late"
         "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
     UNEXPECTED_VALUES "unexpected_values" Numbers Warning Exporter []
-        "values make no sense"
+        "values violate the interface"
         "Inspect the reply with pdstool call; values that make no sense count as missing." => "/metrics-catalogue#pds_api_unexpected_values_total"
     PANICKED "panicked" Numbers Warning Exporter ["panic"]
         "a part of the exporter panicked within the last hour"
@@ -275,7 +275,7 @@ causes! {
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
     RESTORING "restoring" Numbers Waiting Exporter []
-        "the cursors of counters are still to be read from Prometheus"
+        "the exporter is reading the cursors of counters from Prometheus"
         "Wait until Prometheus has answered and has scraped this process, or until another shard has ended; if this persists, check state.prometheus_url, headers and selector."
     WAITING "waiting" Numbers Waiting Consequence []
         "not polled yet"

@@ -62,7 +62,7 @@ rows! { Alerts:
     ENABLED: gauge(
         "pds_project_volume_alert_threshold_enabled",
         ["threshold"],
-        "1 if the owner gets a mail when storage use reaches this percentage, 0 otherwise"
+        "1 if the owner gets an email when storage use reaches this percentage, 0 otherwise"
     ) => put_thresholds;
 }
 

@@ -29,7 +29,7 @@ pub const GONE: Family = Family::gauge(
 pub const OBJECTIVE: Family = Family::gauge(
     "pds_app_objective_ratio",
     &["threshold"],
-    "Configured objective: share of requests within the threshold, which is written as le",
+    "Configured objective: share of requests within the threshold, in the format of the label le",
 );
 
 /// Every family that can be on the page, in its order and by section.

@@ -44,7 +44,7 @@ metrics! {
     clock_skew: Gauges = Family::gauge("pds_api_clock_skew_seconds", &[],
         "The service's clock minus the exporter's, from the Date header of the last reply");
     audit_ranges: IntCounterVec = Family::counter("pds_audit_ranges_total", &["resource", "result"],
-        "Audited ranges, by whether two parts equal the whole and the counters; unanswered ones are repeated");
+        "Audited ranges, by whether two parts equal the whole and the counters; failed audits are repeated");
     audit_completeness: Gauges = Family::gauge("pds_audit_completeness_ratio", &["token", "age"],
         "Counted share of the requests that the service reports for a sampled hour at that age; absent until an hour was sampled after its last recheck");
     token_expiry: Gauges = Family::gauge("pds_token_expiry_timestamp_seconds", &["token"],
@@ -78,7 +78,7 @@ metrics! {
     connections: Gauges = Family::gauge("pds_exporter_connections", &["state"],
         "Open client connections: active during a request, idle otherwise");
     loop_stall: HistogramVec = Family::histogram("pds_exporter_loop_stall_seconds", &[],
-        "Delay of a timer of the serving thread, measured ten times a second; responses wait as long");
+        "Delay of a timer of the serving thread, measured ten times a second; responses are delayed by as much");
     memory_budget: Gauges = Family::gauge("pds_exporter_memory_budget_bytes", &[],
         "Memory budget for clients, the service and Prometheus: a quarter of the cgroup's limit, 64 MiB at most");
     memory_budget_used: Gauges = Family::gauge("pds_exporter_memory_budget_used_bytes", &[],

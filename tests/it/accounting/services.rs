@@ -237,7 +237,7 @@ const ROWS: &[[&str; 4]] = &[
     ],
     [
         "returns 0 instead of errors",
-        "busy counters stand for ten minutes; late data follows",
+        "counters of busy apps stand still for ten minutes; late data follows",
         "",
         "accounting/services half_an_hour_of_zeros_instead_of_errors_loses_nothing",
     ],

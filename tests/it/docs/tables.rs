@@ -144,7 +144,7 @@ fn limits() -> String {
         row("streams of an HTTP/2 connection", MAX_STREAMS.to_string()),
         row("HTTP/2 frames or TLS records of a connection at once", BURST.to_string()),
         row("HTTP/2 frames or TLS records of a connection per second", PER_SECOND.to_string()),
-        row("further frames per KiB sent to the client", (1024.0 / SENT_PER_FRAME).to_string()),
+        row("additional HTTP/2 frames allowed per KiB sent", (1024.0 / SENT_PER_FRAME).to_string()),
         row("further records per KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
     ];
     rows.into_iter().map(|(what, value)| format!("- {what}: {value}\n")).collect()
@@ -233,7 +233,7 @@ fn write_command(list: &mut String, parent: &str, command: &clap::Command) {
     if command.get_name() == "call" {
         let mut calls = Vec::new();
         collect_commands(&mut calls, &name, command);
-        return writeln!(list, "- {}: a call of the service each", calls.join(", ")).unwrap();
+        return writeln!(list, "- {}: each makes one call of the service", calls.join(", ")).unwrap();
     }
     if command.has_subcommands() {
         return command.get_subcommands().for_each(|below| write_command(list, &name, below));

@@ -47,7 +47,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     rig.set_clock_apart_before_metrics(-HOUR);
     rig.poll().await;
     let unsettled =
-        "response time: the service's clock and ours disagree about the time asked for".to_owned();
+        "response time: the service's clock and ours disagree about the requested time".to_owned();
     assert!(rig.problems().contains(&unsettled), "the reply that brings the news: {:?}", rig.problems());
     let down =
         rig.page().text.lines().filter(|line| line.starts_with("pds_up{") && line.ends_with(" 0")).count();
@@ -164,7 +164,7 @@ async fn a_date_of_1970_fails_the_polls_and_moves_no_counter() {
     rig.set_clock_apart(-NOON);
     for poll in 1..4 {
         rig.poll().await;
-        let problem = "response time, run execution time: the service's clock and ours disagree about the time asked for";
+        let problem = "response time, run execution time: the service's clock and ours disagree about the requested time";
         assert!(rig.problems().contains(problem), "{:?}", rig.problems());
         assert!(!rig.problems().iter().any(|problem| problem.contains("app:")), "settings have no time");
         assert_eq!(rig.counted_from(NOON), SETTLING + poll * 60, "nothing is asked for in 1969");

@@ -114,7 +114,7 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
         let of_windows = ["window=", "pds_app_response_time_seconds{", "pds_app_run_execution_time_seconds{"];
         assert!(!of_windows.iter().any(|part| rig.page().contains(part)), "{}", rig.page());
         let problem = rig.problem().0.unwrap();
-        assert!(problem.contains("the service ignores the ranges it is asked for"), "{problem}");
+        assert!(problem.contains("the service ignores the requested ranges"), "{problem}");
         if !names.is_empty() {
             // The right names: the same process counts on from where it began.
             rig.reload("");
