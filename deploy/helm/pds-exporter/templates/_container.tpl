@@ -1,6 +1,6 @@
 {{/*
-The exporter's container. Takes `root` and the names of what differs beside another workload: `port`, `volume`
-(a prefix of volume names), `sidecar`.
+The exporter's container. Takes `root` and what differs in a sidecar: `port` (its name), `volume` (a prefix of volume
+names) and `sidecar` (whether it is one).
 */}}
 {{- define "pds-exporter.container" -}}
 {{- $root := .root -}}
@@ -56,7 +56,7 @@ lifecycle:
 {{- end }}
 {{- $security := $root.Values.securityContext }}
 {{- if and .sidecar $security }}
-{{- /* The pod's own context is not ours to set. */}}
+{{- /* The patch does not set the security context of the pod. */}}
 {{- $group := get ($root.Values.podSecurityContext | default dict) "runAsGroup" }}
 {{- if $group }}
 {{- $security = merge (dict "runAsGroup" $group) $security }}
@@ -92,7 +92,7 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
-{{/* What each pod of ours has. */}}
+{{/* Fields that all pods of the chart share. */}}
 {{- define "pds-exporter.podSpec" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -114,7 +114,7 @@ hostUsers: {{ .Values.hostUsers }}
 {{- end }}
 {{- end -}}
 
-{{/* What each container of ours has: the image, and what it may take. */}}
+{{/* Fields that all containers of the chart share: image and resources. */}}
 {{- define "pds-exporter.program" -}}
 image: {{ include "pds-exporter.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -122,11 +122,11 @@ resources:
   {{- include "pds-exporter.resources" . | nindent 2 }}
 {{- end -}}
 
-{{/* The environment, in which a variable of extraEnv takes the place of ours. */}}
+{{/* The environment. A variable in extraEnv replaces the chart's variable of that name. */}}
 {{- define "pds-exporter.env" -}}
 {{- $ours := list -}}
 {{- if eq .Values.mode "sharded" }}
-{{- /* The pod's ordinal, from 0. Set by Kubernetes 1.28 and later. */}}
+{{- /* The pod's ordinal, from 0. Kubernetes 1.28 and later set this label. */}}
 {{- $index := dict "fieldRef" (dict "fieldPath" "metadata.labels['apps.kubernetes.io/pod-index']") }}
 {{- $ours = append $ours (dict "name" "PDS_SHARD_INDEX" "valueFrom" $index) }}
 {{- $ours = append $ours (dict "name" "PDS_SHARD_COUNT" "value" (toString .Values.shards)) }}
@@ -186,7 +186,7 @@ httpGet:
 {{ toYaml .timing }}
 {{- end -}}
 
-{{/* What a claim for the state asks for. "-" is the empty class: no provisioning, as `kubectl` knows it. */}}
+{{/* The spec of a claim for the state. "-" stands for the empty class, which disables dynamic provisioning. */}}
 {{- define "pds-exporter.claim" -}}
 accessModes:
   {{- toYaml .Values.state.accessModes | nindent 2 }}
@@ -199,7 +199,8 @@ resources:
 {{- end -}}
 
 {{/*
-The files of the configuration: one object, or several sources in one folder. Takes `root`, `mode` (of the files of Secrets).
+The volume of the configuration: one object, or several projected into one folder. Takes `root` and `mode` (of files from
+Secrets).
 */}}
 {{- define "pds-exporter.configVolume" -}}
 {{- $values := .root.Values -}}
@@ -240,7 +241,7 @@ projected:
 {{- end }}
 {{- end -}}
 
-{{/* The tokens: all keys of the Secrets, and the default token under its usual name. Takes `token` and `mode`. */}}
+{{/* The volume of the tokens: all keys of the Secrets, and the default token as `token`. Takes `token` and `mode`. */}}
 {{- define "pds-exporter.tokenVolume" -}}
 {{- $renamed := ne .token.key "token" -}}
 {{- if or $renamed .token.moreSecrets -}}
@@ -267,7 +268,7 @@ secret:
 {{- end }}
 {{- end -}}
 
-{{/* Takes `root`, `volume`, `mode` (of the files of Secrets). */}}
+{{/* The volumes. Takes `root`, `volume` (a prefix of volume names) and `mode` (of files from Secrets). */}}
 {{- define "pds-exporter.volumes" -}}
 {{- $root := .root -}}
 {{- $disk := include "pds-exporter.disk" $root -}}

@@ -1,9 +1,9 @@
-{{/* The metadata of a monitor, which may lie in the namespace of Prometheus. Takes `root` and `monitor`, its values. */}}
+{{/* The metadata of a monitor, which may be in another namespace. Takes `root` and `monitor`, the monitor's values. */}}
 {{- define "pds-exporter.monitorMetadata" -}}
 {{- include "pds-exporter.metadata" (dict "root" .root "namespace" .monitor.namespace "labels" .monitor.additionalLabels) -}}
 {{- end -}}
 
-{{/* Those of the `fields` that `from` has and that are not empty. */}}
+{{/* The `fields` that are not empty in `from`. */}}
 {{- define "pds-exporter.fields" -}}
 {{- $from := .from -}}
 {{- $set := dict -}}
@@ -17,7 +17,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the kinds of the operator share. */}}
+{{/* Fields that all monitors of the operator share. */}}
 {{- define "pds-exporter.monitorSpec" -}}
 {{- include "pds-exporter.fields" (dict "from" .monitor "fields" (list "scrapeClass" "sampleLimit" "targetLimit" "labelLimit")) -}}
 {{- if kindIs "bool" .monitor.scrapeClassicHistograms }}
@@ -25,9 +25,9 @@ scrapeClassicHistograms: {{ .monitor.scrapeClassicHistograms }}
 {{- end }}
 {{- end -}}
 
-{{/* How a kind of the operator finds the pods. */}}
+{{/* How a PodMonitor or ServiceMonitor finds the pods. */}}
 {{- define "pds-exporter.monitorSelector" -}}
-# The job is the release.
+# `job` is the release's name.
 jobLabel: app.kubernetes.io/instance
 {{- if .monitor.namespace }}
 namespaceSelector:
@@ -38,11 +38,11 @@ selector:
     {{- include "pds-exporter.selector" .root | nindent 4 }}
 {{- end -}}
 
-{{/* How a kind of the operator scrapes one. */}}
+{{/* How a monitor of the operator scrapes a pod. */}}
 {{- define "pds-exporter.monitorHow" -}}
 {{- include "pds-exporter.fields" (dict "from" .monitor "fields" (list "honorLabels" "proxyUrl" "tlsConfig" "basicAuth" "metricRelabelings")) }}
 relabelings:
-  # One instance per place that a process fills, the release or the shard: counters go on in the next pod.
+  # `instance` is the release or shard, not the pod, so that series continue in a new pod.
   - sourceLabels:
       - __meta_kubernetes_pod_label_app_kubernetes_io_instance
       - __meta_kubernetes_pod_label_apps_kubernetes_io_pod_index

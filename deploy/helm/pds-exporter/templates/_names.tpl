@@ -2,7 +2,7 @@
 {{- .Values.nameOverride | default .Chart.Name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The name of objects. That of a Service begins with a letter and has no dots, unlike that of a release. */}}
+{{/* The name of objects. The name of a Service begins with a letter and has no dots; that of a release may differ. */}}
 {{- define "pds-exporter.name" -}}
 {{- $chart := include "pds-exporter.chartName" . -}}
 {{- $release := .Release.Name | replace "." "-" -}}
@@ -21,7 +21,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The labels that select the pods, as YAML. */}}
+{{/* The selector labels, as YAML. */}}
 {{- define "pds-exporter.selector" -}}
 app.kubernetes.io/name: {{ include "pds-exporter.chartName" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -32,8 +32,8 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/*
-The metadata of an object. Takes `root`, and what differs: `name` or a `suffix` of it, `namespace`, `labels`, `annotations`.
-Labels are merged: those that select first, then the object's, then the release's.
+The metadata of an object. Takes `root` and, if they differ, `name` or its `suffix`, `namespace`, `labels`, `annotations`.
+Selector labels take precedence, then those of the object, then those of the release.
 */}}
 {{- define "pds-exporter.metadata" -}}
 {{- $root := .root -}}
@@ -51,7 +51,7 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* `text` with `labels` wherever it names those that identify a release by default: in lists, queries and links. */}}
+{{/* Replaces the default identity labels in `text` by `labels`: in lists, queries and links. */}}
 {{- define "pds-exporter.identify" -}}
 {{- $text := .text -}}
 {{- $labels := .labels -}}
@@ -76,13 +76,13 @@ annotations:
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
-{{/* The path prefix of all pages: as the exporter has it, that of the external URL unless one is given. */}}
+{{/* The path prefix of all pages, as in the exporter: `web.routePrefix`, by default the path of `web.externalUrl`. */}}
 {{- define "pds-exporter.prefix" -}}
 {{- $web := .Values.web -}}
 {{- $web.routePrefix | default (get (urlParse $web.externalUrl) "path" | default "") | trimSuffix "/" -}}
 {{- end -}}
 
-{{/* The port of the Prometheus that counters are read back from; nothing without one. */}}
+{{/* The port of `state.prometheus.url`; empty without a URL. */}}
 {{- define "pds-exporter.prometheusPort" -}}
 {{- with .Values.state.prometheus.url -}}
 {{- $url := urlParse . -}}
@@ -90,7 +90,7 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* What the exporter keeps its counters in: "template" (a claim for each shard), "claim", the "pod", or "none": they come back from Prometheus. */}}
+{{/* The storage of counters: "template" (a claim per shard), "claim", "pod" (an emptyDir) or "none" (cursors in Prometheus). */}}
 {{- define "pds-exporter.disk" -}}
 {{- $state := .Values.state -}}
 {{- if and (eq .Values.mode "sharded") $state.shardDisks -}}
@@ -104,7 +104,7 @@ pod
 {{- end -}}
 {{- end -}}
 
-{{/* CPU and memory by the number of apps, overridden by `resources`. */}}
+{{/* CPU and memory, derived from the number of apps; `resources` overrides them. */}}
 {{- define "pds-exporter.resources" -}}
 {{- $sized := dict -}}
 {{- if .Values.apps -}}
@@ -112,7 +112,7 @@ pod
 {{- if eq .Values.mode "sharded" -}}
 {{- $apps = div (add $apps .Values.shards -1) .Values.shards | int -}}
 {{- end -}}
-{{- /* At rest 16 MiB and 8 KiB an app; a quarter more at times, and 72 MiB for the replies of a misbehaving service. */ -}}
+{{- /* Request: 16 MiB, and 8 KiB per app. Limit: a quarter more, and 72 MiB for the replies of a misbehaving service. */ -}}
 {{- $memory := mul 16 (div (add 16 (div $apps 128) 15) 16) -}}
 {{- $limit := mul 16 (div (add (div (mul $memory 5) 4) 72 15) 16) -}}
 {{- $sized = dict

@@ -1,7 +1,7 @@
 {{/*
-Prepares .Values, once; every template begins with it. A value that is `null` gets its default back: Helm takes such
-keys away, so a copy of values.yaml lies in files. Numbers that Helm reads as floats become integers, which are written
-as they are: 5000000, not 5e+06.
+Prepares .Values once; every template begins with it. A value of `null` gets its default. Helm removes such keys, so the
+folder `files` has a copy of values.yaml. Whole numbers that Helm reads as floats become integers and are printed as such:
+5000000, not 5e+06.
 */}}
 {{- define "pds-exporter.values" -}}
 {{- if not .Values.isPrepared -}}
@@ -17,7 +17,7 @@ as they are: 5000000, not 5e+06.
 {{- end -}}
 {{- end -}}
 
-{{/* Adds to `values` what only `defaults` has. Labels and the fields of security contexts are for the user to remove. */}}
+{{/* Adds to `values` the keys that only `defaults` has, except labels and fields of security contexts: users may remove those. */}}
 {{- define "pds-exporter.defaults" -}}
 {{- $values := .values -}}
 {{- range $key, $default := .defaults -}}
@@ -53,7 +53,7 @@ as they are: 5000000, not 5e+06.
 {{- end -}}
 {{- end -}}
 
-{{/* Fails where a text has not the form that values.schema.json gives it: Helm would show the pattern alone. */}}
+{{/* Fails if a string lacks the `form` that values.schema.json requires. Helm itself would print only the pattern. */}}
 {{- define "pds-exporter.forms" -}}
 {{- $all := . -}}
 {{- $value := .value -}}
@@ -82,7 +82,7 @@ as they are: 5000000, not 5e+06.
 {{- end -}}
 {{- end -}}
 
-{{/* Fails where values contradict each other; values.schema.json refuses those that are wrong alone. */}}
+{{/* Fails if values contradict each other; values.schema.json refuses single invalid values. */}}
 {{- define "pds-exporter.refuse" -}}
 {{- $texts := pick .Values "commonLabels" "commonAnnotations" "annotations" "podAnnotations" "podLabels" "nodeSelector" -}}
 {{- range $section, $value := omit .Values "global" -}}
@@ -189,7 +189,7 @@ as they are: 5000000, not 5e+06.
 {{- end -}}
 {{- end -}}
 
-{{/* A duration of Prometheus, such as 1m30s. */}}
+{{/* The milliseconds of a Prometheus duration, such as 1m30s. */}}
 {{- define "pds-exporter.milliseconds" -}}
 {{- $units := dict "y" 31536000000 "w" 604800000 "d" 86400000 "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
 {{- $sum := 0 -}}
@@ -199,7 +199,7 @@ as they are: 5000000, not 5e+06.
 {{- $sum -}}
 {{- end -}}
 
-{{/* "true" where a changed configuration replaces the pods. */}}
+{{/* "true" if a changed configuration replaces the pods. */}}
 {{- define "pds-exporter.neverReloads" -}}
 {{- if hasPrefix "0" .Values.configReloadInterval -}}true{{- end -}}
 {{- end -}}
