@@ -124,7 +124,7 @@ fn paced(daemon: &str, runtime: &Runtime) {
 }
 
 /// Half of `times` calls take at most the first so many milliseconds, and all but one in a hundred the second.
-fn latencies(times: usize, mut call: impl FnMut()) -> (f64, f64) {
+pub(crate) fn latencies(times: usize, mut call: impl FnMut()) -> (f64, f64) {
     let mut times: Vec<f64> = (0..times)
         .map(|_| {
             let began = Instant::now();

@@ -112,14 +112,19 @@ impl Exporter {
 
     /// Requests the upstream has answered.
     pub(crate) fn served(&self) -> f64 {
-        let body = Scraper::new(&format!("{}/served", self.upstream.url), false).body();
-        String::from_utf8_lossy(&body).parse().unwrap()
+        served(&self.upstream)
     }
 
     /// Bytes of its state file.
     pub(crate) fn state_size(&self) -> u64 {
         std::fs::metadata(self.folder.path().join("state.log")).map_or(0, |file| file.len())
     }
+}
+
+/// Requests that an upstream has answered.
+pub(crate) fn served(upstream: &Process) -> f64 {
+    let body = Scraper::new(&format!("{}/served", upstream.url), false).body();
+    String::from_utf8_lossy(&body).parse().unwrap()
 }
 
 /// The exporter with the configuration in `folder`.

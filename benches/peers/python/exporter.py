@@ -1,10 +1,12 @@
-"""What a Python programmer would write: aiohttp asks, prometheus_client holds and exposes. For comparison only.
+"""The exporter that a Python programmer would write: aiohttp sends requests, prometheus_client holds and encodes. For
+comparison only.
 
-usage: exporter.py BASE_URL < APPS, one `project/app` a line
+usage: exporter.py BASE_URL SECONDS < APPS, one `project/app` a line; each app is polled every so many seconds
 """
 
 import asyncio
 import sys
+import time
 
 import aiohttp
 from aiohttp import web
@@ -52,25 +54,22 @@ async def poll(session, base, project, app):
     RUNS_TOTAL.labels(project, app).inc(data["total_runs"])
 
 
-async def poll_for_ever(base, apps):
+async def poll_for_ever(base, seconds, apps):
     connector = aiohttp.TCPConnector(limit=32)
     async with aiohttp.ClientSession(connector=connector) as session:
-        waiting = iter(())
 
-        async def worker():
-            nonlocal waiting
-            while True:
-                app = next(waiting, None)
-                if app is None:
-                    waiting = iter(apps)
-                    await asyncio.sleep(0)
-                    continue
+        async def worker(waiting):
+            for app in waiting:
                 await poll(session, base, *app)
 
-        await asyncio.gather(*(worker() for _ in range(32)))
+        while True:
+            end = time.monotonic() + seconds
+            waiting = iter(apps)
+            await asyncio.gather(*(worker(waiting) for _ in range(32)))
+            await asyncio.sleep(max(0, end - time.monotonic()))
 
 
-async def main(base):
+async def main(base, seconds):
     apps = [line.strip().split("/") for line in sys.stdin if line.strip()]
     server = web.Application()
     server.router.add_get("/metrics", lambda _: web.Response(body=generate_latest(REGISTRY)))
@@ -79,7 +78,7 @@ async def main(base):
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     print("listening", "127.0.0.1:%d" % site._server.sockets[0].getsockname()[1], flush=True)
-    await poll_for_ever(base, apps)
+    await poll_for_ever(base, seconds, apps)
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], float(sys.argv[2])))
