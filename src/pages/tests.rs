@@ -107,13 +107,13 @@ async fn the_first_sentence_reports_why_the_service_sends_nothing() {
         ("connect", "down", "The service cannot be reached (api.example.com:443)"),
         ("timeout", "down", "Requests to the service time out"),
         ("500", "down", "The service answers with errors (500)"),
-        ("decode", "down", "Replies are not what the interface says"),
+        ("decode", "down", "Replies do not match the interface"),
         ("3xx", "down", "The service answers with a redirect (3xx)"),
         ("credentials", "not_asked", "The default token cannot be read"),
         ("401", "token_refused", "The service refuses the default token (401)"),
         ("unauthorized_paused", "token_refused", "The service refuses the default token"),
-        ("429", "throttled", "The service asks us to slow down (429)"),
-        ("paused", "throttled", "The service asks us to slow down"),
+        ("429", "throttled", "The service throttles requests (429)"),
+        ("paused", "throttled", "The service throttles requests"),
     ] {
         let fixture = fixture::fixture(3).await;
         fixture.answer(1.0);

@@ -101,8 +101,12 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
     for (class, code, says) in [
         ("404", "not_found", "The service does not know the id (404) since 03:01 UTC: p-2-app-4"),
         ("refused", "range_differs", "Replies cannot be added to the counters since 03:01 UTC: p-2-app-4"),
-        ("403", "forbidden", "The token may not read it (403) since 03:01 UTC: p-2-app-4"),
-        ("forbidden_paused", "forbidden", "The token may not read it since 03:01 UTC: p-2-app-4"),
+        ("403", "forbidden", "The token has no right to read this resource (403) since 03:01 UTC: p-2-app-4"),
+        (
+            "forbidden_paused",
+            "forbidden",
+            "The token has no right to read this resource since 03:01 UTC: p-2-app-4",
+        ),
         ("502", "service_error", "The service answers with errors (502) since 03:01 UTC: p-2-app-4"),
         ("timeout", "service_slow", "Requests to the service time out since 03:01 UTC: p-2-app-4"),
         (
@@ -111,7 +115,7 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
             "The service cannot be reached (api.example.com:443) since 03:01 UTC: p-2-app-4",
         ),
         ("3xx", "not_the_service", "The service answers with a redirect (3xx) since 03:01 UTC: p-2-app-4"),
-        ("decode", "reply_unreadable", "Replies are not what the interface says since 03:01 UTC: p-2-app-4"),
+        ("decode", "reply_unreadable", "Replies do not match the interface since 03:01 UTC: p-2-app-4"),
         ("402", "payment_required", "The service demands payment (402) since 03:01 UTC: p-2-app-4"),
     ] {
         let fixture = answered().await;
@@ -199,7 +203,7 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
             None,
             Verdict::Waiting,
             "restoring",
-            "The cursors of counters are still to be read from Prometheus: 2 counters hidden; p-3-app-6",
+            "The exporter is reading the cursors of counters from Prometheus: 2 counters hidden; p-3-app-6",
         ),
         (
             Some(Obstacle { text: "connection refused".into(), expected: false }),
