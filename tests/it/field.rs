@@ -297,7 +297,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("HTTP_PROXY is set", "a_token_of_another_project_and_a_proxy_that_is_not_used_are_named"),
     ("Retry-After is a day", "a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_at_most"),
     ("a reload follows Retry-After", "a_reload_keeps_the_state_of_unchanged_tokens_and_forgets_removed_ones"),
-    ("a login page answers the tool", "a_reply_that_says_nothing_fails_in_every_output_format"),
+    ("a login page answers the tool", "a_reply_without_content_fails_in_every_output_format"),
     ("a Collector scrapes", "a_collector_takes_each_histogram_of_the_text"),
     ("Prometheus makes custom buckets", "prometheus_3_makes_whole_custom_buckets_of_the_text"),
     ("the listen address is a URL", "addresses_are_read_as_go_reads_them"),
