@@ -113,40 +113,81 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     let range = TimeRange { start: end - 60, end };
     let began = Instant::now();
     let mut seen: Vec<(u64, f64)> = Vec::new();
-    let last = period.as_secs().clamp(1, 3600);
+    let (last, mut previous) = (period.as_secs().clamp(1, 3600), 0);
     for age in AGES.into_iter().filter(|age| *age < last).chain([last]) {
         if console.can_ask {
             console.say(&format!("late data: asking again at age {}", lasting(age)));
         }
-        tokio::time::sleep_until(began + Duration::from_secs(age)).await;
-        seen.push((age, asking.requests(range).await?.total.unwrap_or(0.0)));
+        // Slow replies delay the next request, so that data has as long to arrive.
+        tokio::time::sleep(Duration::from_secs(age - previous)).await;
+        previous = age;
+        let reached = began.elapsed().as_secs();
+        seen.push((reached, asking.requests(range).await?.total.unwrap_or(0.0)));
     }
-    let total = |seen: Option<&(u64, f64)>| seen.map_or(0.0, |(_, total)| *total);
-    let (first, most) = (total(seen.first()), total(seen.last()));
+    Ok(lateness(&seen, asking.service.config.poll.settle.as_secs()))
+}
+
+/// Judges how many requests of a minute were `seen` at rising ages, which are in seconds, as `settle` is.
+fn lateness(seen: &[(u64, f64)], settle: u64) -> Finding {
+    let (first_age, first) = seen.first().copied().unwrap_or_default();
+    let most = seen.last().map_or(0.0, |(_, total)| *total);
     if most == 0.0 {
-        return Ok(Finding::note("the app had no requests in the last minute: cannot be determined"));
+        return Finding::note("the app had no requests in the last minute: cannot be determined");
     }
     // The first age from which on nothing changed.
     let changed = seen.windows(2).rposition(|pair| matches!(pair, [(_, one), (_, other)] if one != other));
-    let needed = seen.get(changed.map_or(0, |at| at + 1)).map_or(0, |(age, _)| *age);
+    let needed = changed.and_then(|at| seen.get(at + 1)).map_or(first_age, |(age, _)| *age);
     let late = units::percent((1.0 - first / most).max(0.0));
     if changed.is_some_and(|at| at + 2 == seen.len()) {
         let needed = lasting(needed);
-        return Ok(Finding::warning(
+        return Finding::warning(
             format!("data still arrived {needed} after its minute; {late} of the requests were late"),
             "Watch longer with --late-for; accounting.recheck_after counts what comes after poll.settle.",
-        ));
+        );
     }
-    let most = units::count(most);
+    let (most, after) = (units::count(most), lasting(needed));
     let text = match changed {
-        None => format!("all {most} requests of the last minute were there after 1 s"),
-        Some(_) => {
-            format!("all {most} requests of a minute were there after {}; {late} were late", lasting(needed))
-        }
+        None => format!("all {most} requests of the last minute were there after {after}"),
+        Some(_) => format!("all {most} requests of a minute were there after {after}; {late} were late"),
     };
-    let settle = asking.service.config.poll.settle.as_secs();
     if needed > settle {
-        return Ok(Finding::warning(text, ADD_LINE).with("poll", "settle", written(needed)));
+        return Finding::warning(text, ADD_LINE).with("poll", "settle", written(needed));
     }
-    Ok(Finding::ok(format!("{text}; poll.settle is {}", lasting(settle))))
+    Finding::ok(format!("{text}; poll.settle is {}", lasting(settle)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settle_time_is_suggested_after_which_nothing_more_arrives() {
+        let judged = |seen: &[(u64, f64)]| {
+            let found = lateness(seen, 30);
+            let lines = found.lines.iter().map(|(_, key, value)| format!(" {key} = {value}"));
+            found.text + &lines.collect::<String>()
+        };
+        for (seen, text) in [
+            (&[(1, 0.0), (2, 0.0)][..], "the app had no requests in the last minute: cannot be determined"),
+            (&[(1, 8.0)], "all 8 requests of the last minute were there after 1 s; poll.settle is 30 s"),
+            (
+                &[(4, 8.0), (9, 8.0)],
+                "all 8 requests of the last minute were there after 4 s; poll.settle is 30 s",
+            ),
+            (
+                &[(1, 6.0), (5, 8.0), (9, 8.0)],
+                "all 8 requests of a minute were there after 5 s; 25.00 % were late; poll.settle is 30 s",
+            ),
+            (
+                &[(1, 6.0), (30, 7.0), (45, 8.0), (60, 8.0)],
+                "all 8 requests of a minute were there after 45 s; 25.00 % were late settle = \"45s\"",
+            ),
+            (
+                &[(1, 6.0), (5, 6.0), (60, 8.0)],
+                "data still arrived 1 min after its minute; 25.00 % of the requests were late",
+            ),
+        ] {
+            assert_eq!(judged(seen), text);
+        }
+    }
 }
