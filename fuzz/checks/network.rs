@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use jiff::Timestamp;
-use pds_web::limits::{BURST, FRAMES, Framing, Meter, RECORDS};
+use pds_web::limits::{BURST, FRAMES, Meter, RECORDS, Units};
 
 /// Any bytes as TLS records and as HTTP/2 frames, in pieces as long as the first byte says: they are counted alike however
 /// they arrive, and a burst at most goes through.
@@ -22,8 +22,8 @@ pub(crate) fn frames(data: &[u8]) {
             units += 1;
         }
         let expected = Some(units).filter(|units| f64::from(*units) <= BURST);
-        let counted = |framing: Framing, piece: usize| -> Option<u32> {
-            let mut meter = Meter::new(framing);
+        let counted = |kind: Units, piece: usize| -> Option<u32> {
+            let mut meter = Meter::new(kind);
             bytes.chunks(piece).map(|piece| meter.count(piece)).sum()
         };
         for piece in [usize::from(*piece).max(1), bytes.len().max(1)] {

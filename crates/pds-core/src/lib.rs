@@ -2,6 +2,7 @@
 //!
 //! - [`clock`]: the wall clock as an argument.
 //! - [`error_chain`]: an error and its causes in one line.
+//! - [`framing`]: the units of a stream, such as frames of HTTP/2.
 //! - [`memory`]: how much of it others can make the process hold.
 //! - [`plain_file`]: files that other programs replace.
 //! - [`printable`]: text fit for a terminal.
@@ -12,6 +13,7 @@
 
 pub mod clock;
 pub mod error_chain;
+pub mod framing;
 pub mod memory;
 pub mod plain_file;
 pub mod printable;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::{Read, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use pds_core::framing::{Framing, Headers};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Interim replies to one request.
@@ -178,31 +179,22 @@ impl Heads {
 }
 
 /// The frames of an HTTP/2 connection.
-#[derive(Default)]
 struct Frames {
-    /// The bytes of the next header that have arrived.
-    header: Vec<u8>,
-    /// Bytes until it begins.
-    skip: usize,
+    headers: Headers,
     /// Heads of each stream whose reply has begun and not ended.
     heads: BTreeMap<[u8; 4], Interim>,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { headers: Headers::new(Framing::HTTP2), heads: BTreeMap::new() }
+    }
 }
 
 impl Frames {
     /// Counts the heads in what `arrived`; false if a stream has too many.
     fn count(&mut self, mut arrived: &[u8]) -> bool {
-        while !arrived.is_empty() {
-            let skipped = self.skip.min(arrived.len());
-            self.skip -= skipped;
-            let (header, rest) =
-                arrived[skipped..].split_at((9 - self.header.len()).min(arrived.len() - skipped));
-            self.header.extend_from_slice(header);
-            arrived = rest;
-            let Ok([a, b, c, kind, flags, stream @ ..]) = <[u8; 9]>::try_from(&*self.header) else {
-                continue;
-            };
-            self.header.clear();
-            self.skip = [a, b, c].into_iter().fold(0, |length, byte| length << 8 | usize::from(byte));
+        while let Some(([_, _, _, kind, flags, stream @ ..], length)) = self.headers.next(&mut arrived) {
             match (kind, flags & 1) {
                 // DATA or HEADERS that end the stream, or RST_STREAM.
                 (0 | 1, 1) | (3, _) => {
@@ -212,7 +204,7 @@ impl Frames {
                 (1 | 9, _) => {
                     let heads = self.heads.entry(stream).or_default();
                     heads.replies += u32::from(kind == 1);
-                    heads.bytes += self.skip;
+                    heads.bytes += length;
                     if !heads.are_within(MAX_INTERIM + 1) {
                         return false;
                     }

@@ -80,7 +80,7 @@ pub mod limits {
     pub use super::connection::MAX_STREAMS;
     pub use super::connection_state::MAX_REQUESTS;
     pub use super::meter::{
-        BURST, FRAMES, Framing, Meter, PER_SECOND, RECEIVED_PER_RECORD, RECORDS, SENT_PER_FRAME,
+        BURST, FRAMES, Meter, PER_SECOND, RECEIVED_PER_RECORD, RECORDS, SENT_PER_FRAME, Units,
     };
     pub use super::request_slots::{ANSWER_DIVISOR, MAX_WAIT, MAX_WAITING};
     pub use super::response::MAX_PIECE_BYTES;

@@ -3,6 +3,7 @@
 //! flood of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. The number that a client needs follows
 //! from the bytes sent to it (acknowledgements), and from those of its requests.
 
+use pds_core::framing::{Framing, Headers};
 use tokio::time::Instant;
 
 /// Frames or records at once: a handshake and a burst of requests take a dozen.
@@ -17,61 +18,44 @@ pub const SENT_PER_FRAME: f64 = 1024.0;
 /// Bytes of requests that allow one more record; the smallest frame of HTTP/2 that requests anything is 13 bytes.
 pub const RECEIVED_PER_RECORD: f64 = 8.0;
 
-/// Longest header of a frame or record.
-const MAX_HEADER_BYTES: usize = 9;
-
-/// Units of a stream, each with its length in its header.
+/// The units of a stream, and their price.
 #[derive(Clone, Copy, Debug)]
-pub struct Framing {
-    /// Bytes that come before the first unit.
-    preface: usize,
-    header: usize,
-    /// The bytes of the length in the header, from the first to the one after the last.
-    length: (usize, usize),
+pub struct Units {
+    framing: Framing,
     /// Bytes that earn one more unit.
     bytes_per_unit: f64,
     /// The most units that bytes earn.
     max_earned: f64,
 }
 
-/// HTTP/2 frames, after `PRI * HTTP/2.0` and so on. No client has more than 32 MiB to acknowledge at once.
-pub const FRAMES: Framing = Framing {
-    preface: 24,
-    header: 9,
-    length: (0, 3),
-    bytes_per_unit: SENT_PER_FRAME,
-    max_earned: 32.0 * 1024.0,
-};
+/// HTTP/2 frames. No client has more than 32 MiB to acknowledge at once.
+pub const FRAMES: Units =
+    Units { framing: Framing::HTTP2_REQUESTS, bytes_per_unit: SENT_PER_FRAME, max_earned: 32.0 * 1024.0 };
 
 /// TLS records.
-pub const RECORDS: Framing =
-    Framing { preface: 0, header: 5, length: (3, 5), bytes_per_unit: RECEIVED_PER_RECORD, max_earned: BURST };
+pub const RECORDS: Units =
+    Units { framing: Framing::TLS, bytes_per_unit: RECEIVED_PER_RECORD, max_earned: BURST };
 
 /// Counts the frames or records of one connection in its bytes as they arrive.
 #[derive(Debug)]
 pub struct Meter {
-    framing: Framing,
+    units: Units,
+    headers: Headers,
     left: f64,
     refilled: Instant,
-    /// Bytes until the next header begins.
-    skip: usize,
-    header: [u8; MAX_HEADER_BYTES],
-    /// Bytes of the header that have arrived.
-    filled: usize,
 }
 
 impl Meter {
     /// For a connection that is about to begin.
-    pub fn new(framing: Framing) -> Self {
-        let (skip, header) = (framing.preface, [0; MAX_HEADER_BYTES]);
-        Self { framing, left: BURST, refilled: Instant::now(), skip, header, filled: 0 }
+    pub fn new(units: Units) -> Self {
+        Self { units, headers: Headers::new(units.framing), left: BURST, refilled: Instant::now() }
     }
 
     /// The number of bytes moved that earn units.
     pub fn earn(&mut self, bytes: usize) {
-        let earned = bytes as f64 / self.framing.bytes_per_unit;
+        let earned = bytes as f64 / self.units.bytes_per_unit;
         // Credit for a large response is kept, as its acknowledgements come later.
-        self.left = (self.left + earned).min(self.framing.max_earned);
+        self.left = (self.left + earned).min(self.units.max_earned);
     }
 
     /// Counts the units in what arrived and returns their number; `None` if they are too many.
@@ -83,20 +67,8 @@ impl Meter {
             self.left = (self.left + refill).min(BURST);
         }
         let mut units = 0;
-        while !arrived.is_empty() {
-            let skipped = self.skip.min(arrived.len());
-            self.skip -= skipped;
-            arrived = &arrived[skipped..];
-            let taken = (self.framing.header - self.filled).min(arrived.len());
-            self.header[self.filled..self.filled + taken].copy_from_slice(&arrived[..taken]);
-            self.filled += taken;
-            arrived = &arrived[taken..];
-            if self.filled == self.framing.header {
-                let length = &self.header[self.framing.length.0..self.framing.length.1];
-                self.skip = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
-                self.filled = 0;
-                units += 1;
-            }
+        while self.headers.next(&mut arrived).is_some() {
+            units += 1;
         }
         self.left -= f64::from(units);
         (self.left >= 0.0).then_some(units)
