@@ -9,6 +9,7 @@ use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
 use pds_ledger::{HOUR, Sample};
 use pds_telemetry::{AuditResult, Difference};
 
+use super::distribution::{self, Shares};
 use super::evidence::Assumption;
 use super::plan::{Plan, Poll};
 use super::ranges;
@@ -152,7 +153,7 @@ impl Check<'_> {
         let parts = [self.tally(start, middle).await?, self.tally(middle, end).await?];
         let [whole, first, second] = [&all, &parts[0], &parts[1]].map(|part| part.total.unwrap_or_default());
         let sum = first.saturating_add(second);
-        let shares = compare_shares(&all, &parts);
+        let shares = distribution::compare(&all, &parts);
         let is_apart = shares == Shares::Apart && self.verifies.is_none();
         if sum != whole || is_apart {
             let again = self.tally(start, end).await?;
@@ -170,7 +171,7 @@ impl Check<'_> {
             _ if whole == 0 => Finding::Idle,
             (Some(_), ..) => equal,
             _ if is_apart => Finding::Different(Assumption::Distribution),
-            (_, Shares::Alike, _) => Finding::Suspect(Assumption::Distribution),
+            (_, Shares::Copied, _) => Finding::Suspect(Assumption::Distribution),
             (.., Some(parts)) if parts > whole => Finding::Different(Assumption::Totals { parts, whole }),
             (.., Some(added)) if added < whole - whole / 20 && self.rounds_up(whole).await? => {
                 Finding::Suspect(Assumption::Rounding)
@@ -303,103 +304,5 @@ impl Check<'_> {
                 }
             }
         }
-    }
-}
-
-/// The distributions of a range and its parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shares {
-    /// Nothing is known to be wrong.
-    Fit,
-    /// They are the same, although not of these totals.
-    Alike,
-    /// Those of the parts do not make that of the whole.
-    Apart,
-}
-
-/// Compares the distribution of a whole with those of its parts, within the resolution of their shares.
-fn compare_shares(whole: &Tally, parts: &[Tally; 2]) -> Shares {
-    let replies = [whole, &parts[0], &parts[1]];
-    let [all, first, second] = replies.map(|reply| reply.count().unwrap_or_default());
-    let step = replies.map(Tally::share_step).into_iter().fold(1.0, f64::min);
-    // Shares may be rounded to the nearest, or down.
-    let is_count = |count: f64, total: f64| (count - count.round()).abs() <= step * total + 0.001;
-    let mut differences = whole
-        .shares
-        .iter()
-        .zip(&parts[0].shares)
-        .zip(&parts[1].shares)
-        .map(|((whole, one), other)| (one.1 * first + other.1 * second - whole.1 * all).abs());
-    let same_thresholds = parts.iter().all(|part| {
-        let thresholds = part.shares.iter().map(|(threshold, _)| threshold);
-        thresholds.eq(whole.shares.iter().map(|(threshold, _)| threshold))
-    });
-    let is_foreign = |(_, share): &(f64, f64)| {
-        *share > 0.0
-            && *share < 1.0
-            && [all, first, second].iter().any(|total| !is_count(share * total, *total))
-    };
-    match () {
-        () if !same_thresholds || first == 0.0 || second == 0.0 => Shares::Fit,
-        () if differences.any(|difference| difference > step * all + 1.0) => Shares::Apart,
-        () if parts.iter().all(|part| part.shares == whole.shares) && whole.shares.iter().any(is_foreign) => {
-            Shares::Alike
-        }
-        () => Shares::Fit,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A reply about requests of which so many were within each threshold, with shares of so many decimals of a percent.
-    fn reply(within: &[u64], total: u64, round: fn(f64) -> f64, decimals: i32) -> Tally {
-        let scale = 10f64.powi(decimals);
-        let share = |count: &u64| round(*count as f64 * 100.0 / total.max(1) as f64 * scale) / scale / 100.0;
-        let shares = within.iter().enumerate().map(|(at, count)| (at as f64, share(count))).collect();
-        Tally { total: Some(total), shares, ..Tally::default() }
-    }
-
-    /// How many of how many are within each of some thresholds.
-    fn distribution() -> impl Strategy<Value = (Vec<u64>, u64)> {
-        (0..200_000_u64, prop::collection::vec(0..=1000_u64, 5)).prop_map(|(total, mut shares)| {
-            shares.sort_unstable();
-            (shares.iter().map(|share| share * total / 1000).collect(), total)
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn the_distribution_of_an_honest_service_fits_however_it_is_rounded(
-            one in distribution(), other in distribution(), times in 1..20_u64, is_steady: bool,
-            decimals in 0..=14_i32, mode in 0..3_usize,
-        ) {
-            // A steady distribution is the same in both parts.
-            let multiple = || (one.0.iter().map(|within| within * times).collect(), one.1 * times);
-            let other = if is_steady { multiple() } else { other };
-            let whole: Vec<u64> = one.0.iter().zip(&other.0).map(|(one, other)| one + other).collect();
-            let round = [f64::round, f64::floor, f64::ceil][mode];
-            let reply = |within: &[u64], total| reply(within, total, round, decimals);
-            let parts = [reply(&one.0, one.1), reply(&other.0, other.1)];
-            prop_assert_eq!(compare_shares(&reply(&whole, one.1 + other.1), &parts), Shares::Fit);
-        }
-    }
-
-    #[test]
-    fn a_distribution_that_does_not_follow_the_range_shows() {
-        let exact = |within: &[u64], total| reply(within, total, f64::round, 12);
-        let day = exact(&[123_457, 987_001], 1_000_003).shares;
-        let of_day = |total| Tally { total: Some(total), shares: day.clone(), ..Tally::default() };
-        assert_eq!(compare_shares(&of_day(3600), &[of_day(1700), of_day(1900)]), Shares::Alike);
-        let parts = [exact(&[10, 100], 200), exact(&[20, 120], 300)];
-        assert_eq!(compare_shares(&exact(&[30, 220], 500), &parts), Shares::Fit);
-        assert_eq!(compare_shares(&exact(&[30, 240], 500), &parts), Shares::Apart);
-        let percents = |within: &[u64], total| reply(within, total, f64::floor, 0);
-        let parts = [percents(&[10, 100], 200), percents(&[20, 120], 300)];
-        assert_eq!(compare_shares(&percents(&[30, 223], 500), &parts), Shares::Fit, "within a percent");
-        assert_eq!(compare_shares(&percents(&[30, 260], 500), &parts), Shares::Apart);
     }
 }

@@ -14,13 +14,15 @@
 //! - [`transition_log`]: log lines about failures and recoveries.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
 //! - [`ranges`]: which ranges a metrics target needs.
-//! - [`audit`]: whether the service counts as assumed, and [`evidence`]: what is known of that; [`holes`]: time that it does not answer for.
+//! - [`audit`]: checks that the service counts as assumed, `distribution` that shares belong to their range; [`evidence`]:
+//!   the results; [`holes`]: time that the service does not answer for.
 //! - [`ledger_update`]: how a poll updates its ledger.
 
 mod ask;
 pub mod audit;
 pub mod counters;
 pub mod datapoints;
+mod distribution;
 pub mod error;
 pub mod evidence;
 pub mod execute;
