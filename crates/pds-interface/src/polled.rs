@@ -279,4 +279,18 @@ mod tests {
             assert!(!page.is_empty(), "{}", call.id);
         }
     }
+
+    /// The daemon polls, the tool calls: a reply fails both or neither.
+    #[test]
+    fn a_reply_is_readable_if_its_call_says_so() {
+        for (call, polled) in CALLS.iter().filter_map(|call| Some((call, call.polled.as_ref()?))) {
+            let field = |value: &str| call.needs.first().map(|name| format!("{{\"{name}\":{value}}}"));
+            let fields = ["null", "[]", "{}", "8", "\"x\"", "[null]", "[{}]"].map(field);
+            let replies = ["{}", "", "[]", "null", "<html>", "{\"status\":\"error\"}", polled.example];
+            for reply in fields.iter().flatten().map(String::as_str).chain(replies) {
+                let read = polled.read(reply.as_bytes(), &[]);
+                assert_eq!(read.is_ok(), call.judge(reply.as_bytes()).is_ok(), "{} {reply}", call.id);
+            }
+        }
+    }
 }

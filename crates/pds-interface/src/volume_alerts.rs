@@ -41,7 +41,8 @@ impl MetricSource for Alerts {
     const ROWS: &'static [Row<Self>] = ROWS;
 
     fn read(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
-        Self::decode(body)
+        let alerts = Self::decode(body)?;
+        alerts.thresholds.is_some().then_some(alerts).ok_or(DecodeError::Lacks("thresholds"))
     }
 }
 
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn missing_thresholds_are_not_shown_as_off() {
-        assert_eq!(exposed(&CALL, r#"{"thresholds":null}"#), (String::new(), vec![]));
-        assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
+        unreadable(&CALL, r#"{"thresholds":null}"#);
+        unreadable(&CALL, "{}");
         unreadable(&CALL, r#"{"thresholds":80}"#);
         unreadable(&CALL, "[80]");
     }
