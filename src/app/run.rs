@@ -270,7 +270,7 @@ async fn run(
     };
     tokio::select! {
         _ = serving => tracing::info!("stopped"),
-        error = unusable => return Err(error.into()),
+        error = unusable => return Err(DaemonError::from(error).into()),
     }
     Ok(())
 }

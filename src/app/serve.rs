@@ -11,12 +11,12 @@ use tokio::sync::{Mutex, Notify};
 use crate::status::{self, Refused};
 use crate::store::Filter;
 use pds_config::shard::{Shard, ShardError};
-use pds_config::{Config, Loaded};
+use pds_config::{Config, Explained, Loaded};
 use pds_core::error_chain::with_sources;
-use pds_ledger::{Observer as _, Opening};
+use pds_ledger::{Observer as _, Opening, StateError};
 use pds_web::{BoxFuture, Encoding, Negotiated, PageRequest, Response};
 
-use super::daemon::{DaemonError, Handle, resumed};
+use super::daemon::{Handle, resumed};
 use super::logging::RunningLog;
 use pds_config::flags::Flags;
 
@@ -125,10 +125,14 @@ impl Served {
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
+        self.reload(self.follow()).await
+    }
+
+    async fn reload(&self, follow: impl Future<Output = Result<(), String>>) -> Result<(), String> {
         let _one_at_a_time = self.reload.lock().await;
         let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
-        let result = self.follow().await;
+        let result = follow.await;
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
@@ -145,18 +149,20 @@ impl Served {
         result
     }
 
-    /// Begins to count once a state file is open that took long.
+    /// Begins to count, with the present configuration, once a state file is open that took long.
     ///
     /// # Errors
     /// If the file cannot be used.
-    pub async fn count_after(&self, opening: Opening) -> Result<(), DaemonError> {
+    pub async fn count_after(&self, opening: Opening) -> Result<(), StateError> {
         opening.await.unwrap_or(Ok(()))?;
-        let _one_at_a_time = self.reload.lock().await;
-        let config = Config::clone(&self.handle.plan().await.config);
-        let plan = self.handle.reconfigure(config).await?;
-        self.status.follow(plan, self.status.configuration().0.to_vec());
-        self.handle.context.telemetry.committed(Ok(()));
         tracing::info!("the state folder answers; counting begins");
+        self.handle.context.telemetry.committed(Ok(()));
+        let again = async {
+            let config = Config::clone(&self.handle.plan().await.config);
+            self.apply(config, self.status.configuration().0.to_vec()).await
+        };
+        // A file that the configuration names may have become unusable meanwhile; the next reload tries again.
+        drop(self.reload(again).await);
         Ok(())
     }
 
@@ -197,12 +203,16 @@ impl Served {
         });
         let (checksum, loaded) = resumed(read.await).await;
         self.attempted.store(checksum, Ordering::Relaxed);
-        let loaded = loaded?;
-        let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
+        let Loaded { config, explained } = loaded?;
+        self.apply(config, explained).await
+    }
+
+    async fn apply(&self, config: Config, explained: Vec<Explained>) -> Result<(), String> {
+        let plan = self.handle.reconfigure(config).await.map_err(|error| with_sources(&error))?;
         if let Some(log) = &self.log {
             log.follow(plan.config.log.level);
         }
-        self.status.follow(plan, loaded.explained);
+        self.status.follow(plan, explained);
         Ok(())
     }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
-use pds_exporter::app::daemon::Daemon;
+use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::app::serve::Served;
 use pds_exporter::status;
 use pds_interface::response_time;
-use pds_ledger::Key;
+use pds_ledger::{Key, StateError};
 use pds_telemetry::Telemetry;
 
 use super::Rig;
@@ -51,12 +51,52 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     assert!(exporter.terminate().success());
 }
 
+/// A runtime whose only thread for files can be kept waiting, as by a network file system that hangs.
+fn with_one_thread_for_files(test: impl Future<Output = ()>) {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().max_blocking_threads(1).build().unwrap().block_on(test);
+}
+
+/// A daemon that has polled every target while its state folder is silent, and the answer of the folder.
+async fn beside_a_silent_folder(rig: &Rig) -> (Handle, impl Future<Output = Result<(), StateError>>) {
+    let (answer, silent) = std::sync::mpsc::channel::<()>();
+    let hanging = tokio::task::spawn_blocking(move || silent.recv());
+    let source = rig.configure(1);
+    let text = std::fs::read_to_string(&source).unwrap();
+    std::fs::write(&source, format!("{text}\n[state]\npath = {:?}\n", rig.state())).unwrap();
+    let loaded = pds_config::load(Path::new(&source), std::iter::empty()).unwrap();
+    let telemetry = Telemetry::new(false).unwrap();
+    let mut daemon = Daemon::build(loaded.config, Clock::system(), telemetry).await.unwrap();
+    let (opening, handle) = (daemon.opening.take().unwrap(), daemon.handle.clone());
+    let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
+    let served = Served::new(handle.clone(), status, None, None);
+    tokio::spawn(daemon.run(std::future::pending()));
+    until("every target was asked", async || handle.is_ready()).await;
+    assert_eq!(rig.counted(&rig::whole_page(&handle.context), 0), None);
+    let counting = async move {
+        drop(answer);
+        let _ = hanging.await.unwrap();
+        served.count_after(opening).await
+    };
+    (handle, counting)
+}
+
+#[test]
+fn a_late_state_file_that_cannot_be_used_is_an_error_as_at_the_start() {
+    with_one_thread_for_files(async {
+        let rig = Rig::start().await;
+        std::fs::write(rig.state(), "not a state file").unwrap();
+        let (handle, counting) = beside_a_silent_folder(&rig).await;
+        let error = counting.await.unwrap_err().to_string();
+        assert!(error.contains(&rig.state().display().to_string()), "{error}");
+        assert_eq!(std::fs::read_to_string(rig.state()).unwrap(), "not a state file");
+        assert_eq!(rig.counted(&rig::whole_page(&handle.context), 0), None);
+    });
+}
+
 #[test]
 fn a_state_folder_that_answers_late_loses_no_count() {
-    // The only thread for files waits, as on a network file system that hangs.
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
-    runtime.block_on(async {
+    with_one_thread_for_files(async {
         let rig = Rig::start().await;
         let (project, apps) = rig.world.projects().remove(0);
         let key = Key {
@@ -74,23 +114,8 @@ fn a_state_folder_that_answers_late_loses_no_count() {
         committer.finished().await;
         drop(ledgers);
 
-        let (answer, silent) = std::sync::mpsc::channel::<()>();
-        let hanging = tokio::task::spawn_blocking(move || silent.recv());
-        let source = rig.configure(1);
-        let text = std::fs::read_to_string(&source).unwrap();
-        std::fs::write(&source, format!("{text}\n[state]\npath = {state:?}\n")).unwrap();
-        let loaded = pds_config::load(Path::new(&source), std::iter::empty()).unwrap();
-        let telemetry = Telemetry::new(false).unwrap();
-        let mut daemon = Daemon::build(loaded.config, Clock::system(), telemetry).await.unwrap();
-        let (opening, handle) = (daemon.opening.take().unwrap(), daemon.handle.clone());
-        let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
-        let served = Served::new(handle.clone(), status, None, None);
-        tokio::spawn(daemon.run(std::future::pending()));
-        until("every target was asked", async || handle.is_ready()).await;
-        assert_eq!(rig.counted(&rig::whole_page(&handle.context), 0), None);
-        drop(answer);
-        let _ = hanging.await.unwrap();
-        served.count_after(opening).await.unwrap();
+        let (handle, counting) = beside_a_silent_folder(&rig).await;
+        counting.await.unwrap();
         let mut now = (0.0, 0.0);
         until("counting goes on", async || {
             now = rig.counted(&rig::whole_page(&handle.context), 0).unwrap_or_default();
