@@ -165,6 +165,56 @@ fn the_rules_of_a_release_alert_on_an_exporter_that_never_answered_or_never_was_
     assert_evaluated(&rules, &series, cases);
 }
 
+/// A Prometheus that restarts forgets alerts that fire, and has no sample of the minutes in between.
+#[test]
+fn alerts_that_count_minutes_fire_at_once_after_a_restart_of_four_minutes() {
+    let mut rules: Vec<Value> = ["alerts", "shards"]
+        .map(|name| yaml(&text(&format!("prometheus/rules/{name}.yml"))).remove(0))
+        .into();
+    let mut counting = BTreeSet::new();
+    for group in rules.iter_mut().flat_map(|file| file["groups"].as_array_mut().unwrap()) {
+        for rule in group["rules"].as_array_mut().unwrap() {
+            rule.as_object_mut().unwrap().remove("keep_firing_for");
+            if string(rule, "/expr").contains(":1m]") {
+                counting.insert(string(rule, "/alert").to_owned());
+            }
+        }
+    }
+    let labels = ["namespace=\"0\"", "namespace=\"15\"", "namespace=\"30\"", "namespace=\"45\""];
+    let outage = |well: &str, ill: &str| {
+        let minutes = |count: usize| format!("{ill} ").repeat(count * 4 / ill.split(' ').count());
+        format!("{well}x40 {}{}{}", minutes(10), "_ ".repeat(15), minutes(10))
+    };
+    let facts = [
+        ("pds_exporter_build_info", "1x200".to_owned()),
+        ("pds:owner:info", "1x200".to_owned()),
+        ("up", outage("1", "0")),
+        ("process_start_time_seconds", outage("900", "100 900")),
+        ("pds_api_range_honoured", outage("1", "0")),
+        ("pds:targets_up:ratio", outage("1", "0.2")),
+        ("pds_app_error", outage("0", "1")),
+    ];
+    let series: Vec<(String, String)> = (0..labels.len())
+        .flat_map(|phase| {
+            facts.iter().map(move |(name, values)| {
+                (format!("{name}{{{}}}", labels[phase]), format!("{}{values}", "_ ".repeat(phase)))
+            })
+        })
+        .collect();
+    let series: Vec<(&str, &str)> = series.iter().map(|(name, values)| (&**name, &**values)).collect();
+    let expected = counting
+        .iter()
+        .map(|name| json!({ "labels": format!("{{alertname=\"{name}\"}}"), "value": labels.len() }));
+    // Every half minute from the seventh minute on.
+    let case = json!({
+        "expr": "count by (alertname) (count_over_time(ALERTS{alertstate=\"firing\", alertname!=\"PdsWatchdog\"}[15m]) == 30)",
+        "eval_time": "33m7s",
+        "exp_samples": expected.collect::<Vec<_>>(),
+    });
+    let rules: Vec<String> = rules.iter().map(Value::to_string).collect();
+    assert_evaluated(&rules, &series, json!([case]));
+}
+
 /// The data that Prometheus has of a release; also its namespace here.
 const STAGES: [&str; 3] = ["nothing", "first start", "data"];
 
