@@ -84,8 +84,8 @@ impl Hosts {
 /// A host without port, brackets and the dot of a full name.
 fn bare(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name).trim_end_matches('.'),
+        Some((address, port)) if port.is_empty() || port.starts_with(':') => address,
+        _ => host.rsplit_once(':').map_or(host, |(name, _)| name).trim_end_matches('.'),
     }
 }
 
@@ -127,8 +127,14 @@ mod tests {
         "10.9.8.7",
     ];
 
-    const UNKNOWN: [&str; 5] =
-        ["evil.example:10090", "localhost.evil.example", "127.0.0.1.evil.example", "[evil.example]:1", ""];
+    const UNKNOWN: [&str; 6] = [
+        "evil.example:10090",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "[evil.example]:1",
+        "[::1].evil.example",
+        "",
+    ];
 
     #[test]
     fn pages_on_the_loopback_know_their_hosts_and_probes_need_not() {
