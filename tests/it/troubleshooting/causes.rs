@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
 use pds_diagnosis::cause::{self, Cause};
-use pds_interface::{get_app, response_time};
+use pds_interface::{Resource, get_app, list_projects, response_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::process::{Exporter, pdstool, until};
+use crate::restore::prometheus::Prometheus;
 use crate::rig::{self, Configuration};
 
 /// Polls as often as possible, so that no test waits.
@@ -36,10 +37,14 @@ struct SetUp {
     tables: &'static str,
     quirks: Quirks,
     fault: Option<Kind>,
-    /// Only for these requests.
-    limited: fn(Fault) -> Fault,
-    /// When the tokens expire.
-    expiry: Option<Timestamp>,
+    /// Only for requests of this resource.
+    resource: Option<Resource>,
+    /// How far the service's clock is behind, in hundreds of seconds.
+    behind: i64,
+    /// When the tokens expire, in hundreds of seconds.
+    expiry: Option<i64>,
+    /// Whether a Prometheus without cursors scrapes the exporter.
+    scraped: bool,
     /// The replacement of this text of the configuration.
     edit: fn(String) -> String,
     /// The faults of the folder and the process of an exporter that has begun to poll.
@@ -59,8 +64,10 @@ impl SetUp {
             tables: "",
             quirks: Quirks::default(),
             fault: None,
-            limited: |fault| fault,
+            resource: None,
+            behind: 0,
             expiry: None,
+            scraped: false,
             edit: |text| text,
             after: None,
             words: "",
@@ -70,6 +77,20 @@ impl SetUp {
 
     fn failing(name: &'static str, cause: &'static Cause, kind: Kind) -> Self {
         Self { fault: Some(kind), ..Self::of(name, cause) }
+    }
+
+    fn edited(name: &'static str, cause: &'static Cause, edit: fn(String) -> String) -> Self {
+        Self { edit, ..Self::of(name, cause) }
+    }
+
+    /// Only for requests of this resource.
+    fn on(self, resource: Resource) -> Self {
+        Self { resource: Some(resource), ..self }
+    }
+
+    /// With these words on each surface.
+    fn saying(self, words: &'static str) -> Self {
+        Self { words, ..self }
     }
 }
 
@@ -86,65 +107,49 @@ fn status(status: u16) -> Kind {
 /// The service's answer.
 fn of_replies() -> Vec<SetUp> {
     let field = |field: &str, json: &str| Kind::Value { field: field.to_owned(), json: json.to_owned() };
+    let of = SetUp::failing;
     vec![
         SetUp {
             quirks: Quirks { ignores_range: true, ..Quirks::default() },
             ..SetUp::of("ranges are ignored", &cause::RANGE_IGNORED)
         },
+        of("replies without a total", &cause::RANGE_DIFFERS, field("total_requests", "null"))
+            .on(response_time::RESOURCE)
+            .saying("does not say how many there were"),
+        of("403 for one call", &cause::FORBIDDEN, status(403)).on(get_app::RESOURCE),
+        SetUp::edited("another app", &cause::NOT_FOUND, |text| {
+            text.replace("apps = [\"", "apps = [\"mistyped-")
+        }),
+        SetUp::edited("an app without its project", &cause::NOT_FOUND, |text| {
+            let (before, app) = text.split_once("apps = [\"").unwrap();
+            format!("{before}apps = [\"{}", app.splitn(3, '-').nth(2).unwrap())
+        })
+        .saying(" is short for p-"),
         SetUp {
-            limited: |fault| fault.on(get_app::RESOURCE),
-            ..SetUp::failing("403 for one call", &cause::FORBIDDEN, status(403))
-        },
-        SetUp {
-            edit: |text| text.replace("apps = [\"", "apps = [\"mistyped-"),
-            ..SetUp::of("another app", &cause::NOT_FOUND)
-        },
-        SetUp {
-            edit: |text| {
-                let (before, app) = text.split_once("apps = [\"").unwrap();
-                format!("{before}apps = [\"{}", app.splitn(3, '-').nth(2).unwrap())
-            },
-            words: " is short for p-",
-            ..SetUp::of("an app without its project", &cause::NOT_FOUND)
-        },
-        SetUp {
-            limited: |fault| fault.on(get_app::RESOURCE),
-            ..SetUp::failing("402 for one call", &cause::PAYMENT_REQUIRED, status(402))
-        },
+            edit: |text| text.replace("\"]", "-2\"]"),
+            ..of("a mistyped project", &cause::NOT_FOUND, field("id", "\"p-vbq86i4n\""))
+        }
+        .on(list_projects::RESOURCE)
+        .saying("the token knows no project p-vbq86i4m; the nearest is p-vbq86i4n"),
+        of("402 for one call", &cause::PAYMENT_REQUIRED, status(402)).on(get_app::RESOURCE),
         SetUp {
             api: "max_response_bytes = \"64KiB\"\n",
-            ..SetUp::failing("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
+            ..of("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
         },
-        SetUp {
-            limited: |fault| fault.on(response_time::RESOURCE),
-            ..SetUp::failing("400 for one call", &cause::REQUEST_REFUSED, status(400))
-        },
-        SetUp::failing("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
-        SetUp {
-            limited: |fault| fault.on(get_app::RESOURCE),
-            ..SetUp::failing("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
-        },
-        SetUp {
-            limited: |fault| fault.on(get_app::RESOURCE),
-            words: "CUDA out of memory",
-            ..SetUp::failing(
-                "an app that reports an error",
-                &cause::APP_ERROR,
-                field("errorMessage", "\"CUDA out of memory\""),
-            )
-        },
-        SetUp {
-            limited: |fault| fault.on(get_app::RESOURCE),
-            ..SetUp::failing("an app in an error", &cause::APP_STATUS, field("status", "\"error\""))
-        },
-        SetUp {
-            limited: |fault| fault.on(get_app::RESOURCE),
-            ..SetUp::failing(
-                "a failed build",
-                &cause::BUILD_FAILED,
-                field("lastBuildStatus", "\"build_error\""),
-            )
-        },
+        of("400 for one call", &cause::REQUEST_REFUSED, status(400)).on(response_time::RESOURCE),
+        of("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
+        of("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
+            .on(get_app::RESOURCE),
+        of(
+            "an app that reports an error",
+            &cause::APP_ERROR,
+            field("errorMessage", "\"CUDA out of memory\""),
+        )
+        .on(get_app::RESOURCE)
+        .saying("CUDA out of memory"),
+        of("an app in an error", &cause::APP_STATUS, field("status", "\"error\"")).on(get_app::RESOURCE),
+        of("a failed build", &cause::BUILD_FAILED, field("lastBuildStatus", "\"build_error\""))
+            .on(get_app::RESOURCE),
     ]
 }
 
@@ -159,15 +164,20 @@ impl Patient {
     async fn start(set_up: &SetUp) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings { projects: 1, apps: 1, quirks: set_up.quirks, ..Settings::default() };
-        let world = World::new(settings, Clock::system());
+        let in_hundreds = |hundreds: i64| Timestamp::now() + SignedDuration::from_secs(100 * hundreds);
+        let world = World::new(settings, Clock::starting_at(in_hundreds(-set_up.behind)));
         if let Some(kind) = set_up.fault.clone() {
-            world.faults().set([(set_up.limited)(Fault::from(kind))]);
+            let fault = Fault::from(kind);
+            world.faults().set([set_up.resource.map_or(fault.clone(), |resource| fault.on(resource))]);
         }
+        let prometheus = Prometheus::start(Clock::system()).await;
+        let restoring = format!("[state]\nprometheus_url = \"http://{}\"\n", prometheus.address);
+        let restoring = if set_up.scraped { &*restoring } else { "" };
         let mut configuration = Configuration::new(&world, &rig::serve(&world).await)
             .api(&format!("max_requests_per_second = 0\nmax_retries = 0\n{}", set_up.api))
-            .tables(&format!("{TABLES}{}", set_up.tables));
+            .tables(&format!("{TABLES}{}{restoring}", set_up.tables));
         if let Some(expiry) = set_up.expiry {
-            configuration = configuration.expiring(expiry);
+            configuration = configuration.expiring(in_hundreds(expiry));
         }
         let config = configuration.write(folder.path());
         drop(configuration);
@@ -178,6 +188,7 @@ impl Patient {
         std::fs::create_dir(folder.path().join("state")).unwrap();
         let args = ["--config.file", &config, "--web.config.file", web.to_str().unwrap()];
         let exporter = Exporter::start(&args);
+        prometheus.scrape(&exporter.get("/metrics").await, &[]);
         if let Some(after) = set_up.after {
             exporter.wait_for("/-/ready").await;
             after(folder.path(), &exporter);

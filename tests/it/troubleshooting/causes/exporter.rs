@@ -5,15 +5,17 @@ use super::*;
 /// The exporter.
 pub(super) fn of_the_exporter() -> Vec<SetUp> {
     vec![
-        SetUp {
-            edit: |text| format!("{}apps = []\n", text.split("apps = [").next().unwrap()),
-            ..SetUp::of("no apps", &cause::NO_APPS)
-        },
-        SetUp {
-            edit: |text| text.replace("max_requests_per_second = 0", "max_requests_per_second = 1"),
-            words: "set api.max_requests_per_second = ",
-            ..SetUp::of("a limit that is too low", &cause::OVERLOADED)
-        },
+        SetUp::edited("no apps", &cause::NO_APPS, |text| {
+            format!("{}apps = []\n", text.split("apps = [").next().unwrap())
+        }),
+        SetUp::edited("an objective between two thresholds", &cause::OBJECTIVE_UNKNOWN, |text| {
+            text.replace("apps = [", "objective = { threshold = \"7s\", share = 0.9 }\napps = [")
+        }),
+        SetUp::edited("a limit that is too low", &cause::OVERLOADED, |text| {
+            text.replace("max_requests_per_second = 0", "max_requests_per_second = 1")
+        })
+        .saying("set api.max_requests_per_second = "),
+        SetUp { scraped: true, ..SetUp::of("a Prometheus without cursors", &cause::NO_CURSORS) },
         SetUp {
             tables: "[state]\nprometheus_url = \"http://127.0.0.1:1\"\n",
             ..SetUp::of("no Prometheus to read back from", &cause::NOT_RESTORED)

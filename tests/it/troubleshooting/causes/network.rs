@@ -54,7 +54,7 @@ fn proxied(text: &str, proxy: &str) -> String {
 }
 
 pub(super) fn of_the_service() -> Vec<SetUp> {
-    let edited = |name, cause, edit| SetUp { edit, ..SetUp::of(name, cause) };
+    let edited = SetUp::edited;
     vec![
         edited("another port", &cause::CONNECTION_REFUSED, |text| addressed(&text, |_| CLOSED.to_owned())),
         edited("another name", &cause::NAME_UNKNOWN, |text| {

@@ -1,6 +1,5 @@
 //! Set-ups in which a token is at fault.
 
-use jiff::SignedDuration;
 use pds_simulator::RetryAfter;
 
 use super::*;
@@ -11,7 +10,7 @@ fn token(text: &str) -> String {
 }
 
 /// The configuration with a file that holds what `write` makes of its token.
-fn token_in_file(text: &str, write: impl Fn(&str) -> String) -> String {
+fn in_file(text: &str, write: impl Fn(&str) -> String) -> String {
     let (file, token) = (tempfile::tempdir().unwrap().keep().join("token"), token(text));
     std::fs::write(&file, write(&token)).unwrap();
     text.replace(&format!("token = \"{token}\""), &format!("token_file = {file:?}"))
@@ -19,49 +18,38 @@ fn token_in_file(text: &str, write: impl Fn(&str) -> String) -> String {
 
 pub(super) fn of_a_token() -> Vec<SetUp> {
     let pause = Some(RetryAfter::Seconds(3600));
+    let expiring = |name, cause, expiry| SetUp { expiry: Some(expiry), ..SetUp::of(name, cause) };
+    let unreadable = |name, edit| SetUp::edited(name, &cause::TOKEN_UNREADABLE, edit);
     vec![
         SetUp::failing("429", &cause::THROTTLED, Kind::Status { status: 429, retry_after: pause }),
+        SetUp::edited("another token", &cause::TOKEN_REFUSED, |text| text.replace(&token(&text), "mistyped")),
+        unreadable("no token file", |text| {
+            text.replace(&format!("token = \"{}\"", token(&text)), "token_file = \"missing\"")
+        }),
+        unreadable("an assignment for a token", |text| text.replace("token = \"", "token = \"TOKEN="))
+            .saying("is an assignment"),
+        unreadable("a header for a token", |text| {
+            in_file(&text, |token| format!("Authorization: Bearer {token}"))
+        })
+        .saying("holds spaces"),
+        unreadable("a token with its scheme", |text| in_file(&text, |token| format!("Bearer {token}\n")))
+            .saying("begins with `Bearer`"),
+        unreadable("a reply for a token", |text| {
+            in_file(&text, |token| format!("{{\"apiKey\":\"{token}\"}}\n"))
+        })
+        .saying("is JSON"),
+        SetUp::edited("a token of another project", &cause::TOKEN_ELSEWHERE, |text| {
+            text.replace("id = \"", "id = \"p-other")
+        })
+        .saying("set for p-other"),
+        expiring("a token that expires in three days", &cause::TOKEN_EXPIRES_SOON, 2592),
         SetUp {
-            edit: |text| text.replace(&token(&text), "mistyped"),
-            ..SetUp::of("another token", &cause::TOKEN_REFUSED)
-        },
-        SetUp {
-            edit: |text| text.replace(&format!("token = \"{}\"", token(&text)), "token_file = \"missing\""),
-            ..SetUp::of("no token file", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            edit: |text| text.replace("token = \"", "token = \"TOKEN="),
-            words: "is an assignment",
-            ..SetUp::of("an assignment for a token", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            edit: |text| token_in_file(&text, |token| format!("Authorization: Bearer {token}\n")),
-            words: "holds spaces",
-            ..SetUp::of("a header for a token", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            edit: |text| token_in_file(&text, |token| format!("Bearer {token}\n")),
-            words: "begins with `Bearer`",
-            ..SetUp::of("a token with its scheme", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            edit: |text| token_in_file(&text, |token| format!("{{\"apiKey\":\"{token}\"}}\n")),
-            words: "is JSON",
-            ..SetUp::of("a reply for a token", &cause::TOKEN_UNREADABLE)
-        },
-        SetUp {
-            edit: |text| text.replace("id = \"", "id = \"p-other"),
-            words: "set for p-other",
-            ..SetUp::of("a token of another project", &cause::TOKEN_ELSEWHERE)
-        },
-        SetUp {
-            expiry: Some(Timestamp::now() + SignedDuration::from_hours(72)),
-            ..SetUp::of("a token that expires in three days", &cause::TOKEN_EXPIRES_SOON)
-        },
-        SetUp {
-            expiry: Some(Timestamp::now() - SignedDuration::from_hours(72)),
             step: Some("Create a new token"),
-            ..SetUp::of("a token that has expired", &cause::TOKEN_REFUSED)
+            ..expiring("a token that has expired", &cause::TOKEN_REFUSED, -2592)
+        },
+        SetUp {
+            behind: 30,
+            ..expiring("a token that has expired and is still accepted", &cause::TOKEN_EXPIRED, -10)
         },
     ]
 }
