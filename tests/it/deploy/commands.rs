@@ -68,7 +68,7 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
     let placeholders = [
         ("PROJECT-APP", world.projects()[1].1[0].to_string()),
         ("WEB-CONFIG", program("web-config.yml").display().to_string()),
-        ("FILE", program("history.om").display().to_string()),
+        ("/var/lib/pds-exporter", folder.path().display().to_string()),
     ];
     let mut failures = Vec::new();
     for (path, command) in commands() {

@@ -198,7 +198,6 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     for (_, command) in commands() {
         let words =
             format!("/{command}").replace("PROJECT-APP", &app).replace("WEB-CONFIG", "/etc/web-config.yml");
-        let words = words.replace("FILE", "/var/lib/pds-exporter/history.om");
         let pasted = podman.podman(&["exec", "exporter"]).args(words.split(' ')).output();
         let pasted = pasted.unwrap();
         let said = [pasted.stdout, pasted.stderr].concat();
