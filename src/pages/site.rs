@@ -30,7 +30,7 @@ const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 
 /// The parameters of a request beside its page.
 #[derive(Clone, Copy, Debug)]
-struct Asked<'a> {
+struct Parameters<'a> {
     /// The project and app of an app's page, else empty.
     project: &'a str,
     app: &'a str,
@@ -39,7 +39,7 @@ struct Asked<'a> {
 }
 
 /// Makes a page.
-type Make = fn(&StatusPages, Frame<'_>, Asked<'_>) -> Rendered;
+type Make = fn(&StatusPages, Frame<'_>, Parameters<'_>) -> Rendered;
 
 /// The pages by their paths; the server puts the route prefix before them.
 const PAGES: &[(&str, Make)] = &[
@@ -110,9 +110,9 @@ impl StatusPages {
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
         let made = tokio::task::spawn_blocking(move || {
             let query = ask.raw_query().unwrap_or("");
-            let asked = Asked { project: ask.segment("project"), app: ask.segment("app"), query };
+            let parameters = Parameters { project: ask.segment("project"), app: ask.segment("app"), query };
             let status = self.source.status();
-            let render = || make(&self, self.frame(&status), asked);
+            let render = || make(&self, self.frame(&status), parameters);
             let made = self.sharing.made(&status, ask.path(), query, render);
             drop(turn);
             made
@@ -131,8 +131,8 @@ impl StatusPages {
         let found = PAGES.iter().find_map(|(form, make)| Some((*make, Template(form).values(path)?)));
         let (make, values) = found.unwrap_or((Self::no_such_page, Vec::new()));
         let value = |name| values.iter().find(|(of, _)| *of == name).map_or("", |(_, value)| value);
-        let asked = Asked { project: value("project"), app: value("app"), query };
-        make(self, self.frame(&self.source.status()), asked)
+        let parameters = Parameters { project: value("project"), app: value("app"), query };
+        make(self, self.frame(&self.source.status()), parameters)
     }
 
     fn frame<'a>(&'a self, status: &'a Status) -> Frame<'a> {
@@ -142,14 +142,14 @@ impl StatusPages {
 
 /// The pages.
 impl StatusPages {
-    fn overview(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
-        let query = Query::read(asked.query);
+    fn overview(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
+        let query = Query::read(parameters.query);
         let main = overview::overview(frame, &query);
         let title = overview::title(&frame.status.summary);
         shown(frame, &Page { tab: "/", title: &title, json: Some(&query.to_text()), metrics: "", main })
     }
 
-    fn app(&self, frame: Frame<'_>, Asked { project, app, query }: Asked<'_>) -> Rendered {
+    fn app(&self, frame: Frame<'_>, Parameters { project, app, query }: Parameters<'_>) -> Rendered {
         let Some(found) = self.source.detail(project, app) else {
             return none(frame, "No such app", no_such_app(frame, project, app));
         };
@@ -159,26 +159,27 @@ impl StatusPages {
         shown(frame, &Page { tab: "", title: found.app.title(), json: Some(&only), metrics: &only, main })
     }
 
-    fn configuration(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
+    fn configuration(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
         let (explained, refused) = self.source.configuration();
-        let only_changed = parameter(asked.query, "changed").is_some_and(|changed| changed == "1");
+        let only_changed = parameter(parameters.query, "changed").is_some_and(|changed| changed == "1");
         let main = configuration::configuration(frame, &explained, refused.as_ref(), only_changed);
         shown(frame, &Page::beside("/config", "Configuration", main))
     }
 
-    fn catalogue(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
+    fn catalogue(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
         let names: Vec<&str> =
             self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
         let (examples, web) = (self.source.examples(&names), self.source.web());
-        let main = families::families(frame, &self.groups, &examples, &families::search(asked.query), &web);
+        let main =
+            families::families(frame, &self.groups, &examples, &families::search(parameters.query), &web);
         shown(frame, &Page::beside("/metrics-catalogue", "Catalogue", main))
     }
 
-    fn status(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
-        json(serde_json::to_string(&self.selected(frame.status, &Query::read(asked.query))))
+    fn status(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
+        json(serde_json::to_string(&self.selected(frame.status, &Query::read(parameters.query))))
     }
 
-    fn no_such_page(&self, frame: Frame<'_>, _: Asked<'_>) -> Rendered {
+    fn no_such_page(&self, frame: Frame<'_>, _: Parameters<'_>) -> Rendered {
         none(frame, "No such page", html! { p { "There is nothing at this path." } })
     }
 

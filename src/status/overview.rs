@@ -271,10 +271,10 @@ impl View {
             rechecked: rechecked.late_share().map(|_| rechecked),
             given_up: target.progress.hole(),
             pending_seconds: ledger.map_or(0, |ledger| ledger.pending()),
-            disputed: ledger.and_then(|ledger| ledger.disputes()).map(|of| Disputed {
-                start: time(of.range.start).unwrap_or_default(),
-                end: time(of.range.end).unwrap_or_default(),
-                lacks: of.lacks,
+            disputed: ledger.and_then(|ledger| ledger.disputes()).map(|dispute| Disputed {
+                start: time(dispute.range.start).unwrap_or_default(),
+                end: time(dispute.range.end).unwrap_or_default(),
+                lacks: dispute.lacks,
             }),
         }
     }

@@ -78,7 +78,8 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
     // A refused token needs no second reason to be replaced.
-    let refused = found.0.get(cause::TOKEN_REFUSED.code).map(|of| of.tokens.clone()).unwrap_or_default();
+    let refused =
+        found.0.get(cause::TOKEN_REFUSED.code).map(|reason| reason.tokens.clone()).unwrap_or_default();
     for cause in [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON] {
         if let Some(of) = found.0.get_mut(cause.code) {
             of.tokens.retain(|token| !refused.contains(token));

@@ -46,7 +46,7 @@ struct Inner {
 struct Reading {
     /// When the reading had ended: a hundred thousand apps take a while.
     at: Instant,
-    of: Arc<Followed>,
+    followed: Arc<Followed>,
     status: Arc<Status>,
 }
 
@@ -101,16 +101,16 @@ impl Source {
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock();
-        let of = self.followed();
+        let followed = self.followed();
         if let Some(last) = &*read
-            && Arc::ptr_eq(&last.of, &of)
+            && Arc::ptr_eq(&last.followed, &followed)
             && Instant::now() < last.at + FRESH
         {
             return Arc::clone(&last.status);
         }
         let view = Arc::new(self.view());
         let status = Arc::new(view.status(self.0.started).0);
-        *read = Some(Reading { at: Instant::now(), of, status: Arc::clone(&status) });
+        *read = Some(Reading { at: Instant::now(), followed, status: Arc::clone(&status) });
         status
     }
 

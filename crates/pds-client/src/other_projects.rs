@@ -13,13 +13,13 @@ pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, Stri
         set_for.entry(account.name()).or_insert((account, BTreeSet::new())).1.insert(project);
     }
     let other = |(name, (account, set_for)): (&str, (&Account, BTreeSet<&str>))| {
-        let of = account.project()?;
-        let first = set_for.first().filter(|_| !set_for.contains(&*of))?;
+        let own = account.project()?;
+        let first = set_for.first().filter(|_| !set_for.contains(&*own))?;
         let more = match set_for.len() - 1 {
             0 => String::new(),
             more => format!(" and {} more", count_of(more as u64)),
         };
-        Some((name.to_owned(), format!("it is for {of}, and set for {first}{more}")))
+        Some((name.to_owned(), format!("it is for {own}, and set for {first}{more}")))
     };
     set_for.into_iter().filter_map(other).collect()
 }

@@ -59,10 +59,10 @@ impl MetricSource for Facts {
         /// Only the statuses of a list are kept, whatever its length.
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Listed {
+        struct RawDomains {
             domains: Option<Box<RawValue>>,
         }
-        let list = object::<Listed>(body)?.domains.ok_or(DecodeError::Lacks("domains"))?;
+        let list = object::<RawDomains>(body)?.domains.ok_or(DecodeError::Lacks("domains"))?;
         let domains: Vec<&RawValue> = serde_json::from_str(list.get())?;
         let fields = terms.domain_status.as_deref().map(|field| [field]);
         let mut stated = Vec::new();

@@ -12,10 +12,10 @@ use pds_interface::{
 
 use super::answer::{Answer, Answered};
 use super::chance::{hash, hash_text, word};
-use super::routes::Asked;
+use super::routes::CallRequest;
 use super::{blueprint, metrics, repository, tokens};
 
-impl Service for Asked {
+impl Service for CallRequest {
     type Error = Answer;
 
     fn create_api_key(&self) -> Answered<create_api_key::Reply> {
@@ -143,7 +143,7 @@ impl Service for Asked {
 }
 
 /// The page that completes a payment.
-fn checkout(asked: &Asked) -> String {
-    let session = hash(&[asked.world.settings().seed, 9, asked.now.as_second().unsigned_abs()]);
-    format!("https://checkout.example.com/pay/{}-{}", asked.project, word(session, 12))
+fn checkout(request: &CallRequest) -> String {
+    let session = hash(&[request.world.settings().seed, 9, request.now.as_second().unsigned_abs()]);
+    format!("https://checkout.example.com/pay/{}-{}", request.project, word(session, 12))
 }

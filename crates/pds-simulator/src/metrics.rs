@@ -14,7 +14,7 @@ use super::answer::{Answer, Answered};
 use super::blueprint::Container;
 use super::chance::{hash, unit};
 use super::latency::{THRESHOLDS, percentile};
-use super::routes::{Asked, instant};
+use super::routes::{CallRequest, instant};
 use super::state::App;
 
 /// The default range: the last hour.
@@ -32,14 +32,14 @@ struct Range {
 }
 
 /// The requested range. Missing bounds are an hour ago and now.
-fn range(asked: &Asked, app: App) -> Answered<Range> {
-    let settings = asked.world.settings();
+fn range(request: &CallRequest, app: App) -> Answered<Range> {
+    let settings = request.world.settings();
     let bound = |name| {
-        let text = asked.value(name).filter(|_| !settings.quirks.ignores_range);
+        let text = request.value(name).filter(|_| !settings.quirks.ignores_range);
         text.map(|text| instant(name, text)).transpose()
     };
     let (start, end) = (bound("start")?, bound("end")?);
-    let now = Timestamp::from_second(asked.now.as_second()).unwrap_or(asked.now);
+    let now = Timestamp::from_second(request.now.as_second()).unwrap_or(request.now);
     let end = end.unwrap_or_else(|| now.max(start.unwrap_or(now)));
     let start = start.unwrap_or_else(|| end.saturating_sub(DEFAULT_RANGE).unwrap_or(end));
     let longest = i64::from(settings.quirks.longest_range);
@@ -51,7 +51,7 @@ fn range(asked: &Asked, app: App) -> Answered<Range> {
     }
     let asked_for = (start, end);
     let (start, end) = settings.quirks.rounded(start, end);
-    let mut seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
+    let mut seen = request.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
     if settings.quirks.forgets_after > 0 {
         let kept = now.as_second() - i64::from(settings.quirks.forgets_after);
         seen = TimeRange { start: seen.start.max(kept), end: seen.end.max(kept) };
@@ -64,17 +64,17 @@ fn range(asked: &Asked, app: App) -> Answered<Range> {
     Ok(Range { start_date: date(start), end_date: date(end), seen })
 }
 
-pub(super) fn response_time(asked: &Asked) -> Answered<Envelope<ResponseTime>> {
-    let app = asked.app()?;
-    let Range { start_date, end_date, seen } = range(asked, app)?;
-    let counts = asked.world.known(app.number, seen, asked.value("container_id"));
+pub(super) fn response_time(request: &CallRequest) -> Answered<Envelope<ResponseTime>> {
+    let app = request.app()?;
+    let Range { start_date, end_date, seen } = range(request, app)?;
+    let counts = request.world.known(app.number, seen, request.value("container_id"));
     let percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)].map(|(name, share)| {
         let millis = percentile(&counts.within, counts.requests, share);
         (name.into(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
     });
     // Without requests, the service writes 0 for every share.
     let all = counts.requests.max(1) as f64;
-    let rounded = asked.world.settings().quirks.whole_percent;
+    let rounded = request.world.settings().quirks.whole_percent;
     let percent = |within: u64| within as f64 * 100.0 / all;
     let percent = |within| if rounded { percent(within).round() } else { percent(within) };
     let distribution = THRESHOLDS
@@ -91,10 +91,10 @@ pub(super) fn response_time(asked: &Asked) -> Answered<Envelope<ResponseTime>> {
     Ok(Envelope::success(data))
 }
 
-pub(super) fn run_execution_time(asked: &Asked) -> Answered<Envelope<RunExecutionTime>> {
-    let app = asked.app()?;
-    let Range { start_date, end_date, seen } = range(asked, app)?;
-    let (time_series, total) = datapoints(asked, app, seen);
+pub(super) fn run_execution_time(request: &CallRequest) -> Answered<Envelope<RunExecutionTime>> {
+    let app = request.app()?;
+    let Range { start_date, end_date, seen } = range(request, app)?;
+    let (time_series, total) = datapoints(request, app, seen);
     let data =
         RunExecutionTime { time_series, total_runs: Number::Value(total as f64), start_date, end_date };
     Ok(Envelope::success(data))
@@ -102,17 +102,17 @@ pub(super) fn run_execution_time(asked: &Asked) -> Answered<Envelope<RunExecutio
 
 /// A datapoint per minute (more with a higher resolution), at the start of its bucket, with nulls if there was no run;
 /// and the total number of runs.
-fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
-    let seed = asked.world.settings().seed;
-    let containers = asked.world.containers(app.number, asked.value("container_id"));
+fn datapoints(request: &CallRequest, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
+    let seed = request.world.settings().seed;
+    let containers = request.world.containers(app.number, request.value("container_id"));
     let runs_before = |second: i64| -> u64 { containers.iter().map(|part| part.runs.before(second)).sum() };
     let late = |start, end| -> u64 {
         let unknown =
-            |part: &Container| asked.world.unknown(&part.runs, TimeRange { start, end }).len() as u64;
+            |part: &Container| request.world.unknown(&part.runs, TimeRange { start, end }).len() as u64;
         containers.iter().map(unknown).sum()
     };
 
-    let finest: u64 = match asked.value("resolution") {
+    let finest: u64 = match request.value("resolution") {
         Some("high") => 10,
         Some("medium") => 30,
         _ => 60,

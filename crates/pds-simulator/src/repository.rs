@@ -10,7 +10,7 @@ use pds_interface::zip_contents::ZipContentsReply;
 use super::answer::{Answer, Answered};
 use super::blueprint;
 use super::chance::hash;
-use super::routes::Asked;
+use super::routes::CallRequest;
 
 /// The owner of the repositories. Each app has one, named like the app without its project.
 pub(super) const OWNER: &str = "acme";
@@ -30,45 +30,46 @@ const FILES: [&str; 7] = [
 ];
 
 /// The number of the repository's app.
-fn repository(asked: &Asked) -> Answered<usize> {
-    let id = format!("{}-{}", asked.project, asked.id("repo"));
-    let app = asked.world.state(|state| state.projects.get(&asked.project)?.apps.get(id.as_str()).copied());
-    match app.filter(|_| asked.id("owner") == OWNER) {
+fn repository(request: &CallRequest) -> Answered<usize> {
+    let id = format!("{}-{}", request.project, request.id("repo"));
+    let app =
+        request.world.state(|state| state.projects.get(&request.project)?.apps.get(id.as_str()).copied());
+    match app.filter(|_| request.id("owner") == OWNER) {
         Some(app) => Ok(app.number),
         None => Err(Answer::no_such("repository")),
     }
 }
 
 /// The newest commit of a branch.
-fn sha(asked: &Asked, repository: usize, branch: usize) -> String {
-    let start = [asked.world.settings().seed, 10, repository as u64, branch as u64];
+fn sha(request: &CallRequest, repository: usize, branch: usize) -> String {
+    let start = [request.world.settings().seed, 10, repository as u64, branch as u64];
     let part = |part: u64| format!("{:016x}", hash(&[hash(&start), part]));
     let mut sha: String = (0..3).map(part).collect();
     sha.truncate(40);
     sha
 }
 
-pub(super) fn branches(asked: &Asked) -> Answered<BranchesReply> {
-    let repository = repository(asked)?;
+pub(super) fn branches(request: &CallRequest) -> Answered<BranchesReply> {
+    let repository = repository(request)?;
     let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
         name: (*name).into(),
         protected: Value::Bool(*protected),
         default: Value::Bool(index == 0),
-        sha: sha(asked, repository, index).into(),
+        sha: sha(request, repository, index).into(),
     };
     let branches = BRANCHES.iter().enumerate().map(branch).collect();
     Ok(BranchesReply { branches })
 }
 
-pub(super) fn file_tree(asked: &Asked) -> Answered<FileTreeReply> {
-    let repository = repository(asked)?;
-    if let Some(wanted) = asked.value("ref") {
+pub(super) fn file_tree(request: &CallRequest) -> Answered<FileTreeReply> {
+    let repository = repository(request)?;
+    if let Some(wanted) = request.value("ref") {
         let mut known = BRANCHES.iter().enumerate();
-        if !known.any(|(index, (name, _))| *name == wanted || sha(asked, repository, index) == wanted) {
+        if !known.any(|(index, (name, _))| *name == wanted || sha(request, repository, index) == wanted) {
             return Err(Answer::no_such("branch or commit"));
         }
     }
-    let (tree, count) = match asked.value("path").unwrap_or_default().trim_matches('/') {
+    let (tree, count) = match request.value("path").unwrap_or_default().trim_matches('/') {
         "" => tree(""),
         directory => tree(&format!("{directory}/")),
     };
@@ -98,9 +99,9 @@ fn tree(directory: &str) -> (Vec<Value>, u32) {
     (paths.into_iter().map(entry).collect(), count)
 }
 
-pub(super) fn zip_contents(asked: &Asked) -> Answered<ZipContentsReply> {
-    let (app, id) = (asked.app()?, asked.id("build_id"));
-    let builds = blueprint::builds(asked.world.settings().seed, app.number);
+pub(super) fn zip_contents(request: &CallRequest) -> Answered<ZipContentsReply> {
+    let (app, id) = (request.app()?, request.id("build_id"));
+    let builds = blueprint::builds(request.world.settings().seed, app.number);
     let Some(age) = builds.iter().position(|build| build == id) else {
         return Err(Answer::no_such("build"));
     };

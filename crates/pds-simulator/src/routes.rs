@@ -28,7 +28,7 @@ fn find<'a>(values: &'a [(&'static str, String)], name: &str) -> Option<&'a str>
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) call: &'static Call,
-    handler: Handler<Asked>,
+    handler: Handler<CallRequest>,
     ids: Values,
 }
 
@@ -36,7 +36,7 @@ impl Route {
     /// The call of this path and method; 404 if no call has the path, 405 if none of them has the method.
     pub(super) fn find(method: &str, path: &str) -> Answered<Self> {
         let mut allowed: Vec<&str> = Vec::new();
-        for (call, handler) in handlers::<Asked>() {
+        for (call, handler) in handlers::<CallRequest>() {
             let Some(ids) = call.path.values(path) else { continue };
             if call.method.as_str() == method {
                 return Ok(Self { call, handler, ids });
@@ -58,7 +58,7 @@ impl Route {
 
 /// A request with a valid token for its project and with valid parameters.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct CallRequest {
     pub(super) world: World,
     pub(super) now: Timestamp,
     /// The project of the service account, and of the path if that names one.
@@ -67,7 +67,7 @@ pub(super) struct Asked {
     values: Values,
 }
 
-impl Asked {
+impl CallRequest {
     /// The identifier `name` of the path.
     pub(super) fn id(&self, name: &str) -> &str {
         self.value(name).unwrap_or_default()
@@ -109,7 +109,7 @@ pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> A
     let mut values = parameters(world, route.call, request, now)?;
     values.extend(body(route.call, request, now)?);
     values.extend(route.ids);
-    let reply = (route.handler)(&Asked { world: world.clone(), now, project, values })??;
+    let reply = (route.handler)(&CallRequest { world: world.clone(), now, project, values })??;
     Ok(Answer::of(route.call.format, reply))
 }
 
