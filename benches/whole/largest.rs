@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use pds_ledger::recheck::Ages;
+use pds_simulator::THRESHOLDS;
+
 use crate::daemon::{Exporter, Setting};
 use crate::process::Core;
 use crate::restore;
@@ -59,6 +62,12 @@ pub(crate) fn cost(daemon: &str) {
     row(": status page, ms", Figure::of(pages.collect()), 0, Target::AtMost(200.0), "made anew");
     let size = exporter.state_size() as f64 / 1e6;
     row(": state file, MB", size.into(), 0, Target::AtMost(200.0), "80 when it is written anew");
+    for (age, hours) in [("24h", 24), ("3d", 72)] {
+        let ages = Ages::new([hours * 3600]);
+        let bytes = APPS * (ages.kept_bytes(THRESHOLDS.len()) + ages.kept_bytes(0));
+        let what = format!(": hours kept for recheck_after = [\"{age}\"], MB");
+        row(&what, (bytes as f64 / 1e6).into(), 0, Target::None, "computed; in memory and in the file");
+    }
     let opened = exporter.again(daemon, setting(STATE).core).as_secs_f64();
     row(": start over that file, s until it listens", opened.into(), 2, Target::AtMost(2.0), "");
     drop(exporter);

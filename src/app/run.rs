@@ -142,6 +142,7 @@ fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
         counted(apps, "app", "apps"),
         number(load.total)
     ));
+    config.memory_of_rechecks().into_iter().for_each(&mut say);
     let given = line.explained.iter().filter(|flag| flag.origin == Origin::Flag);
     for flag in given.filter(|flag| flag.key != "--config.check") {
         say(format!("flag: {}={}", flag.key, flag.value));

@@ -1,6 +1,7 @@
 //! The daemon's command line: what a new user does wrong gets a sentence and an exit code; what is right runs.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::process::{Exporter, run, until, value};
 
@@ -39,6 +40,13 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     let apps: String = (0..2_000).map(|app| format!("'p-{app}', ")).collect();
     let many =
         format!("[api]\nbase_url = \"https://api.example.com\"\n[[projects]]\nid = \"p\"\napps = [{apps}]\n");
+    let kept = "the hours that accounting.recheck_after keeps for 3days take about 7.7 MB of memory and of the state file\n";
+    configuration(at, &format!("accounting.recheck_after = ['3d']\n{many}"));
+    assert_ends(&["--config.check"], &[("PDS_EXPORTER__API__TOKEN", "abc")], at, 0, kept);
+    let mut tool = Command::new(crate::process::pdstool());
+    let tool = tool.args(["check", "config", "pds-exporter.toml"]).current_dir(at);
+    let said = tool.env("PDS_EXPORTER__API__TOKEN", "abc").env("COLUMNS", "200").output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&said).contains(kept), "{}", String::from_utf8_lossy(&said));
     configuration(at, &many);
     assert_ends(
         &["--config.check"],

@@ -6,9 +6,15 @@ use std::time::Duration;
 
 use super::{Api, App, Config};
 use pds_core::units;
-use pds_interface::{Cadence, Scope};
+use pds_interface::{Cadence, Counted, Scope};
+use pds_ledger::recheck::Ages;
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// Thresholds of a service that sends `1ms` through `1hr`.
+const USUAL_THRESHOLDS: usize = 25;
+/// Bytes that are worth a line.
+const MUCH_MEMORY: f64 = 5e6;
 
 /// Expected requests per minute, without retries.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +59,31 @@ impl Config {
             }
         }
         load
+    }
+
+    /// A sentence about the memory of the hours that are kept until their last recheck, if it is much.
+    pub fn memory_of_rechecks(&self) -> Option<String> {
+        let accounting = &self.accounting;
+        let ages = accounting.recheck_after.iter().filter_map(|age| i64::try_from(age.as_secs()).ok());
+        let (ages, longest) = (Ages::new(ages), accounting.recheck_after.iter().max()?);
+        let thresholds = match self.poll.thresholds.len() {
+            0 => USUAL_THRESHOLDS,
+            some => some,
+        };
+        let counted = self.poll.resources.iter().filter_map(|resource| resource.polled().counted);
+        let per_app = counted.map(|counted| match counted {
+            Counted::Requests => ages.kept_bytes(thresholds),
+            Counted::Runs => ages.kept_bytes(0),
+        });
+        let apps: usize = self.projects.iter().map(|project| project.apps.len()).sum();
+        let bytes = (apps * per_app.sum::<usize>()) as f64;
+        (accounting.enabled && bytes > MUCH_MEMORY).then(|| {
+            format!(
+                "the hours that accounting.recheck_after keeps for {} take about {} of memory and of the state file",
+                humantime::format_duration(*longest),
+                units::bytes(bytes)
+            )
+        })
     }
 
     /// How many requests per minute the polled calls of this scope make about one account, project or app.
@@ -143,6 +174,23 @@ mod tests {
         let before = config.requests_per_minute().total;
         config.accounting.recheck_after = vec![3600 * SECOND, 86_400 * SECOND];
         assert!((config.requests_per_minute().total - before - 4.0 / 60.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_memory_of_hours_that_are_counted_again_is_stated_where_it_is_much() {
+        let apps = (0..10_000).map(|n| app(&n.to_string(), None, &[])).collect();
+        let mut config = config(vec![project("p", None, apps)]);
+        let mut megabytes = |hours: &[u32]| {
+            config.accounting.recheck_after = hours.iter().map(|hours| *hours * HOUR).collect();
+            let said = config.memory_of_rechecks()?;
+            said.split_once(" take about ")?.1.split_once(" MB of memory")?.0.parse::<f64>().ok()
+        };
+        let [none, hour, day, days] = [&[][..], &[1], &[24, 1], &[72]].map(&mut megabytes);
+        assert_eq!((none, hour), (None, None));
+        assert!(day.is_some_and(|day| (12.0..16.0).contains(&day)), "{day:?}");
+        assert!(days.is_some_and(|days| (36.0..44.0).contains(&days)), "{days:?}");
+        config.accounting.enabled = false;
+        assert_eq!(config.memory_of_rechecks(), None);
     }
 
     #[test]

@@ -30,6 +30,9 @@ const DISPUTED: [i64; 3] = [HOUR, 3 * HOUR, 24 * HOUR];
 /// How long after its greatest age an hour is kept at most, in seconds: a dispute takes as long.
 const KEPT_AFTER_LAST_AGE: i64 = 30 * HOUR;
 
+/// Bytes of a kept hour besides its counts.
+const HOUR_BYTES: usize = 6;
+
 /// The ages at which hours are counted again, in seconds, rising. Empty if none is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ages(Box<[i64]>);
@@ -61,6 +64,14 @@ impl Ages {
     /// The end of the last hour that is no longer kept when it is `now`.
     pub fn kept_from(&self, now: i64) -> i64 {
         self.0.last().map_or(i64::MAX, |age| now.saturating_sub(*age).saturating_sub(KEPT_AFTER_LAST_AGE))
+    }
+
+    /// Bytes of the hours that a ledger with so many thresholds usually keeps until their last recheck.
+    pub fn kept_bytes(&self, thresholds: usize) -> usize {
+        // The hour that is being counted, and that of the phase.
+        let hours = self.last().map_or(0, |age| age / HOUR + 2);
+        // Half of the buckets hold requests, and 64 to 8,191 of them take two bytes; an empty one takes one.
+        usize::try_from(hours).unwrap_or_default() * (HOUR_BYTES + 3 * (thresholds + 1) / 2)
     }
 
     /// How many ages an hour has reached that ended at `end`, where each age counts from `phase` seconds later.

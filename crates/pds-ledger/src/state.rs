@@ -186,7 +186,8 @@ fn key_of(bytes: &[u8]) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recheck::tests::busy;
+    use crate::HOUR;
+    use crate::recheck::{Ages, tests::busy};
     use pds_interface::{response_time, run_execution_time};
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ledgers_of_100_000_apps_take_at_most_80_megabytes() {
+    fn the_ledgers_of_100_000_apps_take_at_most_80_megabytes_and_those_of_kept_hours_are_known() {
         let resources = [response_time::RESOURCE, run_execution_time::RESOURCE];
         let sizes = |age: i64| {
             let size = |resource: &Resource| {
@@ -410,6 +411,12 @@ mod tests {
         println!("per app, in the file and open in memory: 1h {hour:?}, 24h {day:?}, 3d {three:?}");
         assert!(hour.0 < 800 && hour.1 < 300, "{hour:?}");
         assert!(day.1 < 2600 && three.1 < 7500, "{day:?} {three:?}");
+        for (age, (_, measured)) in [(1, hour), (24, day), (72, three)] {
+            let ages = Ages::new([age * HOUR]);
+            let told = ages.kept_bytes(25) + ages.kept_bytes(0);
+            assert!(told.abs_diff(measured) < measured / 6, "{age} h: {told} bytes are told, not {measured}");
+        }
+        assert_eq!(Ages::default().kept_bytes(25), 0);
     }
 
     #[tokio::test]
