@@ -136,6 +136,10 @@ impl<'a> LedgerUpdate<'a> {
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
                     let next = if tally.total > Some(0) { plan.audit.verified(next) } else { next };
+                    let objective = plan.app_of(target).and_then(|app| app.objective);
+                    if let Some(step) = objective.and_then(|_| tally.rounding()) {
+                        target.progress.note_share_step(step);
+                    }
                     self.becomes(next, Change::Added);
                 }
                 Purpose::Recheck => {

@@ -102,6 +102,8 @@ struct More {
     containers: Option<Box<Containers>>,
     /// A counter that waits for a page to be read.
     start: Option<Box<Start>>,
+    /// The smallest step that shares were rounded to, of an app with an objective.
+    share_step: Option<f64>,
 }
 
 /// The containers of an app.
@@ -148,6 +150,17 @@ impl Progress {
     /// The time that was given up last because the service does not answer for it.
     pub fn hole(&self) -> Option<GivenUp> {
         self.remembered.lock().more.as_ref()?.hole.as_deref().cloned()
+    }
+
+    /// The smallest step that the service was seen to round shares to, of an app with an objective.
+    pub fn share_step(&self) -> Option<f64> {
+        self.remembered.lock().more.as_ref()?.share_step
+    }
+
+    /// Shares of a counted reply are rounded to `step`.
+    pub fn note_share_step(&self, step: f64) {
+        let known = &mut self.more().share_step;
+        *known = Some(known.map_or(step, |known| known.min(step)));
     }
 
     fn more(&self) -> MappedMutexGuard<'_, More> {

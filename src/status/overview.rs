@@ -206,9 +206,15 @@ impl View {
         let label = |family, name| settings.label(family, name).map(Cow::into_owned);
         let name = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         let message = parts.iter().find_map(|part| part.subject.cell.message(self.instant));
+        let share_step = app.objective.and_then(|objective| {
+            let mut steps = parts.iter().filter_map(|part| part.target.progress.share_step());
+            steps.next().map(|step| (step, objective.coarse_note(step)))
+        });
         App {
             project: project.id.clone(),
             id: app.id.clone(),
+            share_step: share_step.as_ref().map(|(step, _)| *step),
+            share_note: share_step.and_then(|(_, note)| note),
             name_is_old: name.is_some() && settings.label(&family::INFO, "name").is_none(),
             name,
             status: label(&family::STATUS, "status"),

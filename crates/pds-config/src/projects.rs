@@ -12,6 +12,7 @@ use super::raw::{Position, Shared, Table, has_table, key_in};
 use super::reader::{Reader, as_list, as_table, as_text, id, list, millionths, milliseconds, seconds};
 use super::section::{declare_entries, fixed, optional, or_empty, read_strictly, required, section, tokens};
 use pds_client::TokenSource;
+use pds_core::units;
 use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 
 section! {
@@ -90,6 +91,19 @@ impl Objective {
     /// The share of requests that must be good; above 0 and below 1.
     pub fn share(self) -> f64 {
         f64::from(self.share_millionths) / 1e6
+    }
+
+    /// A sentence if shares in steps of `step` are too coarse to show whether it is met.
+    pub fn coarse_note(self, step: f64) -> Option<String> {
+        let allowed = f64::from(1_000_000 - self.share_millionths) / 1e6;
+        let percent = |share: f64| format!("{} %", units::number(100.0 * share));
+        (allowed < step).then(|| {
+            format!(
+                "The service reports shares in steps of {}, coarser than the {} that the objective allows.",
+                percent(step),
+                percent(allowed)
+            )
+        })
     }
 }
 

@@ -202,6 +202,11 @@ pub struct App {
     pub window: String,
     /// Response times in the window; null without requests.
     pub response_time: ResponseTime,
+    /// The step that the service rounds shares to, the smallest seen since the exporter started, 0.01 for whole percent;
+    /// null without an objective, or if shares are not rounded.
+    pub share_step: Option<f64>,
+    /// A sentence if that is too coarse for the objective.
+    pub share_note: Option<String>,
     /// Requests a minute over the window.
     pub requests_per_minute: Option<f64>,
     /// The minimum number of replicas.

@@ -66,6 +66,16 @@ impl Tally {
         (2..7).map(|decimals| 10f64.powi(decimals)).find(|scale| fits(*scale)).unwrap_or(1e7).recip()
     }
 
+    /// The step that its shares are rounded to; `None` if they give whole counts, as exact shares do.
+    pub fn rounding(&self) -> Option<f64> {
+        let total = self.count().filter(|_| self.fraction == 0.0)?;
+        let is_rounded = |(_, share): &(f64, f64)| {
+            let count = share * total;
+            (count - count.round()).abs() > (1e-6 * total).max(1e-6)
+        };
+        self.shares.iter().any(is_rounded).then(|| self.share_step())
+    }
+
     /// The count with its fraction.
     pub fn count(&self) -> Option<f64> {
         self.total.map(|total| total as f64 + self.fraction)

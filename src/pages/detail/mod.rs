@@ -110,5 +110,6 @@ fn figures(detail: &Detail) -> Markup {
             (figure(&format!("requests in {}", app.window), value(detail.window_requests, number)))
             (figure(&format!("runs in {}", app.window), value(detail.window_runs, number)))
         }
+        @if let Some(note) = &app.share_note { p .sub { (note) } }
     }
 }

@@ -279,7 +279,7 @@ const ROWS: &[[&str; 4]] = &[
     ],
     [
         "sends whole percentages",
-        "coarse buckets",
+        "coarse buckets; a note on the page of an app with a finer objective",
         "half a percent at most",
         "accounting/services shares_in_whole_percent_are_counted_within_their_resolution",
     ],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pds_client::Turn;
 use pds_exporter::poll::execute;
 use pds_interface::{Cadence, get_app, list_domains, response_time};
-use pds_simulator::{Fault, Kind, Settings};
+use pds_simulator::{Fault, Kind, Quirks, Settings};
 use tracing::Level;
 
 use crate::process::series;
@@ -76,6 +76,34 @@ async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
         let reasons = &rig.status().summary.reasons;
         let reason = reasons.iter().find(|reason| reason.code == "objective_unknown");
         assert_eq!(reason.is_some(), is_reason, "{threshold}: {reasons:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_too_coarse_for_an_objective_are_said_on_the_apps_page_and_in_the_json_and_are_no_reason() {
+    const NOTE: &str =
+        "The service reports shares in steps of 1 %, coarser than the 0.4 % that the objective allows.";
+    let fine = ", objective = { threshold = \"500ms\", share = 0.996 }";
+    let coarse = ", objective = { threshold = \"500ms\", share = 0.99 }";
+    for (whole_percent, objective, step, note) in [
+        (true, fine, Some(0.01), Some(NOTE)),
+        (true, coarse, Some(0.01), None),
+        (true, "", None, None),
+        (false, fine, None, None),
+    ] {
+        let quirks = Quirks { whole_percent, ..Quirks::default() };
+        let rig = Rig::of(Settings { quirks, ..one_app() }, "", objective, None).await;
+        for _ in 0..10 {
+            rig.pass(60, response_time::RESOURCE).await;
+        }
+        rig.poll(Cadence::Settings).await;
+        let status = rig.status();
+        let app = &status.apps[0];
+        assert_eq!((app.share_step, app.share_note.as_deref()), (step, note), "{whole_percent} {objective}");
+        assert!(status.summary.reasons.is_empty(), "{:?}", status.summary.reasons);
+        let (project, apps) = rig.world.projects().remove(0);
+        let page = rig.web(&format!("/apps/{project}/{}", apps[0]));
+        assert_eq!(page.contains(NOTE), note.is_some(), "{whole_percent} {objective}");
     }
 }
 
