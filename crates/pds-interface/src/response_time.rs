@@ -95,6 +95,12 @@ impl ResponseTime {
         shares
     }
 
+    /// The step that its shares are rounded to, see [`Tally::rounding`].
+    pub fn rounding(&self) -> Option<f64> {
+        let shares = self.shares(&mut Unexpected::default());
+        Tally::of(self.total_requests.value(), shares, None).rounding()
+    }
+
     /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
     fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
         let mut seconds: Vec<(CompactString, f64)> = Vec::with_capacity(self.percentiles.0.len());

@@ -7,7 +7,8 @@ use pds_simulator::{Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
 use super::simulated::Simulated;
-use super::{ended, golden, pdstool};
+use super::{Service, ended, golden, pdstool};
+use crate::client::server::ok;
 use crate::golden::assert_golden;
 
 /// The findings of the check about a service with these habits, with these lines of the configuration.
@@ -21,7 +22,8 @@ fn found(service: &Simulated, lines: &str, args: &[&str]) -> Found {
     let (project, apps) = service.world.projects()[0].clone();
     let token = service.world.token(&project).unwrap();
     let text = format!(
-        "{lines}\n[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = {apps:?}\n[api]\nbase_url = \"{}\"\n",
+        "{lines}\n[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = {apps:?}\n\
+         objective = {{ threshold = \"1s\", share = 0.996 }}\n[api]\nbase_url = \"{}\"\n",
         token.expose(),
         service.url
     );
@@ -78,6 +80,8 @@ fn an_ideal_service_needs_no_change() {
     ] {
         found.says(check, state, part);
     }
+    let findings = found.json["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["check"] != "objectives"), "exact shares: {findings:?}");
     assert!(found.json["requests"].as_u64().unwrap() < 40);
 }
 
@@ -186,6 +190,30 @@ fn a_filter_and_a_resolution_of_no_known_name_are_found_to_have_no_effect() {
     let found = checked(Settings { names, ..Settings::default() }, "", &[]);
     found.says("container filter", "note", "container_id does not filter, nor does another common name");
     found.says("resolution", "note", "resolution has no effect, or another name");
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
+}
+
+#[test]
+fn shares_too_coarse_for_an_objective_are_a_note() {
+    let found = checked(habits(Quirks { whole_percent: true, ..Quirks::default() }), "", &[]);
+    let said = "in steps of 1 %, coarser than the 0.4 % that the objective allows. Counters cannot show";
+    found.says("objectives", "note", said);
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
+}
+
+#[test]
+fn data_that_a_running_exporter_found_to_come_too_late_is_a_problem_with_the_age_to_add() {
+    const LATE: &str = r#"{"summary":{"verdict":"problem","reasons":[
+        {"code":"app_status","text":"the app's status is failed","verdict":"problem"},
+        {"code":"audit_differs","text":"an audit found ranges that do not add up","verdict":"problem",
+         "detail":"5.0 % of an hour came too late to be counted; add \"3h\" to accounting.recheck_after"}]}}"#;
+    let exporter = |body: &'static str| Service::start(move |_| ok(body));
+    let asked = |exporter: &Service| checked(Settings::default(), "", &["--exporter", &exporter.url()]);
+    let found = asked(&exporter(LATE));
+    found.says("audits", "problem", "5.0 % of an hour came too late to be counted; add \"3h\" to");
+    assert!(found.code == Some(1) && !found.json.to_string().contains("app's status"), "{:#}", found.json);
+    let found = asked(&exporter(r#"{"summary":{"verdict":"ok"}}"#));
+    found.says("audits", "ok", "audits find no difference");
     assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 

@@ -33,6 +33,8 @@ pub struct Asking {
     pub sent: usize,
     /// The service's clock minus ours, in seconds, with each reply that said so.
     pub skews: Vec<f64>,
+    /// The smallest step that shares were rounded to.
+    pub share_step: Option<f64>,
 }
 
 /// Range stated in a reply.
@@ -59,6 +61,7 @@ impl Asking {
             total: 0.0,
             sent: 0,
             skews: Vec::new(),
+            share_step: None,
         }
     }
 
@@ -113,6 +116,7 @@ impl Asking {
         let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
         let times = self.ask::<response_time::Reply>(&response_time::CALL, &arguments).await?.data;
+        self.share_step = self.share_step.into_iter().chain(times.rounding()).min_by(f64::total_cmp);
         Ok(Answer {
             total: times.total_requests.value(),
             range: TimeRange::parse(&times.start_date, &times.end_date).map(|range| end.answered(range)),

@@ -7,8 +7,11 @@ use tokio::time::Instant;
 
 use crate::console::Console;
 use crate::error::Result;
+use crate::exporter::Exporter;
 use crate::report::Finding;
+use pds_core::error_chain::with_sources;
 use pds_core::units;
+use pds_diagnosis::cause::AUDIT_DIFFERS;
 use pds_interface::{RangeEnd, Resolution, TimeRange};
 
 use super::ADD_LINE;
@@ -98,6 +101,35 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
         found.push(Finding::warning(text, remedy).with("poll", "windows", format!("[{longer}]")));
     }
     Ok(found)
+}
+
+/// Whether shares are too coarse for an objective, by the replies so far.
+pub fn objectives(asking: &Asking) -> Option<Finding> {
+    let apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
+    let objectives = apps.filter_map(|app| Some((app.objective?, &app.id)));
+    let (finest, app) = objectives.max_by_key(|(objective, _)| objective.share_millionths)?;
+    let coarse = finest.coarse_note(asking.share_step?)?;
+    Some(Finding::note(format!("{app}: {coarse} Counters cannot show whether it is met.")))
+}
+
+/// The differences that the audits of a running exporter found: it alone knows what came after the last recheck.
+pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
+    match exporter.status().await {
+        Ok((status, _)) => {
+            let reasons = status.summary.reasons.iter();
+            let found: Vec<_> =
+                reasons.filter(|reason| reason.code == AUDIT_DIFFERS.code).map(Finding::from).collect();
+            if found.is_empty() {
+                vec![Finding::ok("the exporter's audits find no difference")]
+            } else {
+                found
+            }
+        }
+        Err(error) => {
+            let text = format!("no status from {}: {}", exporter.name, with_sources(&error));
+            vec![Finding::warning(text, "Give the address of a running exporter with --exporter.")]
+        }
+    }
 }
 
 /// The ages in seconds at which the range is requested.

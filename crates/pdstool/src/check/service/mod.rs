@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::console::{Console, STRONG};
 use crate::error::{Result, ToolError};
+use crate::exporter::{Exporter, address};
 use crate::options::{OutputArg, OutputFormat};
 use crate::page;
 use crate::report::{Finding, Line, Report, grouped};
@@ -50,6 +52,10 @@ pub struct CheckServiceArgs {
     /// Watch for late data this long, such as 10m, and suggest poll.settle.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     late_for: Option<Duration>,
+
+    /// Address of a running exporter: shows what its audits found, such as data that came too late to be counted.
+    #[arg(long, value_name = "URL", value_parser = address)]
+    exporter: Option<Url>,
 
     #[command(flatten)]
     output: OutputArg,
@@ -104,6 +110,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
         };
         report.add("late data", [late]);
     }
+    if let Some(exporter) = &args.exporter {
+        report.add("audits", data::audits(&Exporter::new(exporter, None, None)?).await);
+    }
     report.add("clock", [service::clock(&asking.skews)]);
     report.add("http", exchange::http(&mut asking).await);
     print(console, &report, args.output.format, asking.sent)?;
@@ -128,6 +137,7 @@ pub async fn examine(asking: &mut Asking, report: &mut Report, apps: &[(String, 
         report.add("longest range", [ranges::longest(asking).await?]);
         report.add("container filter", [data::filter(asking).await?]);
         report.add("resolution", data::resolution(asking).await?);
+        report.add("objectives", data::objectives(asking));
     }
     Ok(heeded)
 }
