@@ -119,7 +119,7 @@ impl StatusPages {
         });
         match made.await {
             Ok(made) => made.response(),
-            Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.\n"),
+            Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be rendered.\n"),
         }
     }
 

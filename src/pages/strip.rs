@@ -59,7 +59,7 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
         section .strip aria-label="The last six hours" {
             @for line in &lines { (drawn(frame, *line)) }
             p .hours aria-hidden="true" { @for step in (0..=steps).rev() { span { (minute(frame.now, minutes * step / steps)) } } }
-            ul .told aria-label="What happened, times in UTC" {
+            ul .told aria-label="Incidents, times in UTC" {
                 @for (name, incident) in listed.iter().take(MAX_LISTED) {
                     li class=(class(incident.kind)) {
                         (when(incident)) " " strong { (incident.kind.as_str()) }

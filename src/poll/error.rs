@@ -26,7 +26,7 @@ pub enum PollError {
         date: jiff::Timestamp,
     },
     /// The service's clock is so far off that it is not trusted yet.
-    #[error("the service's clock ({date}) is {step} s off; it is believed once it has run on for a minute")]
+    #[error("the service's clock ({date}) is {step} s off; it is trusted once it has advanced for a minute")]
     Clock {
         /// The service's clock.
         date: jiff::Timestamp,

@@ -191,7 +191,7 @@ impl Poller {
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
             // The panic hook has logged and counted the panic.
-            tracing::error!(target = %target.key, "a poll panicked and was contained");
+            tracing::error!(target = %target.key, "a poll panicked; other polls continue");
             let message = "the poll panicked: a bug of the exporter".into();
             let failure = Some(PollFailure { class: PANIC, message, is_own: true });
             let (at, took) = (self.context.clock.now(), started.at.elapsed());

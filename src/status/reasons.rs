@@ -133,14 +133,17 @@ impl Found {
     }
 
     fn add_service(&mut self, service: &Service, view: &View) {
+        let is_waiting = view.settled.started.is_none();
         if let Some(skew) = service.clock_skew_seconds.filter(|_| service.clocks_differ) {
             let side = if skew < 0 { "behind" } else { "ahead of" };
             self.of(&cause::CLOCKS_DIFFER).more =
                 format!(": the service's is {} s {side} ours", units::count(skew.unsigned_abs() as f64));
-            if view.settled.started.is_none() {
+            if is_waiting {
                 self.of(&cause::CLOCKS_DIFFER).more +=
                     "; counting begins once two of its replies agree on the time";
             }
+        } else if is_waiting && service.last_success.is_some() {
+            self.of(&cause::COUNTERS_WAIT);
         }
     }
 

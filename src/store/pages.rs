@@ -28,7 +28,7 @@ use super::render::Snapshot;
 
 /// A page could not be rendered: a bug, which was logged as a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the page could not be rendered, because of a bug of the exporter; its log says more")]
+#[error("the page could not be rendered, because of a bug in the exporter; see its log")]
 pub struct RenderPanicked;
 
 /// How long the exporter's own metrics (requests, CPU, memory) are reused.

@@ -179,13 +179,13 @@ async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
         (
             Fault::status(401),
             "unauthorized_paused",
-            ["the service refuses the token of ", "the service takes the token again"],
+            ["the service refuses the token of ", "the service accepts the token again"],
         ),
         (
             // Once: further ones would also slow the pace, which has lines of its own.
             Fault::from(asked_to_wait).times(1),
             "paused",
-            ["the service throttles requests", "the service answers again after it asked to wait"],
+            ["the service throttles requests", "the service accepts requests again after a pause"],
         ),
     ] {
         let (world, _folder, config) = service(4).await;

@@ -266,7 +266,7 @@ impl Account {
             && let Some(since) = state.paused_since.take()
         {
             let after = format_duration(whole_seconds(since.elapsed())).to_string();
-            tracing::info!(token = self.name(), after, "the service answers again after it asked to wait");
+            tracing::info!(token = self.name(), after, "the service accepts requests again after a pause");
         }
     }
 
@@ -303,7 +303,7 @@ impl Account {
         if let Some(refusal) = state.refusals.remove(WHOLE_ACCOUNT) {
             self.inner.queue.set_probed(false);
             let after = format_duration(whole_seconds(refusal.since.elapsed())).to_string();
-            tracing::info!(token = self.name(), after, "the service takes the token again");
+            tracing::info!(token = self.name(), after, "the service accepts the token again");
         }
     }
 
@@ -312,7 +312,7 @@ impl Account {
         match std::mem::replace(&mut self.inner.state.lock().ranges, Ranges::Honoured) {
             Ranges::Honoured => return,
             Ranges::Ignored(_) => {
-                tracing::info!(token = self.name(), "the service answers the range that it is asked for");
+                tracing::info!(token = self.name(), "the service honours the requested range");
             }
             Ranges::Unknown => {}
         }

@@ -63,7 +63,7 @@ classes! {
     Credentials "credentials" "no token; nothing was sent",
     UnauthorizedPaused "unauthorized_paused" "the token was refused not long ago; nothing was sent",
     ForbiddenPaused "forbidden_paused" "the token was refused for this path not long ago; nothing was sent",
-    Paused "paused" "the service asked to wait; nothing was sent",
+    Paused "paused" "the service requested a pause; nothing was sent",
     Invalid "invalid" "the request cannot be sent",
 }
 

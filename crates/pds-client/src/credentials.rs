@@ -56,7 +56,7 @@ pub enum CredentialsError {
     #[error("the token file {} is empty", .0.display())]
     Empty(PathBuf),
     /// The token, of this file if it stands in one, cannot be sent.
-    #[error("the token{} holds characters that no HTTP header can carry", from(.0.as_deref()))]
+    #[error("the token{} contains characters that are not allowed in HTTP headers", from(.0.as_deref()))]
     Unsendable(Option<PathBuf>),
     /// More than the token stands there.
     #[error("the token{} {surplus}; write the token alone, in one line", from(.file.as_deref()))]

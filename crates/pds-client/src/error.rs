@@ -72,17 +72,17 @@ pub enum Reason {
     #[error("answered with more than the {0} bytes of api.max_response_bytes")]
     TooLarge(u64),
     /// A compressed reply. None was requested, and none is decompressed.
-    #[error("answered in content encoding '{0}', which was not asked for")]
+    #[error("answered in content encoding '{0}', which was not requested")]
     Encoded(String),
     /// A successful reply whose body violates the interface, in words: the error itself quotes the reply at any length.
-    #[error("gave a reply that cannot be used: {0}")]
+    #[error("returned a reply that cannot be used: {0}")]
     Decode(String),
     /// There is no token to send. Nothing was sent.
     #[error("was not sent")]
     Credentials(#[from] CredentialsError),
     /// The service refused this token not long ago. Nothing was sent.
     #[error(
-        "was not sent: the service refused this token with {status}{}; asked again when the token changes or {} have passed",
+        "was not sent: the service refused this token with {status}{}; retried when the token changes or {} have passed",
         excerpt(message),
         format_duration(*retry_after)
     )]
@@ -96,10 +96,10 @@ pub enum Reason {
     },
     /// The service requested a pause of this service account, longer than a request may wait: this many whole seconds
     /// are left. Nothing was sent.
-    #[error("was not sent: the service asked to wait for another {}", format_duration(*.0))]
+    #[error("was not sent: the service requested a pause of another {}", format_duration(*.0))]
     Paused(Duration),
     /// [`super::Client::read`] only reads. Nothing was sent.
-    #[error("was not sent: only GET is, outside of explicit calls")]
+    #[error("was not sent: only explicit calls may send other methods than GET")]
     NotGet,
     /// The request is invalid. Nothing was sent.
     #[error("was not sent: it is not a valid request")]
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(
             paused.to_string(),
             "GET https://api.example.com/v2/projects was not sent: the service refused this token with 401: \
-             token expired; asked again when the token changes or 4m 30s have passed"
+             token expired; retried when the token changes or 4m 30s have passed"
         );
         assert!(paused.is_unauthorized());
     }

@@ -168,7 +168,7 @@ section! {
         enabled: bool = default(flag(), "true", "Keep exact counters: every second is in exactly one range."),
         /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
         step: Duration = default(step(), "\"60s\"",
-            "Counted ranges are aligned to it. Must divide an hour, or a day if recheck_after is empty."),
+            "Length to which counted ranges are aligned. Must divide an hour, or a day if recheck_after is empty."),
         /// How far back requests go after an outage.
         max_catch_up: Duration = default(seconds(), "\"24h\"",
             "How far counters catch up after an outage. Older time is unaccounted."),

@@ -274,6 +274,9 @@ causes! {
     RESOURCE_LATE "resource_late" Numbers Warning Consequence []
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
+    COUNTERS_WAIT "counters_wait" Numbers Waiting Exporter []
+        "counters wait until the clocks of the service and of this machine agree"
+        "Wait a minute; if this persists, check the time on this machine and the service's Date header."
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"
         "Wait until Prometheus has answered and has scraped this process, or until another shard has ended; if this persists, check state.prometheus_url, headers and selector."

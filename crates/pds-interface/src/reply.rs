@@ -196,7 +196,7 @@ pub enum DecodeError {
     #[error("the reply's status is '{0}', not 'success'")]
     Status(String),
     /// JSON without a single expected field.
-    #[error("the reply holds nothing of what the interface describes")]
+    #[error("the reply contains no field of the interface")]
     Nothing,
     /// JSON without the field that the call is made for.
     #[error("the reply has no {0}")]

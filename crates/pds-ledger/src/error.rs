@@ -19,7 +19,7 @@ pub enum StateError {
     #[error("the state file {} cannot be locked, so a second daemon could use it; put it on a file system that has flock", .0.display())]
     NoLocks(PathBuf, #[source] io::Error),
     /// It is a mount point.
-    #[error("the state file {} is mounted by itself, so that no new file can take its place; mount its directory instead", .0.display())]
+    #[error("the state file {} is itself a mount point, so it cannot be replaced; mount its directory instead", .0.display())]
     Mounted(PathBuf),
     /// No files can be made beside it.
     #[error("the directory of the state file {} cannot be written, and the lock and the file's successors belong there; make it writable for the daemon's user", .0.display())]

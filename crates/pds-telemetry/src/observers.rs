@@ -65,7 +65,7 @@ impl pds_client::Observer for Telemetry {
             status,
             said,
             remedy,
-            "{cause}; it is asked again when the token changes or after some time"
+            "{cause}; retried when the token changes or after some time"
         );
     }
 

@@ -58,7 +58,7 @@ impl Connections {
             if !std::mem::replace(&mut self.logged.lock().crowded, true) {
                 tracing::warn!(
                     connections = most,
-                    "the limit on connections is reached: idle ones are closed, first of the client that has most"
+                    "the connection limit is reached; closing idle connections, first those of the client that has most"
                 );
             }
             self.close_idle();
@@ -86,7 +86,7 @@ impl Connections {
         let mut logged = self.logged.lock();
         if logged.starved.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
             logged.starved = Some(Instant::now());
-            tracing::warn!(%error, %listener, "cannot take a connection; idle ones are closed until it works");
+            tracing::warn!(%error, %listener, "cannot accept a connection; closing idle connections until it works");
         }
         self.close_idle();
     }

@@ -68,7 +68,7 @@ pub enum Error {
         answer: String,
     },
     /// The system provides no randomness.
-    #[error("the system gives no random numbers")]
+    #[error("the system provides no random numbers")]
     NoRandomness,
 }
 

@@ -138,7 +138,7 @@ impl Server {
         state.send_replace(ServerState::Draining);
         if tokio::time::timeout(drain_timeout, state.closed()).await.is_err() {
             let left = connections.open();
-            tracing::warn!(connections = left, "requests in progress did not end in time and are broken off");
+            tracing::warn!(connections = left, "aborted requests that did not finish in time");
         }
         state.send_replace(ServerState::Closed);
     }

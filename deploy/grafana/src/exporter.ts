@@ -251,7 +251,7 @@ export const exporter = dashboard(
           {
             title: "Waiting",
             description:
-              "Seconds per second that requests wait for the configured rate or a pause the service asked for.",
+              "Seconds per second that requests wait for the configured rate or a pause the service requested.",
             unit: "short",
             width: 8,
           },

@@ -17,7 +17,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
             h2 #resources { "Resources" }
             div .scroll tabindex="0" role="region" aria-labelledby="resources" {
                 table {
-                    caption .hidden { "What is asked about the app" }
+                    caption .hidden { "Resources of the app" }
                     thead { tr { @for title in ["Resource", "State", "Last success", "Next poll", "Failing since", "Why"] { th scope="col" { (title) } } } }
                     tbody { @for (resource, next) in detail.app.resources.iter().zip(&detail.next_polls) {
                         tr {
@@ -44,7 +44,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                 }
                 @if resource.pending_seconds > 0 {
                     p { (format::resource(&resource.resource)) ": " (seconds(resource.pending_seconds as f64))
-                        " that were not counted are asked about again." }
+                        " that were not counted are requested again." }
                 }
                 @if let Some(disputed) = resource.disputed {
                     p { "The service no longer has " (format::count_of(disputed.lacks)) " of the "

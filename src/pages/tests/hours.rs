@@ -41,6 +41,10 @@ async fn outage_catch_up_restart_reload_and_build_are_visible_at_once() {
         fixture.answer_with(1.0, |body| body.replace(&build("b-31"), &build("b-32")));
     };
     minutes(&fixture, 10, async || answered(0).await).await;
+    let site = site(&fixture.source, "");
+    let quiet = get(&site, "/", "");
+    assert!(texts(&quiet).contains("No outage of the service since the start at 03:00 UTC."), "{quiet}");
+    assert!(!quiet.contains("<section class=\"strip\""), "a line without facts takes no room");
     fixture.fail("connect", "connection refused", |_| true);
     minutes(&fixture, 20, async || ()).await;
     minutes(&fixture, 3, async || answered(20 * 60).await).await;
@@ -62,13 +66,18 @@ async fn outage_catch_up_restart_reload_and_build_are_visible_at_once() {
     assert_eq!(told(&status.apps[0].incidents), ["new build 03:35-03:35 b-32"]);
     assert_eq!(told(&status.exporter.tokens[0].incidents), [""; 0], "it fares as the service does");
 
-    let site = site(&fixture.source, "");
     let strip = |path: &str| {
         let page = get(&site, path, "");
         let (_, rest) = page.split_once("<section class=\"strip\"").unwrap();
         rest.split_once("</section>").unwrap().0.to_owned()
     };
     let (overview, app) = (strip("/"), strip("/apps/p-00000000/p-00000000-app-0"));
+    let known = "viewBox=\"0 0 36 10\"";
+    let all_known = "<rect class=\"known\" x=\"0\" width=\"36\"";
+    assert!(
+        overview.contains(known) && overview.contains(all_known),
+        "the line begins at the start: {overview}"
+    );
     assert!(texts(&overview).contains("03:10–03:30 outage : the service cannot be reached"), "{overview}");
     assert!(
         overview.contains("aria-label=\"Service: 03:00 restart; 03:10–03:30 outage: the service"),

@@ -223,6 +223,17 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
 }
 
 #[tokio::test(start_paused = true)]
+async fn counters_that_wait_for_the_clocks_are_a_reason_of_their_own() {
+    let fixture = fixture::fixture(1).await;
+    fixture.answer_undated(1.0, |body| body);
+    let (code, text, _) = only(&fixture).await;
+    assert_eq!(code, "counters_wait");
+    assert_eq!(text, "Counters wait until the clocks of the service and of this machine agree");
+    fixture.answer(1.0);
+    assert_eq!(reasons(&fixture).await, []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
     let fixture = answered().await;
     for account in 0..25 {

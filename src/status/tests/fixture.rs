@@ -128,8 +128,13 @@ impl Fixture {
 
     /// The same with replies changed by `change`.
     pub(crate) fn answer_with(&self, slowness: f64, change: impl Fn(String) -> String) {
+        self.plan.watermark.observe(Some(self.context.clock.now()));
+        self.answer_undated(slowness, change);
+    }
+
+    /// The same by a service that sends no Date.
+    pub(crate) fn answer_undated(&self, slowness: f64, change: impl Fn(String) -> String) {
         let now = self.context.clock.now();
-        self.plan.watermark.observe(Some(now));
         for target in &self.plan.targets {
             let body = change(reply(&target.key, slowness, now));
             for subject in &target.subjects {

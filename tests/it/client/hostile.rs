@@ -95,7 +95,7 @@ async fn a_status_counts_even_if_its_body_never_ends() {
 #[tokio::test]
 async fn a_compressed_reply_is_refused_because_compression_was_not_requested() {
     let (text, class, server) = outcome(ok("bomb").with("content-encoding", "gzip")).await;
-    let told = "answered in content encoding 'gzip', which was not asked for";
+    let told = "answered in content encoding 'gzip', which was not requested";
     assert_eq!((text, class), (format!("{GET} {told}"), "decode"));
     assert_eq!(server.seen()[0].header("accept-encoding"), None);
 }
@@ -197,7 +197,7 @@ async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() 
         .read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), get_app::App::decode)
         .await;
     let error = read.unwrap_err();
-    let told = "GET http://HOST/v2/projects/p/apps/a gave a reply that cannot be used: \
+    let told = "GET http://HOST/v2/projects/p/apps/a returned a reply that cannot be used: \
                 a web page instead of JSON";
     assert_eq!(chain(&error).replace(&server.address.to_string(), "HOST"), told);
     assert_eq!((asking.ended("decode"), asking.ended("200")), (1.0, 0.0));

@@ -142,7 +142,7 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
     for app in ["a", "b"] {
         let error = asking.ask("p-1", app).await.unwrap_err();
         let told = "was not sent: the service refused this token with 401: token expired; \
-                    asked again when the token changes or 1m have passed";
+                    retried when the token changes or 1m have passed";
         assert!(error.to_string().ends_with(told), "{error}");
         assert!(error.is_unauthorized());
     }

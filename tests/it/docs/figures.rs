@@ -177,7 +177,6 @@ fn figures_with_units_are_generated_or_settings() {
 /// measured: `deploy::alerts` counts them.
 const RULES: &[&str] = &[
     "a quarter of the cgroup's memory limit",
-    "Three eighths are for unread responses",
     "a quarter of its part of the budget",
     "half an hour",
     "a third of the scraped series",

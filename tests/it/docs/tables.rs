@@ -126,11 +126,8 @@ fn limits() -> String {
         row("requests in progress of one connection", MAX_REQUESTS.to_string()),
         row("requests that wait for a slot", format!("{MAX_WAITING}, each for {}", seconds(MAX_WAIT))),
         row("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
-        row("a client that reads nothing", seconds(limits.unread_timeout)),
-        (
-            format!("a client that reads {} KiB of a response", MAX_PIECE_BYTES / 1024),
-            seconds(limits.write_timeout),
-        ),
+        row("pause of a client that reads a response", seconds(limits.unread_timeout)),
+        (format!("reading {} KiB of a response", MAX_PIECE_BYTES / 1024), seconds(limits.write_timeout)),
         (
             "unread responses of all clients".to_owned(),
             format!(
@@ -160,7 +157,7 @@ fn replies() -> String {
         "- interim (1xx) replies to a request: {MAX_INTERIM}, and {} KiB\n\
          - a reply: `api.max_response_bytes`\n\
          - all replies in flight: {at_once} MiB, less if a cgroup limits memory, or one larger reply; others wait\n\
-         - memory above rest: {} MiB, and {each} MiB per MiB of `api.max_response_bytes` above 8\n\
+         - memory above idle: {} MiB, and {each} MiB per MiB of `api.max_response_bytes` above 8\n\
          - processor time: {PROCESSOR} s per MiB of replies\n",
         MAX_INTERIM_BYTES / 1024,
         most / MIB,

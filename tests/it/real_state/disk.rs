@@ -265,5 +265,8 @@ async fn a_file_that_is_mounted_by_itself_is_refused_with_a_remedy() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("is mounted by itself") && said.contains("mount its directory instead"), "{said}");
+    assert!(
+        said.contains("is itself a mount point") && said.contains("mount its directory instead"),
+        "{said}"
+    );
 }

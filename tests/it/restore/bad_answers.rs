@@ -60,12 +60,12 @@ async fn an_answer_that_lacks_something_hides_the_counters_until_it_is_whole() {
     hides("may be incomplete: fetch series from store-1: EOF", says(200, partial)).await;
     let partial = r#"{"status":"success","isPartial":true,"data":{"resultType":"vector","result":[]}}"#;
     hides("may be incomplete: it says that it is partial", says(200, partial)).await;
-    hides("not one of Prometheus' HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
+    hides("not a reply of the Prometheus HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
 }
 
 #[tokio::test]
 async fn an_answer_of_something_else_hides_the_counters() {
-    hides("not one of Prometheus' HTTP API", says(200, "<html>Sign in</html>")).await;
+    hides("not a reply of the Prometheus HTTP API", says(200, "<html>Sign in</html>")).await;
     hides("answered 302", says(302, "elsewhere")).await;
 }
 

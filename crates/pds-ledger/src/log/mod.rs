@@ -138,7 +138,7 @@ impl<D: Directory> Log<D> {
             found => {
                 if !self.doubtful {
                     tracing::warn!(path = %self.path.display(), truncated = found == LeadsTo::Shortened,
-                        "the state file was removed or shortened while it was in use; it is written whole again");
+                        "the state file was removed or shortened while it was in use; writing it again in full");
                 }
                 self.doubtful = true;
             }

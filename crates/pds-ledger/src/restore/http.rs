@@ -74,7 +74,7 @@ pub enum Error {
     #[error("cannot read {path}, which state.{0} names", path = .1.display())]
     Login(&'static str, PathBuf, #[source] std::io::Error),
     /// A header cannot be sent.
-    #[error("{0} holds characters that no HTTP header can carry")]
+    #[error("{0} contains characters that are not allowed in HTTP headers")]
     Unsendable(String),
     /// The connection failed or broke off.
     #[error("{0} cannot be reached")]
@@ -91,8 +91,8 @@ pub enum Error {
     /// The reply holds more samples than allowed.
     #[error("{0} answered more than {limit} samples", limit = reply::MAX_SAMPLES)]
     TooMany(String),
-    /// The reply is not one of Prometheus' HTTP API, for this reason.
-    #[error("the answer of {0} is not one of Prometheus' HTTP API: {1}")]
+    /// The reply is not a reply of the Prometheus HTTP API, for this reason.
+    #[error("the answer of {0} is not a reply of the Prometheus HTTP API: {1}")]
     NotPrometheus(String, String),
     /// The reply says that the query failed, and why.
     #[error("{0} failed: {1}")]

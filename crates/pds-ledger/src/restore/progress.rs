@@ -47,7 +47,7 @@ impl Restoring {
         }
         if missing == 0 && self.missing > 0 {
             let Self { restored, opened, .. } = *self;
-            tracing::info!(restored, opened, "it is known where all counters continue");
+            tracing::info!(restored, opened, "restored the cursors of all counters");
         }
         (self.missing, self.obstacle) = (missing, obstacle);
     }
@@ -61,7 +61,7 @@ impl Obstacle {
 
     /// Prometheus holds no sample of this process.
     pub(super) fn unseen() -> Self {
-        let text = "Prometheus has not scraped this process yet: if that stays, the URL, the tenant or the selector is \
+        let text = "Prometheus has not scraped this process yet; if this persists, the URL, the tenant or the selector is \
                     wrong";
         Self { text: text.into(), expected: true }
     }
@@ -70,7 +70,7 @@ impl Obstacle {
     pub(super) fn still_counted(counters: usize) -> Self {
         let counters = count_of(counters as u64);
         let text = format!(
-            "another shard still counts {counters} of them: they are taken over once their cursors stand still"
+            "another shard still counts {counters} of them: they are taken over once their cursors stop"
         );
         Self { text: text.into(), expected: true }
     }
@@ -79,7 +79,7 @@ impl Obstacle {
     pub(super) fn nothing_found(selector: &str) -> Self {
         let with = if selector.is_empty() { String::new() } else { format!(" with {selector}") };
         let text = format!(
-            "Prometheus holds no cursor of any counter{with}: a new one needs a scrape or two; if this stays, the tenant or \
+            "Prometheus holds no cursor of any counter{with}: a new one needs a scrape or two; if this persists, the tenant or \
              state.prometheus_selector is wrong, or target labels `app` or `project` have renamed ours to `exported_app` \
              and `exported_project` (set honor_labels)"
         );

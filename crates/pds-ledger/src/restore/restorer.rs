@@ -148,7 +148,7 @@ impl Restorer {
         }
         state.followed = Some(followed);
         if !state.missing.is_empty() {
-            tracing::info!(counters = state.missing.len(), "reading where counters continue from Prometheus");
+            tracing::info!(counters = state.missing.len(), "reading the cursors of counters from Prometheus");
         }
         self.tell(&mut state, None);
         drop(state);

@@ -125,7 +125,7 @@ pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Resu
         None => "it exists, but the reply has no id: find it and delete it".to_owned(),
     };
     Err(ToolError::failed(format!(
-        "the service did not create what was asked for: {}; {id}; the parameter names in \
+        "the service did not create what was requested: {}; {id}; the parameter names in \
          [api.query_names] may be wrong",
         differences.join(", ")
     )))

@@ -175,6 +175,7 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
         ("80 columns", "80", "table", broken, &two),
         ("200 columns", "200", "table", broken, &two),
         ("csv", "80", "csv", broken, &two),
+        ("1 app", "120", "table", slow, &many(1)),
         ("8 apps", "120", "table", slow, &many(8)),
         ("10,000 apps", "120", "table", slow, &many(10_000)),
     ] {

@@ -33,7 +33,7 @@ async fn idle_connections_do_not_block_others() {
     let (_idle, page) = with_idle(&exporter, 800).await;
     assert_eq!(connections(&page, "active"), 1.0);
     assert!(connections(&page, "idle") >= 250.0, "{}", connections(&page, "idle"));
-    let said = exporter.log().matches("the limit on connections is reached").count();
+    let said = exporter.log().matches("the connection limit is reached").count();
     assert_eq!(said, 1, "{}", exporter.log());
 }
 

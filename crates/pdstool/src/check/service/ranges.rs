@@ -231,7 +231,7 @@ pub async fn longest(asking: &mut Asking) -> Result<Finding> {
         if answered >= HOURS[0] {
             return Ok(Finding::ok(text));
         }
-        let remedy = "After an outage up to 6 h are asked for at once: set accounting.max_catch_up to what is answered.";
+        let remedy = "After an outage up to 6 h are requested at once: set accounting.max_catch_up to the length that the service answers.";
         let longest = written(u64::from(answered) * 3600);
         return Ok(Finding::warning(text, remedy).with("accounting", "max_catch_up", longest));
     }
