@@ -11,6 +11,7 @@ use tokio::time::{Duration, Instant};
 use pds_config::Config;
 use pds_core::units;
 use pds_interface::{Ignored, Resource, TimeRange};
+use pds_ledger::sample::AGES;
 use pds_ledger::{HOUR, Ledger};
 use pds_telemetry::Telemetry;
 
@@ -125,6 +126,11 @@ impl Audit {
     pub fn of(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
         let settings = settings(config);
         if let Some(audit) = before.filter(|audit| audit.settings == settings) {
+            // A recheck at that age now adds what was missing.
+            let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
+            for (age, _) in AGES.iter().filter(|(_, seconds)| seconds.unsigned_abs() <= last) {
+                audit.known.lock().keys().for_each(|(account, _)| telemetry.forget_sample(account, age));
+            }
             return Arc::clone(audit);
         }
         telemetry.forget_differences();

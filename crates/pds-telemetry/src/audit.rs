@@ -77,6 +77,12 @@ impl Telemetry {
         }
     }
 
+    /// Sampled hours of `account` are no longer requested at `age`.
+    pub fn forget_sample(&self, account: &str, age: &'static str) {
+        self.0.metrics.audit_completeness.set(&[account, age], None);
+        self.0.figures.lock().differences.remove(&(account.into(), age));
+    }
+
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
         self.0.figures.lock().differences.clear();

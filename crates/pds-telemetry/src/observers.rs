@@ -103,8 +103,7 @@ impl pds_client::Observer for Telemetry {
             facts.set(&[token], None);
         }
         for (age, _) in pds_ledger::sample::AGES {
-            metrics.audit_completeness.set(&[token, age], None);
-            self.0.figures.lock().differences.remove(&(token.into(), age));
+            self.forget_sample(token, age);
         }
     }
 }

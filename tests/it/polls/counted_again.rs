@@ -117,6 +117,11 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     let told = log.lines_with("an audit found a difference");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("add \"3h\" to accounting.recheck_after"), "{told:?}");
+    // A recheck at that age ends it.
+    rig.reload(&format!("{tables}[accounting]\nrecheck_after = [\"1h\", \"3h\"]\n"));
+    assert_eq!(completeness(&rig), []);
+    assert_eq!(rig.context().telemetry.snapshot().audit.differences, []);
+    rig.reload(tables);
     // The sample is in the state file.
     rig.restart().await;
     hours(&rig, 22).await;
