@@ -9,10 +9,10 @@ pub(crate) mod prometheus;
 mod rig;
 
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_interface::response_time;
+use pds_interface::{TimeRange, response_time};
 use pds_ledger::restore::{Source, Targets};
 use pds_ledger::{Hold, Key, Owner};
-use pds_simulator::Fault;
+use pds_simulator::{Fault, Quirks, Settings};
 
 use crate::process::series;
 use rig::{ARRIVES, Exporter, RESTORED, Rig, sharded};
@@ -95,6 +95,30 @@ async fn counters_begin_at_the_cursor_and_stand_at_0_until_they_were_read_for_a_
     rig.assert_exact();
     rig.run(&exporter, 3).await;
     rig.assert_exact();
+}
+
+#[tokio::test]
+async fn a_restart_loses_late_data_of_the_hours_that_were_to_be_counted_again_and_no_other() {
+    let quirks = Quirks { late_share: 0.03, late_within: 1200, ..Quirks::default() };
+    let rig = Rig::of(Settings { seed: 7, projects: 1, apps: 1, quirks, ..Settings::default() }).await;
+    let hours = async |exporter: &Exporter, hours: usize| {
+        for _ in 0..12 * hours {
+            rig.pass(300).await;
+            exporter.poll().await;
+            rig.scrape(exporter);
+        }
+    };
+    let former = rig.started("a").await;
+    hours(&former, 4).await;
+    let ledger = former.handle.context.ledgers.ledger(&key(&rig, 0)).unwrap();
+    assert!(ledger.late > 0, "{ledger:?}");
+    let hour_end = (ledger.until / 3600 + 1) * 3600;
+    drop(former);
+    let exporter = rig.started("a").await;
+    hours(&exporter, 3).await;
+    rig.world.end_late_data();
+    hours(&exporter, 3).await;
+    rig.assert_exact_less_late(TimeRange { start: ledger.rechecked_until, end: hour_end });
 }
 
 #[tokio::test]
