@@ -230,6 +230,17 @@ fn the_shipped_configuration_is_accepted() {
     assert_eq!(loaded.config.projects.len(), 1);
 }
 
+#[test]
+fn whatever_scrapes_keeps_the_labels_of_apps_and_projects() {
+    let files = "prometheus/agent.yml prometheus/kubernetes.yml prometheus/prometheus.yml compose/prometheus.yml \
+        kubernetes/overlays/sidecar/prometheus.yml kubernetes/overlays/operator/podmonitor.yaml \
+        kubernetes/overlays/operator/servicemonitor.yaml";
+    for file in files.split_whitespace() {
+        let keeps = ["honor_labels: true", "honorLabels: true"].iter().any(|key| text(file).contains(key));
+        assert!(keeps, "{file}");
+    }
+}
+
 /// A pod as `kubernetes_sd` finds it: its name, its ordinal in a StatefulSet, its phase.
 fn pod(name: &str, index: Option<&str>, phase: &str) -> Value {
     let mut labels = serde_json::json!({
