@@ -131,7 +131,11 @@ impl Prometheus {
     async fn reply(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (head, body) = request.into_parts();
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-        let form = url::form_urlencoded::parse(&body).into_owned().collect();
+        let form: HashMap<_, _> = url::form_urlencoded::parse(&body).into_owned().collect();
+        if !form.contains_key("query") {
+            // A process may still look for a service that had this port before.
+            return Response::builder().status(404).body(Full::default()).unwrap();
+        }
         let asked = Asked { path: head.uri.path().to_owned(), headers: head.headers, form };
         let mut state = self.state.lock().unwrap();
         state.asked.push(asked.clone());
