@@ -92,7 +92,8 @@ pub(super) struct Entry {
 pub struct Committer(pub(super) Option<(JoinHandle<()>, Arc<Notify>)>);
 
 impl Committer {
-    /// Ends once everything handed over so far is on disk. Later ledgers are not committed.
+    /// Ends once everything handed over so far is on disk, or the disk has not answered for [`MAX_COMMIT`]. Later ledgers
+    /// are not committed.
     pub async fn finished(self) {
         if let Some((task, closed)) = self.0 {
             closed.notify_one();
@@ -142,9 +143,15 @@ pub(super) async fn commit_all(
             held.write().take(records);
             Ok::<(), StateError>(())
         });
+        let mut is_late = false;
         let written = loop {
-            if let Ok(written) = tokio::time::timeout(MAX_COMMIT, &mut writing).await {
-                break written.map_err(|panic| panic.to_string());
+            tokio::select! {
+                written = &mut writing => break written.map_err(|panic| panic.to_string()),
+                () = closed.notified() => entries.close(),
+                () = tokio::time::sleep(MAX_COMMIT) => is_late = true,
+            }
+            if !is_late {
+                continue;
             }
             while let Ok(entry) = entries.try_recv() {
                 batch.push(entry);

@@ -279,20 +279,26 @@ mod tests {
         let write = |until| store.write(vec![(requests("a"), Some(Arc::new(ledger(until))))]);
         // A commit ends by writing this.
         let hanging = store.ledgers.read();
-        let pass = async {
+        let pass = async || {
             for _ in 0..20 {
                 tokio::time::advance(MAX_COMMIT).await;
                 // The committer notices it.
                 tokio::task::yield_now().await;
             }
         };
-        assert!(tokio::join!(write(60), pass).0.is_err());
+        assert!(tokio::join!(write(60), pass()).0.is_err());
         drop(hanging);
         write(120).await.unwrap();
         assert_eq!(store.ledger(&requests("a")).unwrap().until, 120);
         let commits = std::mem::take(&mut *commits.0.lock());
         assert!(commits.contains(&false) && commits.ends_with(&[true]), "{commits:?}");
-        committer.finished().await;
+
+        let _hanging = store.ledgers.read();
+        let stop = async {
+            pass().await;
+            tokio::join!(committer.finished(), pass());
+        };
+        assert!(tokio::join!(write(180), stop).0.is_err(), "and a stop does not wait for it");
     }
 
     #[tokio::test]
