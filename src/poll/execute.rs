@@ -43,11 +43,23 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     let took = began.elapsed();
     let now = context.clock.now();
     let owner = &target.key.owner;
-    let is_app = target.endpoint.scope == Scope::App;
-    let lost = gone && is_app && context.store.not_found(owner, now, plan.config.poll.stale_after);
-    if is_app && result.is_ok() {
-        context.store.found(owner);
-    }
+    let store = &context.store;
+    let lost = match (target.endpoint.scope, &result) {
+        (Scope::App, Ok(())) => {
+            store.found(owner);
+            false
+        }
+        (Scope::App, _) if gone => store.not_found(owner, now, plan.config.poll.stale_after),
+        // Other failures say nothing about the app.
+        (Scope::App, _) => store.is_gone(owner),
+        (Scope::Account, answer) => {
+            if gone || answer.is_ok() {
+                store.note_address(gone);
+            }
+            false
+        }
+        _ => false,
+    };
     update.end(gone, lost).await;
     let failure = result.as_ref().err().map(|error| PollFailure {
         // The list of projects has no id in its path: the service does not know the address.

@@ -43,23 +43,41 @@ pub(super) struct Gone {
 
 /// The apps that are gone, or may be.
 #[derive(Debug, Default)]
-pub(super) struct GoneApps(BTreeMap<Arc<Owner>, Gone>);
+pub(super) struct GoneApps {
+    apps: BTreeMap<Arc<Owner>, Gone>,
+    /// The service answers 404 for its list of projects: what it says of apps means nothing.
+    is_address_wrong: bool,
+}
 
 impl GoneApps {
     /// Notes that the service answered 404 for the app at `at`. Returns whether it is gone: the service has done so for
     /// longer than `after`.
     pub(super) fn not_found(&mut self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
+        if self.is_address_wrong {
+            return self.is_gone(owner);
+        }
         let reason = Reason::NotFound;
         let until = Instant::now() + NAMED_FOR;
         let new = Gone { reason, since: at, until, is_certain: false };
-        let gone = self.0.entry(Arc::clone(owner)).or_insert(new);
+        let gone = self.apps.entry(Arc::clone(owner)).or_insert(new);
         gone.is_certain |= until - gone.until > after;
         gone.is_certain
     }
 
+    /// Whether the app is gone, as far as known.
+    pub(super) fn is_gone(&self, owner: &Owner) -> bool {
+        self.apps.get(owner).is_some_and(|gone| gone.is_certain)
+    }
+
+    /// Notes whether the service answers 404 for its list of projects. Apps of which it says the same are not gone then.
+    pub(super) fn note_address(&mut self, is_wrong: bool) {
+        self.is_address_wrong = is_wrong;
+        self.apps.retain(|_, gone| gone.is_certain || !is_wrong);
+    }
+
     /// The service answered for the app.
     pub(super) fn found(&mut self, owner: &Owner) {
-        self.0.remove(owner);
+        self.apps.remove(owner);
     }
 
     /// Notes that the configuration lost these apps at `at`, and has those that `is_configured`.
@@ -69,7 +87,7 @@ impl GoneApps {
         at: Timestamp,
         is_configured: impl Fn(&Owner) -> bool,
     ) {
-        self.0.retain(|owner, gone| match gone.reason {
+        self.apps.retain(|owner, gone| match gone.reason {
             Reason::NotFound => is_configured(owner),
             Reason::Removed => !is_configured(owner) && gone.until > Instant::now(),
         });
@@ -82,7 +100,7 @@ impl GoneApps {
             let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
             let until = Instant::now() + left;
             let gone = Gone { reason: Reason::Removed, since, until, is_certain: true };
-            let known = self.0.entry(owner).or_insert(gone);
+            let known = self.apps.entry(owner).or_insert(gone);
             if known.since < since {
                 *known = gone;
             }
@@ -91,7 +109,7 @@ impl GoneApps {
 
     /// The apps that the page shows at `now`, and the end of that.
     pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
-        let certain = self.0.iter().filter(|(_, gone)| gone.is_certain);
+        let certain = self.apps.iter().filter(|(_, gone)| gone.is_certain);
         certain.map(|(owner, gone)| (owner, *gone, gone.until)).filter(move |(.., until)| *until > now)
     }
 }

@@ -187,6 +187,16 @@ impl Store {
         self.0.gone.lock().not_found(owner, at, after)
     }
 
+    /// Whether the app is gone, as far as known.
+    pub fn is_gone(&self, owner: &Owner) -> bool {
+        self.0.gone.lock().is_gone(owner)
+    }
+
+    /// Notes whether the service answers 404 for its list of projects. Apps of which it says the same are not gone then.
+    pub fn note_address(&self, is_wrong: bool) {
+        self.0.gone.lock().note_address(is_wrong);
+    }
+
     /// The service answered for the app.
     pub fn found(&self, owner: &Owner) {
         self.0.gone.lock().found(owner);

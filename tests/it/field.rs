@@ -6,7 +6,7 @@ use std::time::Duration;
 use pds_client::Turn;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::store::Filter;
-use pds_interface::{Resource, get_app, response_time};
+use pds_interface::{Resource, get_app, response_time, run_execution_time};
 use pds_ledger::LedgerStore;
 use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
@@ -35,6 +35,13 @@ fn value(resource: Resource, field: &str, json: &str) -> Fault {
 
 fn body(text: &str) -> Fault {
     Fault::from(Kind::RawError { status: 200, text: text.to_owned() }).on(get_app::RESOURCE)
+}
+
+/// The service does not know the app.
+fn unknown_app() -> Vec<Fault> {
+    [get_app::RESOURCE, response_time::RESOURCE, run_execution_time::RESOURCE]
+        .map(|resource| Fault::status(404).on(resource))
+        .into()
 }
 
 fn cases() -> Vec<Case> {
@@ -85,13 +92,19 @@ fn cases() -> Vec<Case> {
             seconds: 100,
             lacks: &["pds_app_requests_total{A}", "pds_app_accounting_behind_seconds{A", "pds_app_gone"],
             holds: &["pds_up{A,resource=\"app\"} 0"],
-            ..case("does not know the app", vec![Fault::status(404)])
+            ..case("does not know the app", unknown_app())
         },
         Case {
             seconds: 700,
             lacks: &["pds_app_requests_total{A}", "pds_app_accounting_behind_seconds{A"],
             holds: &["pds_app_gone_timestamp_seconds{A,reason=\"not_found\"} 1772366400"],
-            ..case("does not know the app for longer than stale_after", vec![Fault::status(404)])
+            ..case("does not know the app for longer than stale_after", unknown_app())
+        },
+        Case {
+            seconds: 700,
+            lacks: &["pds_app_gone"],
+            holds: &["pds_up{A,resource=\"app\"} 0"],
+            ..case("does not know any of its own paths", vec![Fault::status(404)])
         },
     ]
 }
@@ -144,7 +157,7 @@ async fn an_app_that_is_gone_has_its_time_for_a_day() {
     }
     assert!(page(&world, &context).contains("\npds_app_requests_total{A}"));
     let since = context.clock.unix_seconds();
-    world.faults().set([Fault::status(404)]);
+    world.faults().set(unknown_app());
     poll_all(&context, &plan).await;
     pass(300).await;
     poll_all(&context, &plan).await;
@@ -160,6 +173,10 @@ async fn an_app_that_is_gone_has_its_time_for_a_day() {
             || line.starts_with(GONE)),
         "{left:?}"
     );
+    world.faults().set([Fault::status(400)]);
+    poll_all(&context, &plan).await;
+    assert!(!page(&world, &context).contains("_requests_total{A"), "another failure brings nothing back");
+    assert!(gone().is_some());
     world.faults().clear();
     poll_all(&context, &plan).await;
     assert_eq!(gone(), None, "it is back");
