@@ -1,5 +1,6 @@
 //! Basics of every part of the exporter: time, secrets, files and text. It knows nothing of metrics or of the service.
 //!
+//! - [`certificate`]: problems of certificates in words.
 //! - [`clock`]: the wall clock as an argument.
 //! - [`error_chain`]: an error and its causes in one line.
 //! - [`framing`]: the units of a stream, such as frames of HTTP/2.
@@ -11,6 +12,7 @@
 //! - [`template`]: paths with `{name}` in them, and the percent-encoder.
 //! - [`units`]: numbers and durations for people.
 
+pub mod certificate;
 pub mod clock;
 pub mod error_chain;
 pub mod framing;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use hyper_util::client::proxy::matcher::Matcher;
+use pds_core::certificate::NOT_PEM;
 use pds_core::plain_file;
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Proxy, Response};
@@ -24,7 +25,7 @@ use url::{Host, Url};
 
 pub use connector::{Connector, Held, connector};
 pub use interim::{MAX_INTERIM, MAX_INTERIM_BYTES};
-pub use verifier::OWN_AUTHORITY;
+pub use pds_core::certificate::OWN_AUTHORITY;
 
 use resolver::Resolver;
 use verifier::Verifier;
@@ -101,7 +102,7 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
         let pem = plain_file::read(&path(), MAX_CA_BYTES).map_err(unreadable)?.bytes;
         let bad = |problem: String| BuildError::CaCertificates { key, path: path(), problem };
         for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let certificate = certificate.map_err(|error| bad(error.to_string()))?;
+            let certificate = certificate.map_err(|_| bad(NOT_PEM.to_owned()))?;
             anchors.add(certificate.clone()).map_err(|error| bad(error.to_string()))?;
             configured.push(certificate);
         }

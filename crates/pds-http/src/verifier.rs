@@ -1,9 +1,9 @@
 //! Trust in certificates of servers.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -95,23 +95,5 @@ fn verify_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), E
 /// An error that the library only has a name for, in words and with a remedy.
 fn in_words(error: Error) -> Error {
     let Error::InvalidCertificate(CertificateError::Other(other)) = &error else { return error };
-    Error::General(described(other))
-}
-
-/// A server's certificate that is marked as that of an authority.
-pub const OWN_AUTHORITY: &str = "the server's certificate is marked as that of a certificate authority (CA:TRUE); to \
-                                 trust it, put this very certificate into the file of trust anchors";
-
-fn described(other: &impl Debug) -> String {
-    let name = format!("{other:?}");
-    if name.contains("UnsupportedCertVersion") {
-        "the server's certificate is of X.509 version 1, which states no names; make one of version 3, for example \
-         with openssl req -x509 -addext subjectAltName=DNS:HOST"
-            .to_owned()
-    } else if name.contains("CaUsedAsEndEntity") {
-        OWN_AUTHORITY.to_owned()
-    } else {
-        let name = name.replace("Other", "").replace("Error", "");
-        format!("the server's certificate cannot be used: {}", name.trim_matches(['(', ')']))
-    }
+    Error::General(certificate::in_words(other))
 }

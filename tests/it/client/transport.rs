@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use pds_client::Client;
 use pds_config::Api;
 use pds_core::clock::Clock;
+use pds_core::error_chain::with_sources;
 use pds_http::BuildError;
 use pds_telemetry::Telemetry;
 
@@ -277,4 +278,24 @@ async fn a_certificate_of_version_1_is_named_in_words() {
     let error = chain(&Asking::new(&api, &[]).ask("p", "a").await.unwrap_err());
     assert!(error.contains("version 1") && error.contains("openssl req -x509"), "{error}");
     assert!(!error.contains("Other("), "{error}");
+
+    let text = String::from_utf8(pem("v1.pem")).unwrap();
+    let one_line = text.replace('\n', "");
+    for (name, text) in [("one line.pem", &one_line), ("web.pem", &text)] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let web = |cert| {
+        let path = dir.path().join("web.yml");
+        fs::write(&path, format!("tls_server_config: {{cert_file: {cert}, key_file: v1.key}}")).unwrap();
+        with_sources(&pds_web::webconfig::check(&path).unwrap_err())
+    };
+    let error = web("web.pem");
+    assert!(error.contains("version 1") && !error.contains("Other("), "{error}");
+    api.ca_file = Some(dir.path().join("one line.pem"));
+    for error in [
+        with_sources(&pds_http::tls_config("api.ca_file", api.ca_file.as_deref()).unwrap_err()),
+        web("one line.pem"),
+    ] {
+        assert!(error.contains("not PEM") && !error.contains('['), "{error}");
+    }
 }

@@ -7,11 +7,12 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 
 use super::client_cert::{self, Demands};
 use super::file::{File, Named, Pem, Tls};
 use super::{ClientAuth, WebConfigError};
+use pds_core::certificate;
 use pds_core::plain_file::{PlainFile, Sources};
 
 /// A PEM text with the key that names it.
@@ -62,7 +63,7 @@ pub(super) fn build(
         None => None,
     };
     let demands = Demands::of(tls, ca.is_some(), notes)?;
-    let unusable = |problem| move |source| WebConfigError::Tls { problem, source };
+    let unusable = |problem| move |source| WebConfigError::Tls { problem, source: in_words(source) };
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)
         .map_err(unusable("these settings do not work together"))?
@@ -108,11 +109,24 @@ fn available<T: Copy>(key: &str, asked: &[Named<T>], lacking: &str, notes: &mut 
     asked.iter().filter_map(|(_, ours)| *ours).collect()
 }
 
+/// An error that the library only has a name for, in words.
+fn in_words(error: rustls::Error) -> rustls::Error {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
+            rustls::Error::General(certificate::in_words(&other))
+        }
+        rustls::Error::General(text) if text.contains("parse private key") => {
+            rustls::Error::General(certificate::UNKNOWN_KEY.to_owned())
+        }
+        error => error,
+    }
+}
+
 fn certificates((key, text): &PemText) -> Result<Vec<CertificateDer<'static>>, WebConfigError> {
     let found = CertificateDer::pem_slice_iter(&text.bytes).collect::<Result<Vec<_>, _>>();
     match found {
         Ok(found) if found.is_empty() => Err(WebConfigError::tls(key, "there is no PEM certificate in it")),
-        found => found.map_err(|error| WebConfigError::tls(key, format!("not PEM: {error}"))),
+        found => found.map_err(|_| WebConfigError::tls(key, certificate::NOT_PEM)),
     }
 }
 
