@@ -227,6 +227,8 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
         assert!(page.contains("pds_app_cpu_cores") && page.contains("status=\"ready\""), "{page}");
         assert!(!page.contains("caf"), "{page}");
         assert_eq!(unexpected, ["name"]);
+        let (page, _) = exposed(&CALL, r#"{"id":"p-1-ranker","name":"caf\ud800"}"#);
+        assert!(page.contains(r#"name="caf\\ud800""#), "{page}");
     }
 
     #[test]

@@ -104,7 +104,10 @@ impl<'de> Deserialize<'de> for Text {
             // Most texts are written as they are.
             [b'"', text @ .., b'"'] if !text.contains(&b'\\') => raw[1..raw.len() - 1].into(),
             // Text with half a character in it is read as it is written.
-            [b'"', ..] => serde_json::from_str(raw).unwrap_or_else(|_| raw.to_owned()).into(),
+            [b'"', text @ .., b'"'] => {
+                let written = || String::from_utf8_lossy(text).into_owned();
+                serde_json::from_str(raw).unwrap_or_else(|_| written()).into()
+            }
             _ => raw.into(),
         })
     }
