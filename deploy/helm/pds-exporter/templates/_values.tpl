@@ -92,9 +92,6 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- range .Values.extraEnv -}}
-{{- $_ := set $texts (printf "extraEnv: %s" .name) (pick . "value") -}}
-{{- end -}}
 {{- range $path, $texts := $texts -}}
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" -}}
 {{- if and (hasKey ($texts | default dict) $key) (not (contains "nnotations" $path)) (ne $path "nodeSelector") -}}
@@ -106,6 +103,11 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- fail (printf "%s.%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" $path $key $text) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- $objects := pick .Values "extraEnv" "extraEnvFrom" "extraContainers" "extraInitContainers" "extraVolumes" "extraVolumeMounts" "tolerations" "affinity" "topologySpreadConstraints" "dnsConfig" "hostAliases" "imagePullSecrets" -}}
+{{- $objects = merge (dict "ingress.tls" .Values.ingress.tls "httpRoute.parentRefs" .Values.httpRoute.parentRefs "networkPolicy.from" .Values.networkPolicy.from) $objects -}}
+{{- range $path, $object := $objects -}}
+{{- include "pds-exporter.texts" (dict "path" $path "value" $object "isText" false) -}}
 {{- end -}}
 {{- $existing := .Values.existingConfig -}}
 {{- $hasExisting := or $existing.volume $existing.configMaps $existing.secrets -}}
@@ -186,6 +188,24 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute: set parentRefs" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Fails if an object of Kubernetes has a number or boolean in a field that is text wherever it occurs. */}}
+{{- define "pds-exporter.texts" -}}
+{{- $all := . -}}
+{{- $value := .value -}}
+{{- if kindIs "map" $value -}}
+{{- range $key, $field := $value -}}
+{{- $isText := or $all.isText (has $key (list "name" "value" "values" "key" "matchLabels" "command" "args" "ip" "hosts" "hostnames" "secretName" "image")) -}}
+{{- include "pds-exporter.texts" (dict "path" (printf "%s.%s" $all.path $key) "value" $field "isText" $isText) -}}
+{{- end -}}
+{{- else if kindIs "slice" $value -}}
+{{- range $value -}}
+{{- include "pds-exporter.texts" (dict "path" $all.path "value" . "isText" $all.isText) -}}
+{{- end -}}
+{{- else if and .isText (not (kindIs "string" $value)) (not (kindIs "invalid" $value)) -}}
+{{- fail (printf "%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" .path $value) -}}
 {{- end -}}
 {{- end -}}
 
