@@ -45,27 +45,6 @@ async fn an_api_key_is_created_with_its_defaults_and_each_has_its_own_secret() {
 }
 
 #[tokio::test]
-async fn a_changed_plan_stays_changed() {
-    let service = Service::start().await;
-    let path = format!("/v2/projects/{}/subscription", service.project);
-    let change = async |plan: &str| {
-        let body = json!({ "planCode": plan }).to_string();
-        let response = service
-            .request(Method::PATCH, &path)
-            .header("content-type", "application/json")
-            .body(body)
-            .send()
-            .await
-            .unwrap();
-        json(response).await["redirectUrl"].as_str().unwrap().to_owned()
-    };
-    assert!(change("enterprise").await.starts_with("https://"));
-    assert_eq!(change("enterprise").await, "", "nothing is left to pay");
-    assert_eq!(change("hobby").await, "");
-    assert!(change("standard").await.starts_with("https://"));
-}
-
-#[tokio::test]
 async fn a_domain_is_unassigned_before_it_is_deleted() {
     let service = Service::start().await;
     let domains = service.get("/domains").await;
