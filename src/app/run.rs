@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::pages::StatusPages;
 use crate::status;
 use pds_config::shard::ShardError;
-use pds_config::{Config, LoadError, Origin, TokenSource};
+use pds_config::{Config, LoadError, Origin};
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
@@ -22,10 +22,10 @@ use pds_core::units::{counted, number};
 use pds_telemetry::Telemetry;
 
 use super::daemon::{Daemon, DaemonError, PollThread};
-use super::demo;
 use super::log_queue::write_last_line;
 use super::logging::{self, LogError, RunningLog};
 use super::serve::{ConfigSource, Served};
+use super::{demo, file_warnings};
 use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, flags_of_running_exporter};
 
 /// Exit code: the daemon failed.
@@ -148,28 +148,10 @@ fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
         say(format!("flag: {}={}", flag.key, flag.value));
     }
     let warnings = pds_client::plain_http_warning(&config.api.base_url).into_iter().chain(config.warnings());
-    for warning in warnings.chain(token_warnings(config)) {
+    for warning in warnings.chain(file_warnings::of(config)) {
         say(format!("warning: {warning}"));
     }
     Ok(())
-}
-
-/// Tokens that cannot be sent, by key. A warning only: their files may appear later, and may be readable only where the
-/// daemon runs.
-fn token_warnings(config: &Config) -> Vec<String> {
-    let projects = config.projects.iter().enumerate();
-    let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
-    let sections = std::iter::once(("api".to_owned(), &config.api.token)).chain(projects);
-    let warnings = sections.filter_map(|(section, source)| {
-        let source = source.as_ref()?;
-        let key = match source {
-            TokenSource::File(_) => "token_file",
-            TokenSource::Inline(_) => "token",
-        };
-        let error = pds_client::check_token(source).err()?;
-        Some(format!("{section}.{key}: {}", with_sources(&error)))
-    });
-    warnings.collect()
 }
 
 /// Starts logging and a runtime, and runs.

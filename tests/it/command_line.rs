@@ -80,21 +80,25 @@ fn a_configuration_that_exceeds_its_own_limits_is_reported() {
 }
 
 #[test]
-fn a_token_that_cannot_be_read_is_a_warning_of_the_check_with_its_key_and_path() {
+fn a_file_that_cannot_be_used_is_a_warning_of_the_check_with_its_key_and_path() {
     let folder = tempfile::tempdir().unwrap();
-    let api = "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"one\"\n";
+    let api = "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"one\"\nca_file = \"ca.pem\"\n";
     configuration(folder.path(), &format!("{api}{PROJECT}token_file = \"two\"\n"));
-    std::fs::write(folder.path().join("two"), "\n").unwrap();
+    for file in ["two", "ca.pem"] {
+        std::fs::write(folder.path().join(file), "\n").unwrap();
+    }
     let (code, said) = run(&["--config.check"], &[], folder.path());
     let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
     let wanted = [
         "warning: api.token_file: cannot read the token file one: No such file or directory (os error 2)",
         "warning: projects[0].token_file: the token file two is empty",
+        "warning: api.ca_file: ca.pem must hold CA certificates in PEM form: no certificate in it",
     ];
     assert_eq!((code, &*warnings), (Some(0), &wanted[..]), "{said}");
     for file in ["one", "two"] {
         std::fs::write(folder.path().join(file), "t0ken").unwrap();
     }
+    let _ = crate::client::transport::authority(folder.path(), "localhost");
     let (code, said) = run(&["--config.check"], &[], folder.path());
     assert!(code == Some(0) && !said.contains("warning"), "{said}");
 }
