@@ -8,11 +8,10 @@
 //! - [`daemon`]: the daemon built from its parts, and its thread. Nothing is global; clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: the daemon's side of the web server, and reloading.
-//! - [`run`]: the body of `main`: runtime, signals, exit codes; `file_warnings`: what `--config.check` finds in files.
+//! - [`run`]: the body of `main`: runtime, signals, exit codes.
 
 pub mod daemon;
 pub mod demo;
-mod file_warnings;
 mod log_queue;
 mod log_writer;
 pub mod logging;

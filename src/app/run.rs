@@ -22,10 +22,10 @@ use pds_core::units::{counted, number};
 use pds_telemetry::Telemetry;
 
 use super::daemon::{Daemon, DaemonError, PollThread};
+use super::demo;
 use super::log_queue::write_last_line;
 use super::logging::{self, LogError, RunningLog};
 use super::serve::{ConfigSource, Served};
-use super::{demo, file_warnings};
 use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, flags_of_running_exporter};
 
 /// Exit code: the daemon failed.
@@ -147,10 +147,7 @@ fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
     for flag in given.filter(|flag| flag.key != "--config.check") {
         say(format!("flag: {}={}", flag.key, flag.value));
     }
-    let warnings = pds_client::plain_http_warning(&config.api.base_url).into_iter().chain(config.warnings());
-    for warning in warnings.chain(file_warnings::of(config)) {
-        say(format!("warning: {warning}"));
-    }
+    config.check_warnings().for_each(|warning| say(format!("warning: {warning}")));
     Ok(())
 }
 

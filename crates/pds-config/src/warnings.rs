@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use pds_http::is_open;
+use pds_client::{TokenSource, check_token, plain_http_warning};
+use pds_core::error_chain::with_sources;
+use pds_http::{is_open, tls_config};
 use pds_ledger::restore::Prometheus;
 
 use super::Config;
@@ -22,6 +24,35 @@ impl Config {
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
         let overload = overload.into_iter().chain(self.of_proxies());
         overload.chain(self.of_rates()).chain(restore).collect()
+    }
+
+    /// The [`warnings`](Self::warnings), and those of a check alone: the files that cannot be used may appear later, and
+    /// may be readable only where the daemon runs.
+    pub fn check_warnings(&self) -> impl Iterator<Item = String> {
+        let warnings = plain_http_warning(&self.api.base_url).into_iter().chain(self.warnings());
+        warnings.chain(self.unusable_tokens()).chain(self.unusable_ca_files())
+    }
+
+    /// The tokens that cannot be sent, by key.
+    fn unusable_tokens(&self) -> impl Iterator<Item = String> {
+        let projects = self.projects.iter().enumerate();
+        let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
+        let sections = std::iter::once(("api".to_owned(), &self.api.token)).chain(projects);
+        sections.filter_map(|(section, source)| {
+            let source = source.as_ref()?;
+            let key = match source {
+                TokenSource::File(_) => "token_file",
+                TokenSource::Inline(_) => "token",
+            };
+            Some(format!("{section}.{key}: {}", with_sources(&check_token(source).err()?)))
+        })
+    }
+
+    fn unusable_ca_files(&self) -> impl Iterator<Item = String> {
+        let of_prometheus = self.state.prometheus.iter().map(|prometheus| &prometheus.ca_file);
+        let files = of_prometheus.map(|file| ("state.prometheus_ca_file", file));
+        let files = std::iter::once(("api.ca_file", &self.api.ca_file)).chain(files);
+        files.filter_map(|(key, file)| Some(with_sources(&tls_config(key, Some(file.as_ref()?)).err()?)))
     }
 
     /// Requests name the version themselves.

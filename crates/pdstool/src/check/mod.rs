@@ -102,7 +102,7 @@ fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
     ];
     blocks.extend(config.memory_of_rechecks().map(Block::Text));
     blocks.extend(load.exceeds(&config.api).is_none().then_some(Block::Text(allowed)));
-    blocks.extend(config.warnings().into_iter().map(|warning| Block::Text(format!("warning: {warning}"))));
+    blocks.extend(config.check_warnings().map(|warning| Block::Text(format!("warning: {warning}"))));
     blocks
 }
 
