@@ -1,8 +1,8 @@
 //! Reading and writing of replies.
 //!
 //! One bad value does not make the reply around it unreadable. A reply that is not JSON is read once more without the
-//! common deviations (a byte-order mark, bytes that are not UTF-8, a bare `NaN` or `Infinity`), and then with each value
-//! that no reader holds (`1e400`, lists within lists without end) as the text that it is written as.
+//! common deviations (a byte-order mark, bytes that are not UTF-8, a bare `NaN` or `inf`, a line break in text, a comma too
+//! many), and then with each value that no reader holds (`1e400`, lists within lists without end) as the text that it is written as.
 
 use std::collections::BTreeMap;
 
@@ -79,14 +79,16 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
 }
 
 /// The words that writers of JSON leak, which JSON has not.
-const BARE_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+const BARE_WORDS: [&str; 9] =
+    ["NaN", "nan", "-nan", "Infinity", "-Infinity", "inf", "-inf", "undefined", "None"];
 
 /// The text of a reply without what common writers deviate in. A bare word becomes an object, which is unexpected
 /// wherever a number or text is due.
 fn without_deviations(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
     let (mut out, mut rest, mut is_quoted) = (String::with_capacity(text.len()), &*text, false);
-    while let Some(at) = rest.find(['"', '\\', 'N', 'I', '-']) {
+    let is_looked_at = |c: char| "\"\\,-NnIiu".contains(c) || c.is_ascii_control();
+    while let Some(at) = rest.find(is_looked_at) {
         let (before, found) = rest.split_at(at);
         out.push_str(before);
         let word = BARE_WORDS.iter().find(|word| !is_quoted && found.starts_with(**word));
@@ -98,7 +100,12 @@ fn without_deviations(body: &[u8]) -> String {
         };
         is_quoted ^= found.starts_with('"');
         let (token, after) = found.split_at(length);
-        out.push_str(if word.is_some() { "{}" } else { token });
+        out.push_str(match token {
+            _ if word.is_some() => "{}",
+            "," if !is_quoted && after.trim_start().starts_with([']', '}']) => "",
+            "\n" | "\r" | "\t" => " ",
+            token => token,
+        });
         rest = after;
     }
     out + rest
@@ -268,6 +275,10 @@ mod tests {
         assert_eq!(values["b"], serde_json::json!([{}, 1]));
         assert_eq!(values["c"], "NaN \" caf\u{fffd}");
         assert_eq!(values["d"], 2);
+        let values: Value =
+            from_slice(b"{\"a\":[nan,-inf,undefined,],\"b\":\"one\ntwo,]\",\"c\":null,\n\"d\":true , }\n")
+                .unwrap();
+        assert_eq!(values, serde_json::json!({ "a": [{}, {}, {}], "b": "one two,]", "c": null, "d": true }));
     }
 
     #[test]
