@@ -6,6 +6,7 @@ use std::process::Command;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::deploy::{text, yaml};
 use crate::process::{Exporter, get, http, series, until, value};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
@@ -221,9 +222,14 @@ async fn prometheus_3_makes_whole_custom_buckets_of_the_text() {
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
     let target = exporter.url.trim_start_matches("http://");
-    let text = format!(
-        "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: pds\n  scrape_protocols: [PrometheusText0.0.4]\n  convert_classic_histograms_to_nhcb: true\n  static_configs: [{{targets: ['{target}']}}]\n"
-    );
+    // As the shipped configuration of a Collector scrapes.
+    let collector = yaml(&text("prometheus/collector.yml")).remove(0);
+    let mut config = collector["receivers"]["prometheus"]["config"].clone();
+    let scrape = &mut config["scrape_configs"][0];
+    scrape["scrape_interval"] = "1s".into();
+    scrape["convert_classic_histograms_to_nhcb"] = true.into();
+    scrape["static_configs"][0]["targets"][0] = target.into();
+    let text = config.to_string();
     let files = [("prometheus.yml", &*text)];
     let prometheus = Server::prometheus(PROMETHEUS_3, &files, "--enable-feature=native-histograms").await;
     let whole =
