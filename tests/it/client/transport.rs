@@ -279,23 +279,17 @@ async fn a_certificate_of_version_1_is_named_in_words() {
     assert!(error.contains("version 1") && error.contains("openssl req -x509"), "{error}");
     assert!(!error.contains("Other("), "{error}");
 
-    let text = String::from_utf8(pem("v1.pem")).unwrap();
-    let one_line = text.replace('\n', "");
-    for (name, text) in [("one line.pem", &one_line), ("web.pem", &text)] {
-        fs::write(dir.path().join(name), text).unwrap();
-    }
+    let one_line = dir.path().join("one line.pem");
+    fs::write(&one_line, String::from_utf8(pem("v1.pem")).unwrap().replace('\n', "")).unwrap();
     let web = |cert| {
         let path = dir.path().join("web.yml");
         fs::write(&path, format!("tls_server_config: {{cert_file: {cert}, key_file: v1.key}}")).unwrap();
         with_sources(&pds_web::webconfig::check(&path).unwrap_err())
     };
-    let error = web("web.pem");
+    let error = web("v1.pem");
     assert!(error.contains("version 1") && !error.contains("Other("), "{error}");
-    api.ca_file = Some(dir.path().join("one line.pem"));
-    for error in [
-        with_sources(&pds_http::tls_config("api.ca_file", api.ca_file.as_deref()).unwrap_err()),
-        web("one line.pem"),
-    ] {
+    let client = pds_http::tls_config("api.ca_file", Some(&one_line)).unwrap_err();
+    for error in [with_sources(&client), web("one line.pem")] {
         assert!(error.contains("not PEM") && !error.contains('['), "{error}");
     }
 }
