@@ -30,11 +30,15 @@ pub struct PlainFile {
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<PlainFile> {
     let file = open(path)?;
     let metadata = file.metadata()?;
+    Ok(PlainFile { bytes: to_end(file, max_bytes)?, readable_by_others: metadata.mode() & OTHERS_READ != 0 })
+}
+
+fn to_end(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file.take(max_bytes + 1).read_to_end(&mut bytes)? as u64 > max_bytes {
         return Err(io::Error::other(format!("larger than {max_bytes} bytes")));
     }
-    Ok(PlainFile { bytes, readable_by_others: metadata.mode() & OTHERS_READ != 0 })
+    Ok(bytes)
 }
 
 /// Opens a regular file for reading, without waiting.
@@ -89,15 +93,13 @@ fn not_regular() -> io::Error {
 /// # Errors
 /// Same as [`read`], and if it is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
-    if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") {
-        let mut text = String::new();
-        File::open(path)?.take(max_bytes).read_to_string(&mut text)?;
-        let spent = || io::Error::other("it is empty; a pipe can be read only once");
-        return if text.is_empty() { Err(spent()) } else { Ok(text) };
+    let is_piped =
+        path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd");
+    let bytes = if is_piped { to_end(File::open(path)?, max_bytes)? } else { read(path, max_bytes)?.bytes };
+    if is_piped && bytes.is_empty() {
+        return Err(io::Error::other("it is empty; a pipe can be read only once"));
     }
-    let file = read(path, max_bytes)?;
-    String::from_utf8(file.bytes)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// A file counts as changed once it has been left alone for this long. A write in place leaves half a file for a moment,
@@ -145,6 +147,8 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -171,6 +175,18 @@ mod tests {
             let error = read(path, 100).unwrap_err().to_string();
             assert_eq!(error, "not a regular file", "{}", path.display());
             assert!(create(path).is_err() && append(path).is_err(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_read_to_its_end_and_refused_if_that_is_too_far() {
+        for (max_bytes, expected) in [(4, Ok("text")), (3, Err("larger than 3 bytes"))] {
+            let (reader, mut writer) = io::pipe().unwrap();
+            writer.write_all(b"text").unwrap();
+            drop(writer);
+            let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+            let read = read_text(Path::new(&path), max_bytes).map_err(|error| error.to_string());
+            assert_eq!(read.as_deref().map_err(String::as_str), expected);
         }
     }
 
