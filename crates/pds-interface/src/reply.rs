@@ -1,14 +1,16 @@
 //! Reading and writing of replies.
 //!
 //! One bad value does not make the reply around it unreadable. A reply that is not JSON is read once more without the
-//! common deviations (a byte-order mark, bytes that are not UTF-8, a bare `NaN` or `inf`, a line break in text, a comma too
-//! many), and then with each value that no reader holds (`1e400`, lists within lists without end) as the text that it is written as.
+//! common deviations (a byte-order mark, bytes that are not UTF-8, a bare `NaN`, a number such as `.5`, a line break in text,
+//! a comma too many), and then with each value that no reader holds (`1e400`, lists within lists without end) as the text
+//! that it is written as.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -65,7 +67,12 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
         if error.is_data() {
             return Err(error);
         }
-        let text = without_deviations(body);
+        let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
+        // A word alone is no reply.
+        if !text.trim_start().starts_with(['{', '[']) {
+            return Err(error);
+        }
+        let text = without_deviations(&text);
         serde_json::from_str(&text).or_else(|deviating| match serde_json::from_str::<&RawValue>(&text) {
             Ok(raw) if !deviating.is_data() => {
                 serde_json::from_str(&readable(raw.get(), DEEPEST).to_string())
@@ -78,37 +85,39 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
     .map_err(|error| page_title(body).map_or(DecodeError::Json(error), DecodeError::WebPage))
 }
 
-/// The words that writers of JSON leak, which JSON has not.
-const BARE_WORDS: [&str; 9] =
-    ["NaN", "nan", "-nan", "Infinity", "-Infinity", "inf", "-inf", "undefined", "None"];
-
-/// The text of a reply without what common writers deviate in. A bare word becomes an object, which is unexpected
-/// wherever a number or text is due.
-fn without_deviations(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
-    let (mut out, mut rest, mut is_quoted) = (String::with_capacity(text.len()), &*text, false);
-    let is_looked_at = |c: char| "\"\\,-NnIiu".contains(c) || c.is_ascii_control();
-    while let Some(at) = rest.find(is_looked_at) {
-        let (before, found) = rest.split_at(at);
-        out.push_str(before);
-        let word = BARE_WORDS.iter().find(|word| !is_quoted && found.starts_with(**word));
-        let length = match (word, found.as_bytes()) {
-            (Some(word), _) => word.len(),
+/// The text of a reply without what common writers deviate in.
+fn without_deviations(text: &str) -> String {
+    let (mut out, mut rest, mut is_quoted) = (String::with_capacity(text.len()), text, false);
+    let is_boundary = |c: char| "\"\\,:[]{} ".contains(c) || c.is_ascii_control();
+    while let Some(first) = rest.chars().next() {
+        let length = match rest.find(is_boundary) {
             // An escaped character, which may be a quote.
-            (None, [b'\\', ..]) => 1 + found.chars().nth(1).map_or(0, char::len_utf8),
-            _ => 1,
+            Some(0) if first == '\\' => 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
+            end => end.unwrap_or(rest.len()).max(1),
         };
-        is_quoted ^= found.starts_with('"');
-        let (token, after) = found.split_at(length);
-        out.push_str(match token {
-            _ if word.is_some() => "{}",
-            "," if !is_quoted && after.trim_start().starts_with([']', '}']) => "",
-            "\n" | "\r" | "\t" => " ",
-            token => token,
-        });
+        let (token, after) = rest.split_at(length);
+        is_quoted ^= token == "\"";
+        match token {
+            "," if !is_quoted && after.trim_start().starts_with([']', '}']) => {}
+            _ if first.is_ascii_control() => out.push(' '),
+            _ if is_quoted || is_boundary(first) => out.push_str(token),
+            word => out.push_str(&scalar(word)),
+        }
         rest = after;
     }
-    out + rest
+    out
+}
+
+/// A bare word as JSON: a number in another notation (`.5`, `05`) becomes text, which is read as that number. Any other word
+/// becomes an object, which is unexpected wherever a number or text is due.
+fn scalar(word: &str) -> Cow<'_, str> {
+    if serde_json::from_str::<IgnoredAny>(word).is_ok() {
+        word.into()
+    } else if word.parse().is_ok_and(f64::is_finite) {
+        format!("\"{word}\"").into()
+    } else {
+        "{}".into()
+    }
 }
 
 /// The title of a web page, in brackets, or nothing if it has none; `None` for what is no web page.
@@ -235,6 +244,7 @@ pub fn error_message(body: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::get_app::App;
+    use crate::number::Number;
     use crate::response_time;
 
     #[test]
@@ -276,9 +286,18 @@ mod tests {
         assert_eq!(values["c"], "NaN \" caf\u{fffd}");
         assert_eq!(values["d"], 2);
         let values: Value =
-            from_slice(b"{\"a\":[nan,-inf,undefined,],\"b\":\"one\ntwo,]\",\"c\":null,\n\"d\":true , }\n")
+            from_slice(b"{\"a\":[nan,-inf,undefined,],\"b\":\"one\ntwo,] .5\",\"c\":null,\n\"d\":true , }\n")
                 .unwrap();
-        assert_eq!(values, serde_json::json!({ "a": [{}, {}, {}], "b": "one two,]", "c": null, "d": true }));
+        assert_eq!(
+            values,
+            serde_json::json!({ "a": [{}, {}, {}], "b": "one two,] .5", "c": null, "d": true })
+        );
+        let app =
+            App::decode(br#"{"cpu":.5,"memory":02,"gpuCount":+1,"port":0x50,"minReplicaCount":1}"#).unwrap();
+        let [cpu, memory, gpus] = [app.cpu.0, app.memory.0, app.gpu_count.0].map(Number::value);
+        assert_eq!([cpu, memory, gpus], [Some(0.5), Some(2.0), Some(1.0)]);
+        assert_eq!((app.port, app.min_replica_count.0.value()), (Number::Unexpected, Some(1.0)));
+        assert!(from_slice::<Value>(b"NaN").is_err());
     }
 
     #[test]
