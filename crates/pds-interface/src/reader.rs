@@ -151,5 +151,6 @@ const MAX_LABEL: usize = 1024;
 
 /// Whether `value` can be that of a label: not too long, and without bytes that were not UTF-8.
 fn is_usable(value: &str) -> bool {
-    value.len() <= MAX_LABEL && !value.contains(char::REPLACEMENT_CHARACTER)
+    // Nearly all values are ASCII, which is found out several times faster.
+    value.len() <= MAX_LABEL && (value.is_ascii() || !value.contains(char::REPLACEMENT_CHARACTER))
 }
