@@ -1,6 +1,6 @@
 //! Rules, their cases, their runbooks, and the configurations of Prometheus and Alertmanager around them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use pds_diagnosis::cause::ALL;
@@ -160,12 +160,6 @@ fn every_aggregation_and_join_keeps_the_release() {
             if !query.contains(of_release) && !query.contains("%s[") && !query.contains("ratio%s") {
                 lacking.push(format!("{name}: {query} ({selectors})"));
             }
-        }
-    }
-    for inhibition in list(&yaml(&text("prometheus/alertmanager.yml"))[0]["inhibit_rules"]) {
-        let equal = inhibition["equal"].to_string().replace('"', "").replace(',', ", ");
-        if !equal.starts_with(&format!("[{RELEASE}")) {
-            lacking.push(inhibition.to_string());
         }
     }
     for (path, dashboard) in dashboards() {
@@ -328,11 +322,29 @@ fn every_gauge_of_success_has_its_alert_panel_and_runbook() {
     }
 }
 
+/// An alert inhibits alerts of its release, and outlasts them: otherwise a consequence is told when its cause is over.
+/// Alerts on objectives and shards are no consequences.
 #[test]
-fn the_inhibitions_name_alerts_that_exist() {
-    let alerts = alerts();
-    let words = text("prometheus/alertmanager.yml");
-    let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.starts_with("Pds"));
-    let unknown: Vec<_> = words.filter(|word| !alerts.contains(*word)).collect();
-    assert!(unknown.is_empty(), "{unknown:?}");
+fn alerts_inhibit_only_what_they_outlast() {
+    let (alerts, file) = (alerts(), yaml(&text("prometheus/rules/alerts.yml")).remove(0));
+    let rules = list(&file["groups"]).iter().flat_map(|group| list(&group["rules"]));
+    let kept = rules.filter_map(|rule| {
+        let minutes = rule["keep_firing_for"].as_str()?.strip_suffix('m')?;
+        Some((string(rule, "/alert"), minutes.parse::<u32>().unwrap()))
+    });
+    let kept = kept.collect::<BTreeMap<_, _>>();
+    for inhibition in list(&yaml(&text("prometheus/alertmanager.yml"))[0]["inhibit_rules"]) {
+        let equal = inhibition["equal"].to_string().replace('"', "").replace(',', ", ");
+        assert!(equal.starts_with(&format!("[{RELEASE}")), "{inhibition}");
+        let minutes = |matcher: &str| {
+            let words = string(inhibition, matcher).split(|c: char| !c.is_ascii_alphanumeric());
+            let names = words.filter(|word| word.starts_with("Pds"));
+            let names = names.inspect(|name| assert!(alerts.contains(*name), "{inhibition}"));
+            names.filter_map(|name| kept.get(name)).collect::<BTreeSet<_>>()
+        };
+        let (causes, consequences) = (minutes("/source_matchers/0"), minutes("/target_matchers/0"));
+        if let (Some(cause), Some(consequence)) = (causes.first(), consequences.last()) {
+            assert!(cause > consequence, "{inhibition}");
+        }
+    }
 }
