@@ -175,7 +175,7 @@ impl Report {
     /// If it cannot be written.
     pub fn print_new(&mut self, console: &mut Console, format: OutputFormat) -> Result<()> {
         if format.is_for_people() {
-            self.print_findings(console)?;
+            self.print_findings(console, "")?;
             self.printed = self.findings.len();
         }
         Ok(())
@@ -190,7 +190,7 @@ impl Report {
             OutputFormat::Json => page::print_json(console, &self.json())?,
             OutputFormat::Csv => page::print_csv(console, &self.table())?,
             OutputFormat::Table | OutputFormat::Wide => {
-                self.print_findings(console)?;
+                self.print_findings(console, "")?;
                 // Problems are counted in the error message instead.
                 if self.result().is_ok() {
                     console.print(&format!("\n{}", self.summary()))?;
@@ -220,7 +220,9 @@ impl Report {
                 .map(folded)
                 .collect(),
         };
-        Self { findings: [wrong, well].concat(), printed: 0 }.print_findings(console)
+        // The first finding explains the verdict, and follows it.
+        let first = wrong.first().map_or("", |finding| finding.check);
+        Self { findings: [wrong, well].concat(), printed: 0 }.print_findings(console, first)
     }
 
     /// The findings for programs.
@@ -241,12 +243,13 @@ impl Report {
         Table::of_texts(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"], rows, "")
     }
 
-    fn print_findings(&self, console: &mut Console) -> Result<()> {
+    /// Prints findings below the name of their check; `above` is the check whose name stands there.
+    fn print_findings(&self, console: &mut Console, above: &'static str) -> Result<()> {
         // The state and the spaces around it.
         const INDENT: usize = 11;
         let width = console.width.saturating_sub(INDENT).max(40);
         let (before, rest) = self.findings.split_at(self.printed);
-        let mut check = before.last().map_or("", |finding| finding.check);
+        let mut check = before.last().map_or(above, |finding| finding.check);
         for finding in rest {
             if finding.check != check {
                 check = finding.check;
