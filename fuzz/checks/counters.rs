@@ -52,7 +52,8 @@ pub(crate) fn ledger(data: &[u8]) {
 pub(crate) fn cursors(data: &[u8]) {
     const NOW: i64 = RANGE.end;
     let Ok(answers) = source::parse(data, NOW) else { return };
-    let reply: serde_json::Value = serde_json::from_slice(data).expect("an answer is JSON");
+    // A field that is not read may hold half a character.
+    let Ok(reply) = serde_json::from_slice::<serde_json::Value>(data) else { return };
     assert_eq!(reply["status"], "success");
     let series = reply["data"]["result"].as_array().expect("a list of series");
     for answer in answers {

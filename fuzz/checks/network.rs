@@ -43,7 +43,9 @@ pub(crate) fn retry_after(data: &[u8]) {
     let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
     let date = |name| {
         let date = httpdate::parse_http_date(text(name)?).ok()?;
-        i64::try_from(date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs()).ok()
+        let seconds = i64::try_from(date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs()).ok()?;
+        // The last days of the year 9999 are beyond the times of the client.
+        Some(seconds.min(Timestamp::MAX.as_second()))
     };
     let seconds = text(RETRY_AFTER).and_then(|text| text.parse::<u64>().ok());
     let until = date(RETRY_AFTER).map(|until| until.saturating_sub(date(DATE).unwrap_or(NOW)).max(0) as u64);
