@@ -116,7 +116,8 @@ impl Daemon {
         Ok(Self { handle, poller, plans, committer, opening })
     }
 
-    /// Polls until `shutdown` completes. Everything counted is on disk when this returns.
+    /// Polls until `shutdown` completes. Everything counted is on disk when this returns, unless
+    /// the disk does not answer.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { handle, poller, plans, committer, .. } = self;
         let restoring = tokio::spawn(handle.restorer.clone().run());

@@ -125,14 +125,10 @@ impl Served {
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
-        self.reload(self.follow()).await
-    }
-
-    async fn reload(&self, follow: impl Future<Output = Result<(), String>>) -> Result<(), String> {
         let _one_at_a_time = self.reload.lock().await;
         let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
-        let result = follow.await;
+        let result = self.follow().await;
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
@@ -154,15 +150,17 @@ impl Served {
     /// # Errors
     /// If the file cannot be used.
     pub async fn count_after(&self, opening: Opening) -> Result<(), StateError> {
-        opening.await.unwrap_or(Ok(()))?;
+        // The daemon ends before the folder answers.
+        let Ok(opened) = opening.await else { return Ok(()) };
+        opened?;
         tracing::info!("the state folder answers; counting begins");
         self.handle.context.telemetry.committed(Ok(()));
-        let again = async {
-            let config = Config::clone(&self.handle.plan().await.config);
-            self.apply(config, self.status.configuration().0.to_vec()).await
-        };
-        // A file that the configuration names may have become unusable meanwhile; the next reload tries again.
-        drop(self.reload(again).await);
+        let _one_at_a_time = self.reload.lock().await;
+        let config = Config::clone(&self.handle.plan().await.config);
+        // A file that the configuration names may have become unusable meanwhile.
+        if let Err(problems) = self.apply(config, self.status.configuration().0.to_vec()).await {
+            tracing::error!(problems, "counting begins with the next reload");
+        }
         Ok(())
     }
 

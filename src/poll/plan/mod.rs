@@ -334,11 +334,11 @@ impl Plan {
         Some(Subject { project: &project.id, app: app.map_or("", |app| &app.id), labels, window })
     }
 
-    /// Sets aside ledgers of apps that another shard counts, and drops those of apps removed long ago. Waits for a reply
-    /// of the service, because both clocks must agree on the time.
+    /// Sets aside ledgers of apps that another shard counts, and drops those of apps removed long ago: with a plan that
+    /// knows the state file, and after a reply of the service, as both clocks must agree on the time.
     pub async fn tidy(&self, ledgers: &LedgerStore) {
         ledgers.set_aside(|key| !self.config.shard.owns_app(&key.owner.project, &key.owner.app)).await;
-        if self.watermark.oldest().is_none() {
+        if !self.knows_ledgers || self.watermark.oldest().is_none() {
             return;
         }
         let wanted: HashSet<Key> =

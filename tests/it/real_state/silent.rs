@@ -48,6 +48,9 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     let output = doctor.arg(&state).args(["--exporter", &exporter.url]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("state folder does not answer"), "{said}");
+    exporter.signal("TERM");
+    until("the exporter has stopped", async || exporter.log().contains("message=stopped")).await;
+    assert!(!exporter.log().contains("the state folder answers"), "{}", exporter.log());
     assert!(exporter.terminate().success());
 }
 
@@ -71,6 +74,8 @@ async fn beside_a_silent_folder(rig: &Rig) -> (Handle, impl Future<Output = Resu
     let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
     let served = Served::new(handle.clone(), status, None, None);
     tokio::spawn(daemon.run(std::future::pending()));
+    // It has no file to reload.
+    served.load_again().await.unwrap_err();
     until("every target was asked", async || handle.is_ready()).await;
     assert_eq!(rig.counted(&rig::whole_page(&handle.context), 0), None);
     let counting = async move {
@@ -111,11 +116,16 @@ fn a_state_folder_that_answers_late_loses_no_count() {
         let mut ledger = pds_ledger::Ledger::open(before);
         ledger.total = 1_000;
         ledgers.commit(&key, ledger).await.unwrap();
+        let old = Key { resource: pds_interface::run_execution_time::RESOURCE, ..key };
+        ledgers.commit(&old, pds_ledger::Ledger::open(before - 30 * 86_400)).await.unwrap();
         committer.finished().await;
         drop(ledgers);
 
         let (handle, counting) = beside_a_silent_folder(&rig).await;
+        let early = handle.plan().await;
         counting.await.unwrap();
+        early.tidy(&handle.context.ledgers).await;
+        assert!(handle.context.ledgers.ledger(&old).is_some(), "an early plan drops no ledger");
         let mut now = (0.0, 0.0);
         until("counting goes on", async || {
             now = rig.counted(&rig::whole_page(&handle.context), 0).unwrap_or_default();
@@ -125,5 +135,7 @@ fn a_state_folder_that_answers_late_loses_no_count() {
         assert_eq!(now.0 - 1_000.0, rig.truth(0, before as f64, now.1));
         let page = rig::whole_page(&handle.context);
         assert_eq!(value(&page, "pds_exporter_state_last_commit_successful"), Some(1.0));
+        let reloaded = value(&page, "pds_exporter_config_last_reload_successful");
+        assert_eq!(reloaded, Some(0.0), "the refused reload stays in sight");
     });
 }
