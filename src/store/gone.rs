@@ -1,6 +1,6 @@
 //! Apps that are gone: for a day the page shows since when, so that an alert ends with a reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ impl Reason {
 }
 
 /// An app that is gone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Gone {
     pub(super) reason: Reason,
     pub(super) since: Timestamp,
@@ -39,26 +39,35 @@ pub(super) struct Gone {
     until: Instant,
     /// Whether it was found more than once, over long enough.
     is_certain: bool,
+    /// The service account that it was polled with; empty if the configuration lost it.
+    account: Arc<str>,
 }
 
 /// The apps that are gone, or may be.
 #[derive(Debug, Default)]
 pub(super) struct GoneApps {
     apps: BTreeMap<Arc<Owner>, Gone>,
-    /// The service answers 404 for its list of projects: what it says of apps means nothing.
-    is_address_wrong: bool,
+    /// The service accounts whose list of projects is answered by 404: the address is wrong, and so is what it says of
+    /// apps.
+    misled: BTreeSet<Arc<str>>,
 }
 
 impl GoneApps {
-    /// Notes that the service answered 404 for the app at `at`. Returns whether it is gone: the service has done so for
-    /// longer than `after`.
-    pub(super) fn not_found(&mut self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
-        if self.is_address_wrong {
+    /// Notes that the service answered 404 to `account` for the app at `at`. Returns whether it is gone: the service has
+    /// done so for longer than `after`.
+    pub(super) fn not_found(
+        &mut self,
+        owner: &Arc<Owner>,
+        account: &str,
+        at: Timestamp,
+        after: Duration,
+    ) -> bool {
+        if self.misled.contains(account) {
             return self.is_gone(owner);
         }
         let reason = Reason::NotFound;
         let until = Instant::now() + NAMED_FOR;
-        let new = Gone { reason, since: at, until, is_certain: false };
+        let new = Gone { reason, since: at, until, is_certain: false, account: account.into() };
         let gone = self.apps.entry(Arc::clone(owner)).or_insert(new);
         gone.is_certain |= until - gone.until > after;
         gone.is_certain
@@ -69,10 +78,15 @@ impl GoneApps {
         self.apps.get(owner).is_some_and(|gone| gone.is_certain)
     }
 
-    /// Notes whether the service answers 404 for its list of projects. Apps of which it says the same are not gone then.
-    pub(super) fn note_address(&mut self, is_wrong: bool) {
-        self.is_address_wrong = is_wrong;
-        self.apps.retain(|_, gone| gone.is_certain || !is_wrong);
+    /// Notes whether the service answers 404 to `account` for its list of projects. Apps of which it says the same are not
+    /// gone then.
+    pub(super) fn note_address(&mut self, account: &str, is_wrong: bool) {
+        if is_wrong {
+            self.misled.insert(account.into());
+            self.apps.retain(|_, gone| gone.is_certain || *gone.account != *account);
+        } else {
+            self.misled.remove(account);
+        }
     }
 
     /// The service answered for the app.
@@ -99,8 +113,9 @@ impl GoneApps {
         for (owner, since) in lost {
             let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
             let until = Instant::now() + left;
-            let gone = Gone { reason: Reason::Removed, since, until, is_certain: true };
-            let known = self.apps.entry(owner).or_insert(gone);
+            let account = Arc::default();
+            let gone = Gone { reason: Reason::Removed, since, until, is_certain: true, account };
+            let known = self.apps.entry(owner).or_insert_with(|| gone.clone());
             if known.since < since {
                 *known = gone;
             }
@@ -110,6 +125,25 @@ impl GoneApps {
     /// The apps that the page shows at `now`, and the end of that.
     pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
         let certain = self.apps.iter().filter(|(_, gone)| gone.is_certain);
-        certain.map(|(owner, gone)| (owner, *gone, gone.until)).filter(move |(.., until)| *until > now)
+        certain.map(|(owner, gone)| (owner, gone.clone(), gone.until)).filter(move |(.., until)| *until > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wrong_address_misleads_about_the_apps_of_its_account_only() {
+        let [one, other] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
+        let mut gone = GoneApps::default();
+        for minutes in 0..=6 {
+            gone.note_address("one", true);
+            let found = [(&one, "one"), (&other, "other")].map(|(owner, account)| {
+                gone.not_found(owner, account, Timestamp::UNIX_EPOCH, Duration::from_secs(300))
+            });
+            assert_eq!(found, [false, minutes == 6]);
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
     }
 }

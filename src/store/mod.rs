@@ -181,10 +181,10 @@ impl Store {
         })
     }
 
-    /// Notes that the service answered 404 for the app at `at`. Returns whether the app is gone: the service has done
-    /// so for longer than `after`.
-    pub fn not_found(&self, owner: &Arc<Owner>, at: Timestamp, after: Duration) -> bool {
-        self.0.gone.lock().not_found(owner, at, after)
+    /// Notes that the service answered 404 to `account` for the app at `at`. Returns whether the app is gone: the service
+    /// has done so for longer than `after`.
+    pub fn not_found(&self, owner: &Arc<Owner>, account: &str, at: Timestamp, after: Duration) -> bool {
+        self.0.gone.lock().not_found(owner, account, at, after)
     }
 
     /// Whether the app is gone, as far as known.
@@ -192,9 +192,10 @@ impl Store {
         self.0.gone.lock().is_gone(owner)
     }
 
-    /// Notes whether the service answers 404 for its list of projects. Apps of which it says the same are not gone then.
-    pub fn note_address(&self, is_wrong: bool) {
-        self.0.gone.lock().note_address(is_wrong);
+    /// Notes whether the service answers 404 to `account` for its list of projects. Apps of which it says the same are not
+    /// gone then.
+    pub fn note_address(&self, account: &str, is_wrong: bool) {
+        self.0.gone.lock().note_address(account, is_wrong);
     }
 
     /// The service answered for the app.
