@@ -259,7 +259,7 @@ impl Check<'_> {
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         let mut evidence = plan.evidence(target);
         let finding = match finding {
-            Finding::Suspect(broken) if evidence.suspects() => Finding::Different(broken),
+            Finding::Suspect(broken) if evidence.suspects(&key.owner) => Finding::Different(broken),
             other => other,
         };
         match finding {
@@ -269,7 +269,7 @@ impl Check<'_> {
             Finding::Equal { both } => {
                 telemetry.audited(key.resource, AuditResult::Equal);
                 let verified = self.verifies.is_some_and(|named| both || named);
-                if evidence.holds(both, verified) {
+                if evidence.holds(&key.owner, both, verified) {
                     telemetry.audit_agrees(account, key.resource);
                     tracing::info!(
                         token = account,

@@ -1,6 +1,6 @@
 //! Evidence of how a service counts: the assumptions of counting, and which of them hold for each service account.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use pds_config::Config;
 use pds_core::units;
 use pds_interface::{Ignored, Resource, TimeRange};
 use pds_ledger::sample::AGES;
-use pds_ledger::{HOUR, Ledger};
+use pds_ledger::{HOUR, Ledger, Owner};
 use pds_telemetry::Telemetry;
 
 /// An assumption of counting that a service may break.
@@ -95,15 +95,18 @@ pub struct Audit {
 }
 
 /// The evidence of one call of a service account.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// Whether a check has passed.
     pub(super) passed: bool,
     /// The last finding that was logged, if it is not over.
     broken: Option<Assumption>,
-    /// Checks in a row that found no difference, and that found a suspicion.
+    /// When a check last found a difference.
+    differed_at: Option<Instant>,
+    /// Checks in a row that found no difference.
     equal: u8,
-    suspicions: u8,
+    /// Checks in a row of each app that found a suspicion.
+    suspicions: BTreeMap<Arc<Owner>, u8>,
     /// The age of the oldest range that was answered, in seconds.
     pub(super) reach: Option<i64>,
     /// The end of the last sampled hour.
@@ -118,6 +121,9 @@ const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
 
+/// Time without a difference that ends one: each app with traffic is audited in it, that which differed among them.
+const AUDITED_WITHIN: Duration = Duration::from_secs(2 * 3600);
+
 /// Time between two sampled hours of an account, in seconds: each costs three requests.
 const SAMPLED_EVERY: i64 = 24 * HOUR;
 
@@ -125,6 +131,10 @@ impl Audit {
     /// The audit of `config`: that of the configuration `before` if both query the same service in the same way.
     pub fn of(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
         let settings = settings(config);
+        if !config.accounting.audit {
+            // No audit would end them.
+            telemetry.forget_differences();
+        }
         if let Some(audit) = before.filter(|audit| audit.settings == settings) {
             // A recheck at that age now adds what was missing.
             let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
@@ -212,24 +222,54 @@ impl Evidence {
     pub(super) fn breaks(&mut self, broken: Assumption) -> bool {
         // The end of ranges and rounding affect some requests, ignored names affect all.
         self.passed &= !matches!(broken, Assumption::Names(_));
-        (self.equal, self.suspicions) = (0, 0);
+        self.equal = 0;
+        self.differed_at = Some(Instant::now());
         let before = self.broken.replace(broken);
         before.as_ref().map(discriminant) != Some(discriminant(&broken))
     }
 
-    /// A check found a suspicion. Returns whether it is one too many.
-    pub(super) fn suspects(&mut self) -> bool {
+    /// A check of `app` found a suspicion. Returns whether it is one too many.
+    pub(super) fn suspects(&mut self, app: &Arc<Owner>) -> bool {
         self.equal = 0;
-        self.suspicions = self.suspicions.saturating_add(1);
-        self.suspicions >= IN_A_ROW
+        let suspicions = self.suspicions.entry(Arc::clone(app)).or_default();
+        *suspicions = suspicions.saturating_add(1);
+        *suspicions >= IN_A_ROW
     }
 
-    /// A check found no difference, in `both` parts of a range; if it has `verified` that replies can be believed, what was
-    /// different before is over. Returns whether a difference is over.
-    pub(super) fn holds(&mut self, both: bool, verified: bool) -> bool {
+    /// A check of `app` found no difference, in `both` parts of a range; if it has `verified` that replies can be believed,
+    /// a former difference is over. Returns whether one is over.
+    pub(super) fn holds(&mut self, app: &Owner, both: bool, verified: bool) -> bool {
         self.passed |= both || verified;
-        self.suspicions = 0;
+        self.suspicions.remove(app);
         self.equal = self.equal.saturating_add(u8::from(both));
-        (verified || self.equal >= IN_A_ROW) && self.broken.take().is_some()
+        let differed = self.differed_at.is_some_and(|at| at.elapsed() < AUDITED_WITHIN);
+        (verified || (self.equal >= IN_A_ROW && !differed)) && self.broken.take().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn equal_audits_of_other_apps_end_no_difference_and_no_suspicion() {
+        let [one, other] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
+        let mut evidence = Evidence::default();
+        let hour = async || tokio::time::advance(Duration::from_secs(3_600)).await;
+        for hours in 1..=4 {
+            assert_eq!(evidence.breaks(Assumption::EndExcluded), hours == 1, "it is new once");
+            for _ in 0..3 {
+                assert!(!evidence.holds(&other, true, false));
+            }
+            hour().await;
+        }
+        for hours in 1..=3 {
+            assert_eq!(evidence.suspects(&one), hours == 3);
+            assert!(!evidence.holds(&other, false, false));
+        }
+        hour().await;
+        assert!(!evidence.holds(&one, true, false) && !evidence.holds(&one, true, false));
+        assert!(evidence.holds(&one, true, false), "three in a row, two hours after the last difference");
+        assert!(!evidence.suspects(&one), "its own audit ends a suspicion");
     }
 }

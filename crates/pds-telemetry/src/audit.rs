@@ -83,6 +83,14 @@ impl Telemetry {
         self.0.figures.lock().differences.remove(&(account.into(), age));
     }
 
+    /// `account` is no longer used.
+    pub(super) fn forget_audits(&self, account: &str) {
+        for (age, _) in pds_ledger::sample::AGES {
+            self.0.metrics.audit_completeness.set(&[account, age], None);
+        }
+        self.0.figures.lock().differences.retain(|(of, _), _| **of != *account);
+    }
+
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
         self.0.figures.lock().differences.clear();

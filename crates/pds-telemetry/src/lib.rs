@@ -293,8 +293,12 @@ mod tests {
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 0\n"), "{}", page());
         telemetry.token_accepted("default", true);
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 1\n"), "{}", page());
+        let (what, remedy) = ("".into(), "".into());
+        let difference = Difference { account: "default".into(), what, remedy, target: String::new() };
+        telemetry.audit_differs(pds_interface::response_time::RESOURCE, difference);
         telemetry.forget_token("default");
         assert_eq!(page(), "");
+        assert_eq!(telemetry.audit().differences, []);
     }
 
     #[tokio::test(start_paused = true)]

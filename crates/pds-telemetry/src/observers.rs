@@ -102,9 +102,7 @@ impl pds_client::Observer for Telemetry {
         ] {
             facts.set(&[token], None);
         }
-        for (age, _) in pds_ledger::sample::AGES {
-            self.forget_sample(token, age);
-        }
+        self.forget_audits(token);
     }
 }
 

@@ -215,7 +215,7 @@ async fn a_difference_that_is_over_is_said_to_be_over() {
     assert_eq!(audits(&exporter).differences, []);
     assert_eq!(log.lines_with("audits find no difference any more").len(), 1);
     assert!(exporter.ledger().total > 0);
-    // One that is found while counting is over after three audits.
+    // One that is found while counting is over after three audits, and two hours after the last that differed.
     let counts = |now, range: TimeRange| {
         let twice = (at(12, 0)..at(13, 0)).contains(&now);
         TimeRange { end: range.end + i64::from(twice), ..range }
@@ -223,7 +223,7 @@ async fn a_difference_that_is_over_is_said_to_be_over() {
     let exporter = Exporter::start(Service { counts, ..IDEAL }, "").await;
     exporter.poll_until(at(13, 0), |_| ()).await;
     assert_eq!(difference(&exporter).1, "set accounting.range_end = \"inclusive\"");
-    exporter.poll_until(at(15, 30), |_| ()).await;
+    exporter.poll_until(at(17, 0), |_| ()).await;
     assert_eq!(audits(&exporter).differences, []);
 }
 
