@@ -142,7 +142,7 @@ impl Found {
                 self.of(&cause::CLOCKS_DIFFER).more +=
                     "; counting begins once two of its replies agree on the time";
             }
-        } else if is_waiting && service.last_success.is_some() {
+        } else if is_waiting && service.last_success.is_some() && view.plan.config.accounting.enabled {
             self.of(&cause::COUNTERS_WAIT);
         }
     }

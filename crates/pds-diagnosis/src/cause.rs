@@ -195,7 +195,7 @@ causes! {
         "Run pdstool check service, which names the key to set; until then nothing is counted."
     AUDIT_DIFFERS "audit_differs" Numbers Problem Exporter []
         "an audit found ranges that do not add up"
-        "Set the key that the audit names; pdstool check service finds it, too." => "/metrics-catalogue#pds_audit_ranges_total"
+        "Do what the audit advises." => "/metrics-catalogue#pds_audit_ranges_total"
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token has no right to read this resource"
         "Grant the right to the service account, or set token_file of the project to a token that has it."
@@ -273,7 +273,7 @@ causes! {
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
     COUNTERS_WAIT "counters_wait" Numbers Waiting Exporter []
-        "counters wait until the clocks of the service and of this machine agree"
+        "counters wait until the time is certain"
         "Wait a minute; if this persists, check the time on this machine and the service's Date header."
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"

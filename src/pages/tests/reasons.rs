@@ -228,7 +228,7 @@ async fn counters_that_wait_for_the_clocks_are_a_reason_of_their_own() {
     fixture.answer_undated(1.0, |body| body);
     let (code, text, _) = only(&fixture).await;
     assert_eq!(code, "counters_wait");
-    assert_eq!(text, "Counters wait until the clocks of the service and of this machine agree");
+    assert_eq!(text, "Counters wait until the time is certain");
     fixture.answer(1.0);
     assert_eq!(reasons(&fixture).await, []);
 }

@@ -165,7 +165,7 @@ async fn a_stream_of_http_2_with_more_than_100_interim_replies_ends_at_once() {
         let mut seen = Vec::new();
         // Until its HEADERS.
         while !seen.windows(5).any(|frame| frame == [1, 5, 0, 0, 0]) {
-            stream.read_buf(&mut seen).await.unwrap();
+            assert!(stream.read_buf(&mut seen).await.unwrap() > 0);
         }
         let mut written = 0;
         while stream.write_all(&head.repeat(50)).await.is_ok() {
