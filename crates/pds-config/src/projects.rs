@@ -24,7 +24,7 @@ section! {
         token: Option<TokenSource> = tokens(
             ("\"/run/secrets/pds/search-token\"",
                 "File with a token for this project, instead of that in [api]."),
-            "The token itself. Excludes `token_file`.",
+            "The token itself. Not together with `token_file`.",
         ),
         /// Labels for the info series of the project and its apps, by name.
         labels: Vec<(String, String)> = or_empty(labels(), "{ team = \"search\" }",

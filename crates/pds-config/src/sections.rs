@@ -51,7 +51,7 @@ section! {
             "The service's address, without query or credentials. May have a path."),
         token: Option<TokenSource> = tokens(
             ("\"/run/secrets/pds/token\"",
-                "File with the service account token, reread when it changes. Excludes `token`."),
+                "File with the service account token, reread when it changes. Not together with `token`."),
             "The token itself. Prefer PDS_EXPORTER__API__TOKEN.",
         ),
         timeout: Duration = default(milliseconds(), "\"10s\"", "Time limit of a request, body included."),
@@ -127,7 +127,7 @@ section! {
             "Trailing ranges shown as gauges. Each costs a request per metrics call."),
         /// How far behind now every range ends.
         settle: Duration = default(seconds(), "\"30s\"",
-            "Every range ends this long before now, so that it includes late data."),
+            "Every range ends this long before now, because data arrives late."),
         /// Data resolution of the metrics calls.
         resolution: Resolution = default(word(Resolution::WORDS), "\"standard\"",
             "Number of datapoints that the service returns."),
@@ -139,7 +139,7 @@ section! {
             "Exposed thresholds of pds_app_request_duration_seconds and pds_app_response_time_within_ratio, such as [\"250ms\", \"1s\"], besides those of objectives. Empty means all."),
         /// After this time without a successful poll a target's series vanish (never before 3 intervals).
         stale_after: Duration = default(seconds(), "\"5m\"",
-            "A target's series vanish after this time without a successful poll, at least 3 intervals."),
+            "A target's series vanish this long, or 3 intervals if longer, after its last successful poll."),
     }
 }
 

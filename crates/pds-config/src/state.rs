@@ -35,7 +35,7 @@ section! {
             empty_is_none(http_url(Some("prometheus_username and prometheus_password_file"))), "\"\"",
             "Prometheus, Thanos, Mimir or VictoriaMetrics where counters continue after a restart without a state file."),
         prometheus_token_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
-            "File with a bearer token for it, reread when it changes. Excludes prometheus_username."),
+            "File with a bearer token for that Prometheus, reread when it changes. Not together with prometheus_username."),
         prometheus_username: Option<String> = default(empty_is_none(text()), "\"\"",
             "User name for basic authentication."),
         prometheus_password_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",

@@ -159,7 +159,7 @@ const RECIPES: &[Recipe] = &[
         assert!(said.contains(&*stage.project), "{said}");
         stage.runtime.block_on(async { drop(server) });
     }),
-    ("Watch GPU apps that scale to zero", |stage, recipe| {
+    ("Get an alert on idle GPUs", |stage, recipe| {
         let of = |family: &str| format!("{family}{{project=\"p\", app=\"a\"}}");
         let (gpus, least) = (of("pds_app_gpus"), of("pds_app_min_replicas"));
         let requests = of("pds_app:requests:increase1h");

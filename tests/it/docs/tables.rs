@@ -177,7 +177,7 @@ fn reasons() -> String {
                 if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(" ")) };
             let (wrong, remedy) = (cause.says_of(&[]), cause.remedy_at(None));
             let first = *remedies.entry(remedy.clone()).or_insert(cause.code);
-            let remedy = if first == cause.code { remedy } else { format!("As for `{first}`.") };
+            let remedy = if first == cause.code { remedy } else { format!("See `{first}`.") };
             writeln!(lists, "- **`{}`**{classes}: {wrong}. {remedy}", cause.code).unwrap();
         }
     }
