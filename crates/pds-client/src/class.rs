@@ -151,7 +151,7 @@ fn of_tls(error: &rustls::Error) -> Class {
         Tls::InvalidCertificate(Bad::UnknownIssuer) => Class::TlsUnknownCa,
         Tls::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => Class::TlsName,
         Tls::InvalidMessage(_) => Class::TlsPlain,
-        Tls::General(text) if text == pds_http::OWN_AUTHORITY => Class::TlsSelfSigned,
+        Tls::General(text) if text == pds_core::certificate::OWN_AUTHORITY => Class::TlsSelfSigned,
         _ => Class::Tls,
     }
 }

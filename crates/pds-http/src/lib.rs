@@ -25,7 +25,6 @@ use url::{Host, Url};
 
 pub use connector::{Connector, Held, connector};
 pub use interim::{MAX_INTERIM, MAX_INTERIM_BYTES};
-pub use pds_core::certificate::OWN_AUTHORITY;
 
 use resolver::Resolver;
 use verifier::Verifier;
