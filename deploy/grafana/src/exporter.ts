@@ -9,7 +9,7 @@ const EXPORTER = `${BY}, instance`;
 const NAMED = "{{namespace}} {{instance}}";
 /** 0 where a poll of an app fails. */
 const APPS = `min by (${BY_APP}, instance) (pds_up{${I}, resource=~"app|response_time|run_execution_time"})`;
-/** Of exporters alone: other programs have such series, too. */
+/** Restricts to exporters: other programs have such series, too. */
 const own = (expr: string) => `${expr} and on (${EXPORTER}) pds_exporter_build_info{${I}}`;
 /** Gauges that are 1 if all is well; absent where the feature is not used. */
 const IN_ORDER = [

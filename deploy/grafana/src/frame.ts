@@ -1,4 +1,4 @@
-// What all dashboards share: variables, links between them, deploy markers, time range.
+// The parts that all dashboards share: variables, links between them, deploy markers, time range.
 import {
   AnnotationQueryBuilder,
   type AnnotationQuery,
@@ -47,21 +47,21 @@ export const BY_APP = `${BY}, project, app`;
 /** The chosen releases, as a selector. */
 export const RELEASE = IDENTITY.map((label) => `${label}=~"$${label}"`).join(", ");
 
-/** Which releases: each choice is one of those that the choices before it leave. */
+/** The choice of releases: each one is of those that the choices before it leave. */
 export const RELEASES = IDENTITY.map((label, place) => {
   const before = IDENTITY.slice(0, place).map((other) => `${other}=~"$${other}"`);
   const title = label.charAt(0).toUpperCase() + label.slice(1);
   return variable(label, title, `pds_exporter_build_info{${before.join(", ")}}`, "optional");
 });
 
-/** Whose apps, and the projects that these are: `All` stands for the projects of the chosen teams. */
+/** The choice of projects and apps: `All` stands for the projects of the chosen teams. */
 export const PROJECTS = [
   ...RELEASES,
   variable("team", "Team", `pds_app_info{${RELEASE}}`, "optional"),
   variable("project", "Project", `pds_app_info{${RELEASE}, team=~"$team"}`, "many"),
 ];
 
-/** Where the status pages are, for links: the exporter's external URL. */
+/** The exporter's external URL, for links to its status pages. */
 const STATUS = new TextBoxVariableBuilder("status").label("Status pages").defaultValue("http://localhost:10090");
 
 /** The variables that choose the release of a row. */
@@ -73,7 +73,7 @@ export const statusPage = (project: string, app: string) => `\${status}/apps/${p
 /** The dashboard of the app of a row. */
 export const APP = `/d/pds-app/pds-app?var-project=\${__data.fields.project}&var-app=\${__value.text}&${OF_ROW}&\${datasource:queryparam}`;
 
-/** Where a cell with an app leads. */
+/** The links of a cell with an app. */
 export const appLinks = [
   { title: "Dashboard", url: APP },
   { title: "Status page", url: statusPage("${__data.fields.project}", "${__value.text}") },

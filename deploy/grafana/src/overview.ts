@@ -7,7 +7,7 @@ const cost = (replicas: string) =>
   `max by (${BY_APP}) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
 /** 95th percentile as the service computes it, in the slowest window. */
 const p95 = `max by (${BY_APP}) (pds_app_response_time_seconds{${P}, percentile="p95", container_id=""})`;
-/** Of the apps with most requests. */
+/** Restricts to the apps with most requests. */
 const busiest = (expr: string) =>
   `${expr} and on (${BY_APP}) topk(100, max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}))`;
 

@@ -51,10 +51,10 @@ export interface Series {
 
 interface Common {
   title: string;
-  /** What is seen, and what to make of it. */
+  /** The meaning of the panel, and advice. */
   description: string;
   unit: string;
-  /** Of 24. */
+  /** In columns, of 24. */
   width: number;
   height?: number;
   thresholds?: Threshold[];
@@ -104,7 +104,7 @@ type PanelBuilder =
   | heat.PanelBuilder
   | tables.PanelBuilder;
 
-/** What all kinds share. */
+/** The fields that all kinds share. */
 function draft<B extends PanelBuilder>(builder: B, height: number, common: Common, color: FieldColorModeId): B {
   builder
     .title(common.title)

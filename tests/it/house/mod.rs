@@ -48,6 +48,7 @@ const UNBOUNDED_READS: &[&str] =
 const MAX_FILE_LINES: usize = 350;
 
 /// One source file.
+#[derive(Clone)]
 struct Source {
     path: String,
     text: String,
@@ -92,8 +93,13 @@ pub(crate) fn texts() -> Vec<String> {
     ["src", "crates", "tests"].into_iter().flat_map(sources).map(|source| source.text).collect()
 }
 
-/// All files below `folder` that end in `.rs`, by path.
+/// All Rust sources below `folder`, by path.
 fn sources(folder: &str) -> Vec<Source> {
+    files(folder, &["rs"])
+}
+
+/// All files below `folder` with one of these extensions, by path.
+fn files(folder: &str, extensions: &[&str]) -> Vec<Source> {
     let mut folders = vec![PathBuf::from(folder)];
     let mut sources = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -101,7 +107,8 @@ fn sources(folder: &str) -> Vec<Source> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|extension| extensions.iter().any(|one| extension == *one))
+            {
                 let text = std::fs::read_to_string(&path).unwrap();
                 sources.push(Source { path: path.display().to_string(), text });
             }
@@ -140,11 +147,14 @@ const CLAUSES: &[&str] = &["Of ", "What ", "Where ", "Which ", "Who ", "Whoever 
 #[test]
 fn comments_begin_with_their_subject() {
     let mut complaints = Vec::new();
-    for source in house().into_iter().chain(sources("tests")).chain(sources("benches")) {
+    let others = [files("deploy/grafana/src", &["ts"]), files("deploy", &["yml", "yaml"])].concat();
+    let tests = files("tests", &["rs", "mjs"]);
+    for source in [house(), sources("benches"), tests, others].concat() {
         let mut is_inside = false;
         for line in source.text.lines() {
-            let comment =
-                line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!', ' ']));
+            let line = line.trim_start();
+            let comment = ["//", "/**", "# "].iter().find_map(|mark| line.strip_prefix(mark));
+            let comment = comment.map(|text| text.trim_start_matches(['/', '!', ' ']));
             let sentences = comment.unwrap_or_default().split(". ").skip(usize::from(is_inside));
             if sentences.into_iter().any(|text| CLAUSES.iter().any(|clause| text.starts_with(clause))) {
                 complaints.push(format!("{}: {}", source.path, line.trim()));

@@ -13,12 +13,12 @@ const VIEWS = {
 const MAX_HEIGHT = 2600;
 // Pictures are kept at half their size. They are compared in squares of 8 pixels of that, by their mean colour.
 const SQUARE = 8;
-// What other rounding of the same page makes: a little of every square, or much of hardly any.
+// Other rounding of the same page makes a difference: a little of every square, or much of hardly any.
 const MAX_DIFFERENCE = 14;
 const MAX_SHARE = 0.001;
 const MAX_BYTES = 1.5e6;
 
-// Of any machine: its fonts, the version of the exporter, and the time that polls took.
+// The same on any machine: fonts, the version of the exporter, and the time that polls took.
 const FONTS = '* { font-family: "DejaVu Sans" !important; } code, pre, code *, pre * { font-family: "DejaVu Sans Mono" !important; }';
 
 const { app, pages, now } = JSON.parse(readFileSync(process.env.PAGES, "utf8"));

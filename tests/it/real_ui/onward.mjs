@@ -34,7 +34,7 @@ export async function onward() {
   const failures = await page.locator("#polls + .scroll tr:has(.verdict.problem)").count();
   check(failures === 1, `${failures} rows of the same failure`);
 
-  // What is wrong and its polls stand before plots, and a red cell of the overview leads to the failed request.
+  // Problems and polls stand before plots, and a red cell of the overview leads to the failed request.
   const top = (selector) => page.locator(selector).first().evaluate((node) => node.getBoundingClientRect().top + scrollY);
   const order = await Promise.all([".banner", "#resources", "#polls", "#window", ".plots"].map(top));
   check(order.every((at, index) => index === 0 || order[index - 1] < at), `the parts of the page stand at ${order}`);
@@ -46,7 +46,7 @@ export async function onward() {
   check(/^\d\d:\d\d:\d\d[\s\S]*response time\s+✕ 500\s+[\d.]+ (µs|ms|s)[\s\S]*GET http\S+ answered 500: a fault was asked for/.test(evidence), `the failed request: ${evidence}`);
   await page.goto(address);
 
-  // What changed in the settings since yesterday.
+  // The settings that changed since yesterday.
   await until(page, "the change", async () => (await page.locator("#changes + .scroll tbody tr").count()) > 0);
   check(/max replicas\s+\d+\s+77/.test(await text(page, "#changes + .scroll tbody")), await text(page, "#changes + .scroll tbody"));
   await accessible(page, "an app that fails and has changed");

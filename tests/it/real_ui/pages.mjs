@@ -120,7 +120,7 @@ export async function pages() {
   check(above <= 4 * 800, `${above} pixels before the details of an app`);
   await page.context().close();
 
-  // What is unknown takes a line, and each row of plots reaches from edge to edge.
+  // An unknown value takes a line, and each row of plots reaches from edge to edge.
   page = await open(root, { width: 1440 });
   const unknown = new URL(await page.locator("table.apps tbody tr.problem .app").first().getAttribute("href"), root).href;
   for (const [width, path] of [[1440, unknown], [1440, address], [1900, address], [400, unknown]]) {

@@ -54,7 +54,7 @@ async function process_() {
   await lifetime(page, child, root);
 }
 
-// Where each value came from; a reload that is refused, and why; a token that has expired.
+// The origin of each value; a reload that is refused, and why; a token that has expired.
 async function configuration(page, child, root) {
   await page.goto(`${root}config`);
   const row = (key) => page.locator(`.configuration tr:has(th code:text-is("${key}"))`).first().innerText();

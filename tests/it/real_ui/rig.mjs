@@ -1,4 +1,4 @@
-// What all parts share: the browser, pages that are watched, and the list of complaints.
+// The tools of all parts: the browser, pages that are watched, and the list of complaints.
 import { createRequire } from "node:module";
 
 const require = createRequire(process.env.NODE_MODULES + "/");
@@ -58,7 +58,7 @@ export async function until(page, what, holds) {
   }
 }
 
-// Clicks what leads to another page, and waits for it. What is typed changes the address, too, without another page.
+// Clicks a link or button that leads to another page, and waits for it. Typing changes the address without another page.
 export const follow = (page, what) => Promise.all([page.waitForEvent("load"), page.click(what)]);
 export const names = (page) => page.locator("table.apps tbody tr .app").allTextContents();
 export const text = (page, selector) => page.locator(selector).first().innerText();

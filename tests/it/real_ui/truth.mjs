@@ -1,4 +1,4 @@
-// What the pages say when something is wrong: all of it, and nothing else.
+// The pages say all that is wrong, and nothing else.
 import { accessible, check, open, root, text, until } from "./rig.mjs";
 
 const status = async (address = root) => (await fetch(`${address}api/v1/status`)).json();
@@ -20,7 +20,7 @@ export async function truth() {
     ["app_status", /status is an error: [^ ]+$/],
   ];
   const page = await open(root);
-  // What is not so yet: apps and projects are polled one after another.
+  // The expectations that are not met yet: apps and projects are polled one after another.
   let missing;
   const { verdict } = await until(page, () => `the reasons ${missing}`, async () => {
     const { summary } = await status();
