@@ -47,6 +47,14 @@ int fdatasync(int fd) {
   return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
 }
 
+ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t at) {
+  if (fails("pwrite64")) {
+    errno = EIO;
+    return -1;
+  }
+  return ((ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(fd, bytes, length, at);
+}
+
 int fsync(int fd) {
   note_file("fsync", fd);
   return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
@@ -62,5 +70,9 @@ int flock(int fd, int operation) {
 
 int rename(const char *from, const char *to) {
   note("rename", to);
+  if (fails("rename")) {
+    errno = EIO;
+    return -1;
+  }
   return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
 }
