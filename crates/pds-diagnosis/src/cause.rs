@@ -180,7 +180,7 @@ causes! {
         "Create a new token in the service's dashboard and replace {file}; {then}."
     TOKEN_UNREADABLE "token_unreadable" Numbers Problem Token ["credentials"]
         "{token} cannot be read"
-        "Make {file} readable by the exporter and write the token to it, and nothing else; {then}."
+        "Make {file} readable by the exporter and write the token alone to it; {then}."
     TOKEN_EXPIRED "token_expired" Numbers Problem Token []
         "{token} expired"
         "Create a new token in the service's dashboard and replace {file}; {then}."
