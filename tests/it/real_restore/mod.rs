@@ -19,8 +19,10 @@ use crate::rig;
 
 use engine::{Engine, Kind, SELECTOR};
 
-/// How often an exporter is killed.
+/// How often an exporter is killed before a pair of servers.
 const KILLS: u64 = 40;
+/// The same before one server.
+const FEW_KILLS: u64 = 10;
 /// The longest life of one that is killed: it may know its cursor by then, and stand at 0.
 const MAX_LIFE: Duration = Duration::from_secs(12);
 /// After that, one that is let live may have left 0.
@@ -34,17 +36,17 @@ const RUN: &str = "[40m]";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_count_is_lost_with_prometheus_2() {
-    Cast::gather(Kind::Prometheus("prometheus")).await.play().await;
+    Cast::gather(Kind::Prometheus("prometheus")).await.play(FEW_KILLS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_count_is_lost_with_prometheus_3() {
-    Cast::gather(Kind::Prometheus("prometheus-3")).await.play().await;
+    Cast::gather(Kind::Prometheus("prometheus-3")).await.play(FEW_KILLS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_count_is_lost_with_victoria_metrics() {
-    Cast::gather(Kind::VictoriaMetrics).await.play().await;
+    Cast::gather(Kind::VictoriaMetrics).await.play(FEW_KILLS).await;
 }
 
 /// Some requests are known late, but before they are counted; some apps have few or none.
@@ -58,7 +60,7 @@ async fn no_count_is_lost_but_a_scrape_gap_in_either_of_two_replicas_behind_one_
     let patient = text.replace("settle = \"1s\"", "settle = \"5s\"");
     assert_ne!(text, patient);
     std::fs::write(&cast.config, patient).unwrap();
-    cast.play().await;
+    cast.play(KILLS).await;
 }
 
 /// The service, the engine, and what exporters are started with.
@@ -117,7 +119,7 @@ impl Cast {
     }
 
     /// Kills, shards, and the sum of it all.
-    async fn play(mut self) {
+    async fn play(mut self, kills: u64) {
         let exporter = self.start(&[]);
         self.counted_up_to_now(&[exporter]).await;
         self.world.faults().set([
@@ -125,10 +127,10 @@ impl Cast {
             Fault::from(pds_simulator::Kind::Reset).with_probability(0.05),
         ]);
         let mut random = Random::new();
-        for kill in 0..KILLS {
+        for kill in 0..kills {
             let exporter = self.start(&[]);
             // The moment is what is tested.
-            let least = if kill % 10 == 9 { LONG_LIFE } else { Duration::ZERO };
+            let least = if kill % 20 == 9 { LONG_LIFE } else { Duration::ZERO };
             tokio::time::sleep(least + random.up_to(MAX_LIFE)).await;
             exporter.kill();
         }
