@@ -67,7 +67,8 @@ pub struct Flags {
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Maximum parallel requests, except /-/healthy and /-/ready; more get 503. 0 means no limit.
+    /// Maximum parallel requests, except /-/healthy and /-/ready; more get 503, or wait up to 2s if another peer holds
+    /// more. 0 means no limit.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 
