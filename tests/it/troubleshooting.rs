@@ -26,11 +26,11 @@ async fn log_and_page_quote_the_reply_at_the_error() {
     let raw = Kind::RawError { status: 503, text: "upstream fell over".to_owned() };
     let wrong_shape = Kind::RawError { status: 200, text: "{\"status\": 7}".to_owned() };
     for (kind, class, told) in [
-        (Kind::Status { status: 500, retry_after: None }, "500", "answered 500: a fault was asked for"),
+        (Kind::Status { status: 500, retry_after: None }, "500", "returned 500: a fault was asked for"),
         (Kind::MalformedJson, "decode", "at line 1 column"),
-        (raw, "503", "answered 503: upstream fell over"),
+        (raw, "503", "returned 503: upstream fell over"),
         (wrong_shape, "decode", "status is "),
-        (Kind::Html { status: 502 }, "502", "answered 502: <html><head><title>502</title>"),
+        (Kind::Html { status: 502 }, "502", "returned 502: <html><head><title>502</title>"),
     ] {
         let before = exporter.log().lines().count();
         world.faults().set([of_first_app(&world, kind)]);
@@ -64,7 +64,7 @@ async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
     until("the token is refused", async || codes().await == ["token_refused"]).await;
     world.faults().set([Kind::Status { status: 503, retry_after: None }.into()]);
     let mut last = Vec::new();
-    until("the service answers with errors", async || {
+    until("the service returns errors", async || {
         last = codes().await;
         last.iter().any(|code| code == "service_error")
     })
@@ -74,10 +74,7 @@ async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
     let status: Value = serde_json::from_str(&status).unwrap();
     for app in status["apps"].as_array().unwrap() {
         let problems = app["problems"].to_string();
-        assert!(
-            problems.contains("the service answers with errors") && !problems.contains("token"),
-            "{problems}"
-        );
+        assert!(problems.contains("the service returns errors") && !problems.contains("token"), "{problems}");
     }
 }
 
@@ -102,7 +99,7 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     .await;
     let log = exporter.log();
     let lines: Vec<&str> =
-        log.lines().filter(|line| line.contains("a value is not what the interface says")).collect();
+        log.lines().filter(|line| line.contains("a value violates the interface")).collect();
     let [line] = &*lines else { panic!("{log}") };
     assert!(line.contains(&format!("field={field} ")) && line.contains("resource=response_time"), "{line}");
 }

@@ -287,7 +287,7 @@ impl Account {
                 requests_per_second,
                 "the service repeatedly answers 429: requests are slowed down"
             ),
-            (Some(_), None) => tracing::info!(token = self.name(), "back at full pace"),
+            (Some(_), None) => tracing::info!(token = self.name(), "requests are back at full pace"),
             _ => {}
         }
     }

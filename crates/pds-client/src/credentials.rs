@@ -59,7 +59,7 @@ pub enum CredentialsError {
     #[error("the token{} contains characters that are not allowed in HTTP headers", from(.0.as_deref()))]
     Unsendable(Option<PathBuf>),
     /// More than the token stands there.
-    #[error("the token{} {surplus}; write the token alone, in one line", from(.file.as_deref()))]
+    #[error("the token{} {surplus}; write only the token, on one line", from(.file.as_deref()))]
     Surplus {
         /// The file that holds it, if any.
         file: Option<PathBuf>,

@@ -35,7 +35,7 @@ impl Error for FetchError {
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// The service answered with a status other than 2xx.
-    #[error("answered {status}{}", excerpt(message))]
+    #[error("returned {status}{}", excerpt(message))]
     Status {
         /// The HTTP status.
         status: u16,
@@ -45,7 +45,7 @@ pub enum Reason {
         retry_after: Option<Duration>,
     },
     /// The service answered with a redirect.
-    #[error("answered {status}, a redirect to {location}; redirects are not followed")]
+    #[error("returned {status}, a redirect to {location}; redirects are not followed")]
     Redirect {
         /// The HTTP status, 3xx.
         status: u16,
@@ -53,7 +53,7 @@ pub enum Reason {
         location: String,
     },
     /// The port speaks TLS, and says so to a plain request.
-    #[error("answered 400: {0}")]
+    #[error("returned 400: {0}")]
     TlsPort(String),
     /// No complete reply within `api.timeout`.
     #[error("got no complete reply within {}", format_duration(*.0))]
@@ -69,10 +69,10 @@ pub enum Reason {
         source: Box<dyn Error + Send + Sync>,
     },
     /// A reply larger than what is read.
-    #[error("answered with more than the {0} bytes of api.max_response_bytes")]
+    #[error("returned more than the {0} bytes of api.max_response_bytes")]
     TooLarge(u64),
     /// A compressed reply. None was requested, and none is decompressed.
-    #[error("answered in content encoding '{0}', which was not requested")]
+    #[error("returned content encoding '{0}', which was not requested")]
     Encoded(String),
     /// A successful reply whose body violates the interface, in words: the error itself quotes the reply at any length.
     #[error("returned a reply that cannot be used: {0}")]
@@ -82,7 +82,7 @@ pub enum Reason {
     Credentials(#[from] CredentialsError),
     /// The service refused this token not long ago. Nothing was sent.
     #[error(
-        "was not sent: the service refused this token with {status}{}; retried when the token changes or {} have passed",
+        "was not sent: the service refused this token with {status}{}; retried once the token changes or {} have passed",
         excerpt(message),
         format_duration(*retry_after)
     )]
@@ -96,10 +96,10 @@ pub enum Reason {
     },
     /// The service requested a pause of this service account, longer than a request may wait: this many whole seconds
     /// are left. Nothing was sent.
-    #[error("was not sent: the service requested a pause of another {}", format_duration(*.0))]
+    #[error("was not sent: the service requested a pause, which ends in {}", format_duration(*.0))]
     Paused(Duration),
     /// [`super::Client::read`] only reads. Nothing was sent.
-    #[error("was not sent: only explicit calls may send other methods than GET")]
+    #[error("was not sent: only explicit calls may use methods other than GET")]
     NotGet,
     /// The request is invalid. Nothing was sent.
     #[error("was not sent: it is not a valid request")]
@@ -183,7 +183,7 @@ mod tests {
         let refused = FetchError { request: request(), reason };
         assert_eq!(
             refused.to_string(),
-            "GET https://api.example.com/v2/projects answered 401: token expired"
+            "GET https://api.example.com/v2/projects returned 401: token expired"
         );
         assert!(refused.is_unauthorized() && !refused.is_not_found());
         let reason = Reason::Unauthorized { status, message, retry_after: Duration::from_secs(270) };
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(
             paused.to_string(),
             "GET https://api.example.com/v2/projects was not sent: the service refused this token with 401: \
-             token expired; retried when the token changes or 4m 30s have passed"
+             token expired; retried once the token changes or 4m 30s have passed"
         );
         assert!(paused.is_unauthorized());
     }

@@ -181,7 +181,7 @@ impl Transport {
             tracing::warn!(
                 skew_seconds = skew.round(),
                 limit_seconds = MAX_SKEW.as_secs(),
-                "the service's clock and ours differ; set this machine's clock by NTP"
+                "the service's clock and ours differ; synchronise this machine's clock with NTP"
             );
         } else {
             tracing::info!(skew_seconds = skew.round(), "the service's clock and ours agree again");

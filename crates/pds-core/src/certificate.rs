@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 /// A server's certificate that is marked as that of an authority.
 pub const OWN_AUTHORITY: &str = "the server's certificate is marked as that of a certificate authority (CA:TRUE); to \
-                                 trust it, put this very certificate into the file of trust anchors";
+                                 trust it, add this certificate itself to the CA file";
 
 /// A file that is not PEM. The parser's own error quotes the file, which may hold a private key.
 pub const NOT_PEM: &str =
@@ -18,7 +18,7 @@ pub const UNKNOWN_KEY: &str =
 pub fn in_words(problem: &impl Debug) -> String {
     let name = format!("{problem:?}");
     if name.contains("UnsupportedCertVersion") {
-        "the server's certificate is of X.509 version 1, which states no names; make one of version 3, for example \
+        "the server's certificate has X.509 version 1, which states no names; create one of version 3, for example \
          with openssl req -x509 -addext subjectAltName=DNS:HOST"
             .to_owned()
     } else if name.contains("CaUsedAsEndEntity") {

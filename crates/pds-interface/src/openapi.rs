@@ -70,7 +70,7 @@ pub fn document() -> Value {
         "info": {
             "title": "Project Deployment Service",
             "version": "2",
-            "description": "All calls of the service. x-source says of each field, parameter and status whether the service's interface states it (interface), it was observed, or it is assumed. The interface names no query parameter, no status and no field of a custom domain.",
+            "description": "All calls of the service. x-source states for each field, parameter and status whether the service's interface documents it (interface), it was observed, or it is assumed. The interface names no query parameter, no status and no field of a custom domain.",
         },
         "servers": [{
             "url": "{base_url}",
@@ -211,7 +211,7 @@ fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
         responses["2XX"]["content"] = json!({ media_type: { "schema": schema } });
         // A status of its own, as it has no body that a client could read.
         responses["204"] =
-            json!({ "description": "The call succeeded, without an answer.", "x-source": ASSUMED });
+            json!({ "description": "The call succeeded, without a body.", "x-source": ASSUMED });
     }
     for (status, when) in ERRORS {
         // A service account's own list needs no identifier.

@@ -117,7 +117,7 @@ impl QueryNames {
             Ignored::Both => (format!("`{start}` and `{end}`"), "api.query_names.start and .end"),
         };
         format!(
-            "the service ignores {what}: it answered {answered} for {asked}; set {keys} to the names that `pdstool check service` prints"
+            "the service ignores {what}: it returned {answered} for {asked}; set {keys} to the names that `pdstool check service` prints"
         )
     }
 }
@@ -203,7 +203,7 @@ mod tests {
         let text = QueryNames::default().describe_ignored(Ignored::Start, range(780, 1080), range(0, 3600));
         assert_eq!(
             text,
-            "the service ignores `start`: it answered 06:00 to 07:00 UTC for 06:13 to 06:18 UTC; set \
+            "the service ignores `start`: it returned 06:00 to 07:00 UTC for 06:13 to 06:18 UTC; set \
              api.query_names.start to the names that `pdstool check service` prints"
         );
     }

@@ -14,6 +14,6 @@ pub static CALL: Call = Call::new::<Reply>(
     Command::confirmed(
         &["domains", "unassign"],
         "d-1 --yes",
-        "unassigns the domain {domain_id} from its app, which is then not reached by it",
+        "unassigns the domain {domain_id} from its app, which it then no longer reaches",
     ),
 );

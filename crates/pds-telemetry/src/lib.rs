@@ -159,8 +159,8 @@ impl Telemetry {
                 continue;
             }
             let problem = named_by(field).map_or_else(
-                || "a value is not what the interface says and counts as missing; further ones are only counted".to_owned(),
-                |key| format!("no field of the reply holds this; set {key} to the name of the one that does"),
+                || "a value violates the interface and counts as missing; further values are counted without a log line".to_owned(),
+                |key| format!("no field of the reply contains this; set {key} to the name of the field that does"),
             );
             let label = label.filter(|_| *field == "distribution");
             tracing::warn!(resource = resource.as_str(), field, target_id = target, label, "{problem}");

@@ -50,7 +50,7 @@ async fn a_reply_that_drips_or_does_not_come_takes_no_longer_than_a_request_may(
 #[tokio::test]
 async fn an_endless_reply_is_read_up_to_the_limit_only() {
     let (text, class, server) = outcome(ok("").endless()).await;
-    let limit = "answered with more than the 1048576 bytes of api.max_response_bytes";
+    let limit = "returned more than the 1048576 bytes of api.max_response_bytes";
     assert_eq!((text, class), (format!("{GET} {limit}"), "too_large"));
     // Beyond the limit lies only what the two sockets hold.
     assert!(server.written() < 16 * 1024 * 1024, "{}", server.written());
@@ -69,7 +69,7 @@ async fn a_redirect_is_an_error_and_the_token_stays_here() {
     let location = format!("http://u:pw@{}/login?return=secret#x", elsewhere.address);
     let (text, class, _) = outcome(status(302, "").with("location", location)).await;
     let to = elsewhere.address;
-    let told = format!("{GET} answered 302, a redirect to http://{to}/login; redirects are not followed");
+    let told = format!("{GET} returned 302, a redirect to http://{to}/login; redirects are not followed");
     assert_eq!((text, class), (told, "3xx"));
     assert_eq!(elsewhere.connections(), 0);
 }
@@ -77,11 +77,11 @@ async fn a_redirect_is_an_error_and_the_token_stays_here() {
 #[tokio::test]
 async fn an_html_error_page_is_shortened() {
     let (text, class, _) = outcome(status(502, "<html>\n  <h1>Bad Gateway</h1>\n</html>")).await;
-    assert_eq!((text, class), (format!("{GET} answered 502: <html> <h1>Bad Gateway</h1> </html>"), "502"));
+    assert_eq!((text, class), (format!("{GET} returned 502: <html> <h1>Bad Gateway</h1> </html>"), "502"));
     let (text, class, _) = outcome(status(404, r#"{"message":"no such app"}"#)).await;
-    assert_eq!((text, class), (format!("{GET} answered 404: no such app"), "404"));
+    assert_eq!((text, class), (format!("{GET} returned 404: no such app"), "404"));
     let (text, class, _) = outcome(status(418, "")).await;
-    assert_eq!((text, class), (format!("{GET} answered 418"), "4xx"));
+    assert_eq!((text, class), (format!("{GET} returned 418"), "4xx"));
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_status_counts_even_if_its_body_never_ends() {
 #[tokio::test]
 async fn a_compressed_reply_is_refused_because_compression_was_not_requested() {
     let (text, class, server) = outcome(ok("bomb").with("content-encoding", "gzip")).await;
-    let told = "answered in content encoding 'gzip', which was not requested";
+    let told = "returned content encoding 'gzip', which was not requested";
     assert_eq!((text, class), (format!("{GET} {told}"), "decode"));
     assert_eq!(server.seen()[0].header("accept-encoding"), None);
 }
@@ -129,7 +129,7 @@ async fn a_reply_that_is_not_http_differs_from_a_closed_connection() {
 async fn a_request_with_more_than_100_interim_replies_ends_at_once() {
     let interim = |count: usize| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count);
     let (text, class) = raw(interim(101).into_bytes()).await;
-    let words = "failed: more interim (1xx) replies than a request may have: ";
+    let words = "failed: too many interim (1xx) replies: ";
     assert!(text.starts_with(&format!("{GET} {words}")), "{text}");
     assert!(text.ends_with(": more than 100 interim replies, or 65536 bytes of them"), "{text}");
     assert_eq!(class, "interim");

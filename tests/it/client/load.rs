@@ -88,7 +88,7 @@ async fn a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_a
     tokio::time::advance(Duration::from_secs(60)).await;
     let error = asking.ask("p-1", "a").await.unwrap_err();
     let told = format!(
-        "GET http://{}/v2/projects/p-1/apps/a was not sent: the service requested a pause of another 4m",
+        "GET http://{}/v2/projects/p-1/apps/a was not sent: the service requested a pause, which ends in 4m",
         server.address
     );
     assert_eq!(error.to_string(), told);

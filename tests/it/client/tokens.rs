@@ -100,7 +100,7 @@ async fn without_a_token_nothing_is_sent_until_the_file_appears() {
     fs::write(&path, "to\nken").unwrap();
     a_second_later().await;
     let told =
-        format!("the token in {} has more than one line; write the token alone, in one line", path.display());
+        format!("the token in {} has more than one line; write only the token, on one line", path.display());
     assert!(chain(&asking.ask("p", "a").await.unwrap_err()).ends_with(&told));
     fs::write(&path, "one\r\n").unwrap();
     a_second_later().await;
@@ -142,7 +142,7 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
     for app in ["a", "b"] {
         let error = asking.ask("p-1", app).await.unwrap_err();
         let told = "was not sent: the service refused this token with 401: token expired; \
-                    retried when the token changes or 1m have passed";
+                    retried once the token changes or 1m have passed";
         assert!(error.to_string().ends_with(told), "{error}");
         assert!(error.is_unauthorized());
     }

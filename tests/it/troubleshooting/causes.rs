@@ -115,7 +115,7 @@ fn of_replies() -> Vec<SetUp> {
         },
         of("replies without a total", &cause::RANGE_DIFFERS, field("total_requests", "null"))
             .on(response_time::RESOURCE)
-            .saying("does not say how many there were"),
+            .saying("the reply has no total"),
         of("403 for one call", &cause::FORBIDDEN, status(403)).on(get_app::RESOURCE),
         SetUp::edited("another app", &cause::NOT_FOUND, |text| {
             text.replace("apps = [\"", "apps = [\"mistyped-")
