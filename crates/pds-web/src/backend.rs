@@ -78,7 +78,7 @@ async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
     let timeout = timeout.map_or(PAGE_TIMEOUT, |timeout| timeout.min(PAGE_TIMEOUT));
     let page = backend.metrics(asked, encoding, request);
     tokio::time::timeout(timeout, page).await.unwrap_or_else(|_elapsed| {
-        let sentence = format!("The page was not made within {} s.\n", timeout.as_secs_f64());
+        let sentence = format!("The page was not rendered within {} s.\n", timeout.as_secs_f64());
         Response::text(StatusCode::SERVICE_UNAVAILABLE, sentence)
     })
 }
@@ -98,7 +98,7 @@ async fn reload(backend: Arc<dyn Backend>) -> Response {
         Ok(()) => Response::text(StatusCode::OK, "The configuration was reloaded.\n"),
         Err(problems) => Response::text(
             StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The configuration was not reloaded, the old one stays in force: {problems}\n"),
+            format!("The configuration was not reloaded; the previous one stays in force: {problems}\n"),
         ),
     }
 }

@@ -170,11 +170,14 @@ impl ConnectionState {
         let waiting = (state.open == 0).then(|| {
             let (time, why) = match state.phase {
                 Phase::Handshaking => (limits.handshake_timeout, "the TLS handshake took too long"),
-                Phase::Reading => (limits.header_timeout, "no whole request arrived"),
+                Phase::Reading => (limits.header_timeout, "no complete request arrived"),
                 Phase::Idle => (limits.idle_timeout, "idle"),
             };
             let at = state.since + time;
-            state.leave_by.filter(|leave_by| *leave_by < at).map_or((at, why), |at| (at, "the server stops"))
+            state
+                .leave_by
+                .filter(|leave_by| *leave_by < at)
+                .map_or((at, why), |at| (at, "the server is stopping"))
         });
         [closing, stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -281,7 +284,7 @@ mod tests {
         let connection = self::connection(false);
         assert_eq!(
             expires_after(&connection).await,
-            (limits.header_timeout.as_secs(), "no whole request arrived")
+            (limits.header_timeout.as_secs(), "no complete request arrived")
         );
         let open = connection.open();
         assert!(tokio::time::timeout(Duration::from_secs(86_400), connection.expired()).await.is_err());
@@ -291,11 +294,11 @@ mod tests {
         connection.arrived(1);
         assert_eq!(
             expires_after(&connection).await,
-            (limits.header_timeout.as_secs(), "no whole request arrived")
+            (limits.header_timeout.as_secs(), "no complete request arrived")
         );
         connection.open();
         connection.last_call();
-        assert_eq!(expires_after(&connection).await, (1, "the server stops"));
+        assert_eq!(expires_after(&connection).await, (1, "the server is stopping"));
     }
 
     #[tokio::test(start_paused = true)]

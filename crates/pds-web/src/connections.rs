@@ -58,7 +58,7 @@ impl Connections {
             if !std::mem::replace(&mut self.logged.lock().crowded, true) {
                 tracing::warn!(
                     connections = most,
-                    "the connection limit is reached; closing idle connections, first those of the client that has most"
+                    "the connection limit is reached; closing idle connections, first those of the client with the most"
                 );
             }
             self.close_idle();
@@ -76,7 +76,7 @@ impl Connections {
     /// Closes the connection that has been idle for longest, first of the peer that has most.
     fn close_idle(&self) {
         if let Some(idle) = self.turns.end_oldest(0, ConnectionState::idle_since) {
-            idle.close("others need its place");
+            idle.close("other connections need its place");
         }
     }
 

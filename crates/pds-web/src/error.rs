@@ -22,7 +22,7 @@ pub enum Error {
         source: Option<io::Error>,
     },
     /// No address to listen on.
-    #[error("no address to listen on: give --web.listen-address or --web.systemd-socket")]
+    #[error("no address to listen on: set --web.listen-address or --web.systemd-socket")]
     NoAddress,
     /// Too few file descriptors.
     #[error("the limit of open files is {limit}; the exporter needs {needed} (ulimit -n, LimitNOFILE=)")]
@@ -33,7 +33,7 @@ pub enum Error {
         needed: u64,
     },
     /// `--web.systemd-socket` without sockets.
-    #[error("--web.systemd-socket: systemd handed over no listening TCP or unix socket (LISTEN_FDS)")]
+    #[error("--web.systemd-socket: systemd passed no listening TCP or unix socket (LISTEN_FDS)")]
     NoSystemdSocket,
     /// A socket of systemd that cannot be used.
     #[error("--web.systemd-socket: socket {number} cannot be used")]

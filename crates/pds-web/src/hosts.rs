@@ -51,13 +51,13 @@ impl Hosts {
             Kind::Lifecycle => !self.sends_own_page(request, site.as_deref()),
         };
         if is_foreign {
-            return Some("Pages of other sites may not ask for this.\n");
+            return Some("Pages of other sites may not request this.\n");
         }
         // HTTP/1.0 knows requests without a host, browsers do not.
         let is_known = request.host().is_none_or(|host| self.contain(&host));
         (self.loopback_only && !is_known).then_some(
-            "The exporter listens on the loopback only and does not know the host of this request; \
-             --web.allowed-hosts adds one.\n",
+            "The exporter listens only on loopback, and the Host of this request is unknown; --web.allowed-hosts adds \
+             it.\n",
         )
     }
 

@@ -130,7 +130,7 @@ pub(super) fn split(address: &str) -> Result<(&str, u16), Error> {
         return Err(Error::address(address, format!("an address is no URL; write {authority}"), None));
     }
     let (host, port) = address.rsplit_once(':').ok_or_else(|| bad("the port is missing"))?;
-    let port = port.parse().map_err(|_| bad("the port is no number from 0 to 65535"))?;
+    let port = port.parse().map_err(|_| bad("the port is not a number from 0 to 65535"))?;
     if let Some(inner) = host.strip_prefix('[') {
         let inner = inner.strip_suffix(']').ok_or_else(|| bad("a ']' is missing"))?;
         inner.parse::<Ipv6Addr>().map_err(|_| bad("no IPv6 address between the brackets"))?;

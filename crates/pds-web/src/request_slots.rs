@@ -94,7 +94,9 @@ impl RequestSlots {
         let unread = |request: &Answering| request.connection.unread_since(request.number);
         let ended = self.turns.end_oldest(at_least, unread);
         ended
-            .map(|request| request.connection.close("others need its slot, and its client does not read"))
+            .map(|request| {
+                request.connection.close("other requests need its slot, and its client does not read")
+            })
             .is_some()
     }
 
@@ -102,7 +104,9 @@ impl RequestSlots {
     fn close_oldest(&self, at_least: usize) -> bool {
         let since = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
         let ended = self.turns.end_oldest(at_least, since);
-        ended.map(|request| request.connection.close("others that hold fewer need its slot")).is_some()
+        ended
+            .map(|request| request.connection.close("peers that hold fewer requests need its slot"))
+            .is_some()
     }
 
     /// Memory for `own_bytes` and for those of `blocks` that no answer holds yet; `None` if there is not enough.

@@ -68,7 +68,7 @@ impl Router {
         let mut response = response.unless_known(if_none_match.as_deref());
         let mut compressor = compressor(&mut response, accept_encoding.as_deref());
         if permit.as_ref().is_some_and(|permit| !permit.hold(&response.body, compressor.is_some())) {
-            let sentence = "Too many answers wait for their clients to read, try again later.\n";
+            let sentence = "Too many responses wait for clients that read slowly; try again later.\n";
             (permit, compressor) = (None, None);
             response = Response::text(StatusCode::SERVICE_UNAVAILABLE, sentence);
         }
@@ -93,7 +93,7 @@ impl Router {
         in_flight: &InFlight,
     ) -> Result<(Response, Option<Arc<RequestPermit>>), Box<Response>> {
         if !request.is_unambiguous() {
-            let sentence = "There must be one Host, and may be one Authorization.\n";
+            let sentence = "A request needs exactly one Host header, and at most one Authorization header.\n";
             return Err(refusal(StatusCode::BAD_REQUEST, sentence));
         }
         let found = self.routes.iter().find_map(|route| Some((route, route.matches(request.path())?)));
@@ -132,12 +132,15 @@ impl Router {
         match outcome {
             AuthOutcome::Welcome => Ok(()),
             AuthOutcome::Refused => {
-                let response = Response::text(StatusCode::UNAUTHORIZED, "A user and password are needed.\n");
+                let response = Response::text(
+                    StatusCode::UNAUTHORIZED,
+                    "This page requires a user name and a password.\n",
+                );
                 let challenge = self.challenge.clone();
                 Err(Box::new(response.header(header::WWW_AUTHENTICATE, challenge)))
             }
             AuthOutcome::Busy => {
-                let sentence = "Too many passwords are being checked, try again later.\n";
+                let sentence = "Too many passwords are being checked; try again later.\n";
                 Err(refusal(StatusCode::SERVICE_UNAVAILABLE, sentence))
             }
         }
@@ -180,7 +183,7 @@ impl Router {
     fn check_allowed(&self, route: &Route, request: &PageRequest) -> Result<(), Box<Response>> {
         if !route.kind.answers(&request.parts.method) {
             let allow = route.kind.methods();
-            let sentence = format!("Only {allow} are answered here.\n");
+            let sentence = format!("This path only allows {allow}.\n");
             let response = Response::text(StatusCode::METHOD_NOT_ALLOWED, sentence);
             return Err(Box::new(response.header(header::ALLOW, HeaderValue::from_static(allow))));
         }
@@ -197,7 +200,7 @@ impl Router {
     async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {
         self.slots.take(in_flight).await.ok_or_else(|| {
             let limit = self.config.max_requests;
-            let sentence = format!("Limit of concurrent requests reached ({limit}), try again later.\n");
+            let sentence = format!("Limit of concurrent requests reached ({limit}); try again later.\n");
             refusal(StatusCode::SERVICE_UNAVAILABLE, &sentence)
         })
     }

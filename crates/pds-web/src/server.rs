@@ -77,10 +77,10 @@ impl Config {
         let unfit = |(_, path): (_, &str)| path.contains(['?', '#', '{', '}', ' ']);
         let rules = [
             (metrics, unrooted(metrics), "it must begin with '/'"),
-            (metrics, unfit(metrics), "it may hold none of ? # { } and no space"),
+            (metrics, unfit(metrics), "it must not contain ? # { } or spaces"),
             (prefix, unrooted(prefix), "it must begin with '/'"),
-            (prefix, unfit(prefix), "it may hold none of ? # { } and no space"),
-            (metrics, ["", "/"].contains(&metrics.1), "the status page is there"),
+            (prefix, unfit(prefix), "it must not contain ? # { } or spaces"),
+            (metrics, ["", "/"].contains(&metrics.1), "the status page has this path"),
             (metrics, metrics.1.starts_with("/-/"), "paths below /-/ are for health and lifecycle"),
         ];
         let broken = rules.into_iter().find(|(_, broken, _)| *broken);

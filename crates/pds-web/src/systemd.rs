@@ -75,6 +75,6 @@ fn tell(state: &[NotifyState<'_>]) {
         socket.send_to(message.as_bytes(), path)
     });
     if let Err(error) = sent {
-        tracing::debug!(%error, "systemd cannot be told");
+        tracing::debug!(%error, "cannot notify systemd");
     }
 }

@@ -94,7 +94,7 @@ async fn requests_above_the_limit_get_503() {
         .collect();
     until("both places are taken", async || server.stub.open.receiver_count() == 2).await;
     let refused = curl(&[&url]).await;
-    let sentence = "Limit of concurrent requests reached (2), try again later.\n";
+    let sentence = "Limit of concurrent requests reached (2); try again later.\n";
     assert_eq!((refused.status, refused.text()), (503, sentence));
     assert_eq!(curl(&[&server.url("/")]).await.status, 503, "all pages count");
     for probe in ["/-/healthy", "/-/ready"] {
@@ -170,7 +170,7 @@ async fn a_page_whose_client_has_given_up_counts_until_it_is_made() {
     curl(&["-H", "X-Prometheus-Scrape-Timeout-Seconds: 0.01", &url]).await;
     for page in ["/metrics", "/", "/apps/p/a"] {
         let refused = curl(&[&server.url(page)]).await;
-        let sentence = "Limit of concurrent requests reached (1), try again later.\n";
+        let sentence = "Limit of concurrent requests reached (1); try again later.\n";
         assert_eq!((refused.status, refused.text()), (503, sentence), "{page}");
     }
     server.stub.open.send_replace(true);

@@ -99,7 +99,7 @@ fn settings_without_effect_are_reported() {
     assert_eq!(
         summary.notes,
         [
-            "cipher_suites TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: not offered, it is not safe enough",
+            "cipher_suites TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: not offered, because it is not secure enough",
             "curve_preferences CurveP521: not available",
         ]
     );

@@ -73,8 +73,8 @@ impl Demands {
         [
             (self.mandatory && !others.mandatory, "a client certificate is no longer required"),
             (self.verified && !others.verified, "client certificates are no longer verified"),
-            (self.own_ca && !others.own_ca, "the client CA is gone"),
-            (self.named && !others.named, "client_allowed_sans is gone"),
+            (self.own_ca && !others.own_ca, "the client CA is removed"),
+            (self.named && !others.named, "client_allowed_sans is removed"),
         ]
         .into_iter()
         .find_map(|(missing, what)| missing.then_some(what))

@@ -275,17 +275,17 @@ pub(crate) const MAX_HIDDEN_COST: u32 = 14;
 pub(super) fn user_notes(users: &BTreeMap<String, Secret>) -> Vec<String> {
     let note = |user: &String, problem: &str| format!("basic_auth_users.{user}: {problem}");
     let colons = users.keys().filter(|user| user.contains(':'));
-    let colons = colons.map(|user| note(user, "no client can log in with this name, as ':' ends a name"));
+    let colons =
+        colons.map(|user| note(user, "no client can log in with this name, because ':' ends a name"));
     let costs = || users.iter().filter_map(|(user, hash)| Some((user, bcrypt_cost(hash)?)));
     let dear = costs().filter(|(_, cost)| *cost > MAX_HIDDEN_COST).map(|(user, cost)| {
-        let problem =
-            "each check takes seconds, and by its time a stranger can tell the name from a made-up one";
+        let problem = "each check takes seconds, and its duration reveals that the name exists";
         note(user, &format!("cost {cost} is above {MAX_HIDDEN_COST}: {problem}"))
     });
     let (min, max) = (costs().map(|(_, cost)| cost).min(), costs().map(|(_, cost)| cost).max());
     let differ = (min != max).then(|| {
         let (min, max) = (min.unwrap_or_default(), max.unwrap_or_default());
-        format!("basic_auth_users: costs differ ({min} to {max}); a wrong password takes as long as with the dearest")
+        format!("basic_auth_users: costs differ ({min} to {max}); a wrong password takes as long as at the highest cost")
     });
     colons.chain(dear).chain(differ).collect()
 }
@@ -299,7 +299,7 @@ fn rate(raw: RawRate) -> Result<Option<Rate>, WebConfigError> {
     }
     let burst = u32::try_from(raw.burst.unwrap_or(0)).ok().and_then(NonZeroU32::new);
     let burst = burst.ok_or_else(|| {
-        WebConfigError::value("rate_limit.burst", "at least 1, else every request would be refused")
+        WebConfigError::value("rate_limit.burst", "at least 1, otherwise every request is refused")
     })?;
     Ok(Some(Rate { interval, burst }))
 }

@@ -59,13 +59,13 @@ impl Current {
     /// Requirements for clients that `new` lacks.
     fn given_up_by(&self, new: &Self) -> Option<String> {
         if self.tls.is_some() && new.tls.is_none() {
-            return Some("TLS is gone; to switch it off, restart".to_owned());
+            return Some("TLS is removed; restart to switch it off".to_owned());
         }
         if let Some(missing) = self.demands.missing_in(new.demands) {
-            return Some(format!("{missing}; to ask less of clients, restart"));
+            return Some(format!("{missing}; restart to require less of clients"));
         }
         let users_gone = !self.users.is_empty() && new.users.is_empty();
-        users_gone.then(|| "all users are gone; to ask for no password, restart".to_owned())
+        users_gone.then(|| "all users are removed; restart to require no password".to_owned())
     }
 }
 
@@ -150,13 +150,13 @@ impl State {
                 if new.summary.rate == self.current.summary.rate {
                     new.buckets = self.current.buckets.clone();
                 }
-                tracing::info!(file = %path.display(), "the web configuration was read again");
+                tracing::info!(file = %path.display(), "the web configuration was reloaded");
                 self.replace(new, path, observer);
             }
             Err(problem) => {
                 observer.web_config_read(false);
                 if self.problem.as_ref() != Some(&problem) {
-                    tracing::error!(file = %path.display(), problem, "the web configuration is bad; the last good one stays in force");
+                    tracing::error!(file = %path.display(), problem, "the web configuration is invalid; the last valid one stays in force");
                 }
                 self.problem = Some(problem);
             }

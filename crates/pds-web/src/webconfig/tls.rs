@@ -52,7 +52,7 @@ pub(super) fn build(
         return Err(WebConfigError::section(problem));
     }
     if min < "TLS12" {
-        notes.push(format!("min_version {min}: there is nothing below TLS12, which is in force"));
+        notes.push(format!("min_version {min}: TLS12 is the lowest version, and is in force"));
     }
     let ca = match &tls.client_ca {
         Some(_) if tls.client_auth == ClientAuth::NoClientCert => {
@@ -80,8 +80,12 @@ pub(super) fn build(
 fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebConfigError> {
     let mut provider = ring::default_provider();
     if !tls.cipher_suites.is_empty() {
-        let mut tls12 =
-            available("cipher_suites", &tls.cipher_suites, "not offered, it is not safe enough", notes);
+        let mut tls12 = available(
+            "cipher_suites",
+            &tls.cipher_suites,
+            "not offered, because it is not secure enough",
+            notes,
+        );
         tls12.retain(|suite| suite.tls13().is_none());
         if tls12.is_empty() && tls.max_version < "TLS13" {
             let problem = "none of them can be served with TLS 1.2, and max_version rules out TLS 1.3; use ECDHE \
@@ -125,7 +129,7 @@ fn in_words(error: rustls::Error) -> rustls::Error {
 fn certificates((key, text): &PemText) -> Result<Vec<CertificateDer<'static>>, WebConfigError> {
     let found = CertificateDer::pem_slice_iter(&text.bytes).collect::<Result<Vec<_>, _>>();
     match found {
-        Ok(found) if found.is_empty() => Err(WebConfigError::tls(key, "there is no PEM certificate in it")),
+        Ok(found) if found.is_empty() => Err(WebConfigError::tls(key, "it contains no PEM certificate")),
         found => found.map_err(|_| WebConfigError::tls(key, certificate::NOT_PEM)),
     }
 }
@@ -149,7 +153,7 @@ fn private_key(
     }
     // The parser's error may quote its input, so it is omitted.
     PrivateKeyDer::from_pem_slice(&text.bytes).map_err(|_| {
-        let problem = "there is no PEM private key in it (PKCS #8, PKCS #1 or SEC 1, not encrypted)";
+        let problem = "it contains no PEM private key (PKCS #8, PKCS #1 or SEC 1, not encrypted)";
         WebConfigError::tls(key, problem)
     })
 }
