@@ -10,25 +10,25 @@ use pds_interface::TimeRange;
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Another process has it open.
-    #[error("the state file {} is in use by another process; every daemon needs one of its own", .0.display())]
+    #[error("the state file {} is in use by another process; each daemon needs its own", .0.display())]
     InUse(PathBuf),
     /// Another file took its place while it was in use.
-    #[error("the state file {} was replaced by another one while it was in use; restart to use the other one, or remove it", .0.display())]
+    #[error("the state file {} was replaced by another file while it was in use; restart to use that file, or remove it", .0.display())]
     Replaced(PathBuf),
     /// Its file system has no locks.
-    #[error("the state file {} cannot be locked, so a second daemon could use it; put it on a file system that has flock", .0.display())]
+    #[error("the state file {} cannot be locked, so a second daemon could use it; put it on a file system that supports flock", .0.display())]
     NoLocks(PathBuf, #[source] io::Error),
     /// It is a mount point.
     #[error("the state file {} is itself a mount point, so it cannot be replaced; mount its directory instead", .0.display())]
     Mounted(PathBuf),
     /// No files can be made beside it.
-    #[error("the directory of the state file {} cannot be written, and the lock and the file's successors belong there; make it writable for the daemon's user", .0.display())]
+    #[error("the directory of the state file {} is not writable, but the lock and new versions of the file belong there; make it writable for the daemon's user", .0.display())]
     Directory(PathBuf, #[source] io::Error),
     /// Its contents are damaged: the position of the damaged part, and the problem.
     #[error("the state file {path} is damaged at byte {1} ({2}); restore it, or move it away to count from zero", path = .0.display())]
     Damaged(PathBuf, u64, &'static str),
     /// It was written by a later version, in this format.
-    #[error("the state file {path} is of format {1}, which this version does not read", path = .0.display())]
+    #[error("the state file {path} has format {1}, which this version does not support", path = .0.display())]
     OtherFormat(PathBuf, u64),
     /// It cannot be read or written.
     #[error("the state file {} cannot be used", .0.display())]
@@ -51,7 +51,7 @@ pub struct NotCommitted;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The range does not begin at the cursor.
-    #[error("the range from {asked} does not begin where the last one ended, at {until}")]
+    #[error("the range from {asked} does not begin where the last range ended, at {until}")]
     NotNext {
         /// Start of the range.
         asked: i64,
@@ -59,16 +59,16 @@ pub enum Refusal {
         until: i64,
     },
     /// The reply does not say how many there were.
-    #[error("the reply does not say how many there were")]
+    #[error("the reply has no total")]
     NoTotal,
     /// There were requests, but the reply has no distribution of their response times.
     #[error("the reply counts {0} requests but has no distribution of their response times")]
     NoDistribution(u64),
     /// The counter would exceed 64 bits.
-    #[error("the reply counts {0}, more than the counter has room for")]
+    #[error("the reply counts {0}, more than the counter can hold")]
     TooMany(u64),
     /// The reply is about another range than was requested.
-    #[error("the reply is about {answered}, not about {asked}{}", remedy(*.asked, *.answered))]
+    #[error("the reply covers {answered}, not {asked}{}", remedy(*.asked, *.answered))]
     OtherRange {
         /// The requested range.
         asked: TimeRange,

@@ -87,7 +87,7 @@ impl StateFile {
             let folder = Folder::lock(path)?;
             if !path.exists() {
                 let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
-                tracing::info!(path = %path.display(), "made a new state file: counters begin at zero");
+                tracing::info!(path = %path.display(), "created a new state file: counters begin at zero");
                 return Ok((Self(log), Vec::new()));
             }
             let mut found = Found::default();
@@ -136,7 +136,7 @@ struct Found(HashMap<Box<[u8]>, (Key, Ledger)>);
 
 impl Found {
     fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), &'static str> {
-        const WRONG: &str = "a ledger is not what was written";
+        const WRONG: &str = "a ledger differs from what was written";
         let Some(value) = value else {
             self.0.remove(key);
             return Ok(());
@@ -271,7 +271,7 @@ mod tests {
         let path = dir.path().join("state.log");
         for (contents, says) in [
             (&b""[..], "is damaged at byte 0 (it is empty)"),
-            (b"# not a log, but long enough to be looked at", "(it does not begin as a state file does)"),
+            (b"# not a log, but long enough to be looked at", "(it does not begin like a state file)"),
         ] {
             std::fs::write(&path, contents).unwrap();
             let refused = refusal(&path).await;

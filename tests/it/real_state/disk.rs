@@ -156,7 +156,7 @@ async fn a_file_system_without_locks_gets_the_same_answer_with_and_without_a_fil
     assert_eq!(
         answers[0],
         "pds-exporter: the state file FILE cannot be locked, so a second daemon could use it; \
-         put it on a file system that has flock: Operation not supported (os error 95)"
+         put it on a file system that supports flock: Operation not supported (os error 95)"
     );
     assert_eq!(answers[0], answers[1]);
     assert!(!Path::new(&new).exists());

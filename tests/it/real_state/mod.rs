@@ -190,7 +190,7 @@ async fn a_second_daemon_on_the_same_file_ends_with_a_clear_error() {
         let (code, said) = process::run(&args, &[], Path::new("."));
         assert_eq!(code, Some(1), "{said}");
         let expected = format!(
-            "pds-exporter: the state file {state} is in use by another process; every daemon needs one of its own"
+            "pds-exporter: the state file {state} is in use by another process; each daemon needs its own"
         );
         assert!(said.contains(&expected), "{said}");
     }

@@ -39,8 +39,7 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     let first = status["summary"]["reasons"][0]["text"].as_str().unwrap_or_default();
     assert_eq!(first, "The state file cannot be written: the state folder does not answer", "{status:#}");
     exporter.signal("HUP");
-    until("a reload is applied", async || exporter.log().contains("the configuration was loaded again"))
-        .await;
+    until("a reload is applied", async || exporter.log().contains("the configuration was reloaded")).await;
     assert!(rig.counted(&exporter.get("/metrics").await, 0).is_none(), "the reload counts nothing either");
 
     let mut doctor = in_mount_namespace(SILENT);

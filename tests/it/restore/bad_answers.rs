@@ -38,9 +38,9 @@ const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result
 
 #[tokio::test]
 async fn an_error_reply_hides_the_counters_until_a_good_one() {
-    hides("answered 503: no healthy upstream", says(503, "no healthy upstream")).await;
+    hides("returned 503: no healthy upstream", says(503, "no healthy upstream")).await;
     hides(
-        "answered 422: execution: query processing would load too many samples",
+        "returned 422: execution: query processing would load too many samples",
         says(
             422,
             r#"{"status":"error","errorType":"execution","error":"query processing would load too many samples"}"#,
@@ -60,13 +60,13 @@ async fn an_answer_that_lacks_something_hides_the_counters_until_it_is_whole() {
     hides("may be incomplete: fetch series from store-1: EOF", says(200, partial)).await;
     let partial = r#"{"status":"success","isPartial":true,"data":{"resultType":"vector","result":[]}}"#;
     hides("may be incomplete: it says that it is partial", says(200, partial)).await;
-    hides("not a reply of the Prometheus HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
+    hides("is not from the Prometheus HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
 }
 
 #[tokio::test]
 async fn an_answer_of_something_else_hides_the_counters() {
-    hides("not a reply of the Prometheus HTTP API", says(200, "<html>Sign in</html>")).await;
-    hides("answered 302", says(302, "elsewhere")).await;
+    hides("is not from the Prometheus HTTP API", says(200, "<html>Sign in</html>")).await;
+    hides("returned 302", says(302, "elsewhere")).await;
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
     });
     exporter.handle.restorer.restore().await;
     let obstacle = exporter.obstacle().await;
-    assert!(obstacle.ends_with("answered 403: no: Basic [redacted], [redacted]"), "{obstacle}");
+    assert!(obstacle.ends_with("returned 403: no: Basic [redacted], [redacted]"), "{obstacle}");
 
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let mut config = config;

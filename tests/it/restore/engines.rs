@@ -88,7 +88,7 @@ async fn mimir_answers_for_the_right_tenant_only() {
     };
     let without = with("").await;
     assert_eq!((without.shown(), without.metric(RESTORED)), (0, Some(0.0)));
-    assert!(without.obstacle().await.ends_with("answered 401: no org id"), "{}", without.obstacle().await);
+    assert!(without.obstacle().await.ends_with("returned 401: no org id"), "{}", without.obstacle().await);
 
     let other = with(&header("other")).await;
     assert_eq!((other.shown(), other.metric(RESTORED)), (0, Some(0.0)));

@@ -135,7 +135,8 @@ pub(crate) fn replay(
         at += (GROUP_HEAD + entries.len()) as u64;
     }
     if at < marked.whole {
-        let what = if length < marked.whole { "it is cut off" } else { "a commit is not what was written" };
+        let what =
+            if length < marked.whole { "it is cut off" } else { "a commit differs from what was written" };
         return Err(damaged(at, what));
     }
     Ok(Lengths { whole: at, ..marked })
@@ -156,7 +157,7 @@ fn lengths(path: &Path, reader: &mut impl BufRead, length: u64) -> Result<Length
         return damaged(at, if start.is_empty() { "it is empty" } else { "it is cut off" });
     };
     if first != head(version) {
-        return damaged(0, "it does not begin as a state file does");
+        return damaged(0, "it does not begin like a state file");
     }
     if version != VERSION {
         return Err(StateError::OtherFormat(path.to_owned(), version));
@@ -171,7 +172,7 @@ fn lengths(path: &Path, reader: &mut impl BufRead, length: u64) -> Result<Length
     });
     match marks.max_by_key(|lengths| lengths.whole) {
         Some(lengths) => Ok(lengths),
-        None => damaged(MARKS[0], "neither of its two marks is what was written"),
+        None => damaged(MARKS[0], "both of its marks differ from what was written"),
     }
 }
 
@@ -193,7 +194,7 @@ fn group(reader: &mut impl BufRead, (at, length): (u64, u64), entries: &mut Vec<
 }
 
 fn read_entries(mut entries: &[u8], each: Each<'_>) -> Result<(), &'static str> {
-    const WRONG: &str = "an entry is not what was written";
+    const WRONG: &str = "an entry differs from what was written";
     while !entries.is_empty() {
         let mut number = || usize::try_from(varint::take(&mut entries)?).ok();
         let (key, value) = (number().ok_or(WRONG)?, number().ok_or(WRONG)?);

@@ -65,7 +65,7 @@ impl<D: Directory> Log<D> {
         let lengths = replay(&path, file.reader(), length, each)?;
         if lengths.whole < length {
             tracing::info!(path = %path.display(), bytes = length - lengths.whole,
-                "cut off the end of the state file, which a crash had left incomplete");
+                "removed the end of the state file, which a crash had left incomplete");
             file.set_length(lengths.whole).map_err(StateError::io(&path))?;
         }
         // A process that was killed may not have come to it.

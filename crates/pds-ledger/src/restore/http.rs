@@ -71,7 +71,7 @@ pub enum Login {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file with credentials, which this key names, cannot be read.
-    #[error("cannot read {path}, which state.{0} names", path = .1.display())]
+    #[error("state.{0}: cannot read {path}", path = .1.display())]
     Login(&'static str, PathBuf, #[source] std::io::Error),
     /// A header cannot be sent.
     #[error("{0} contains characters that are not allowed in HTTP headers")]
@@ -83,25 +83,25 @@ pub enum Error {
     #[error("{0} did not answer within {limit}", limit = humantime::format_duration(TIMEOUT))]
     Timeout(String),
     /// A reply with another status than 200, and what it said.
-    #[error("{0} answered {1}: {2}")]
+    #[error("{0} returned {1}: {2}")]
     Status(String, u16, String),
     /// The reply is larger than allowed.
-    #[error("{0} answered more than {limit} MiB", limit = MAX_REPLY >> 20)]
+    #[error("{0} returned more than {limit} MiB", limit = MAX_REPLY >> 20)]
     TooLarge(String),
     /// The reply holds more samples than allowed.
-    #[error("{0} answered more than {limit} samples", limit = reply::MAX_SAMPLES)]
+    #[error("{0} returned more than {limit} samples", limit = reply::MAX_SAMPLES)]
     TooMany(String),
     /// The reply is not a reply of the Prometheus HTTP API, for this reason.
-    #[error("the answer of {0} is not a reply of the Prometheus HTTP API: {1}")]
+    #[error("the reply of {0} is not from the Prometheus HTTP API: {1}")]
     NotPrometheus(String, String),
     /// The reply says that the query failed, and why.
     #[error("{0} failed: {1}")]
     Failed(String, String),
     /// The reply says that it may be incomplete, and why.
-    #[error("the answer of {0} may be incomplete: {1}")]
+    #[error("the reply of {0} may be incomplete: {1}")]
     Incomplete(String, String),
     /// The ledgers could not be written to the state file.
-    #[error("the cursors of Prometheus cannot be kept")]
+    #[error("the cursors from Prometheus cannot be written to the state file")]
     NotKept(#[from] crate::NotCommitted),
 }
 

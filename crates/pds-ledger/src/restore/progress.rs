@@ -70,7 +70,7 @@ impl Obstacle {
     pub(super) fn still_counted(counters: usize) -> Self {
         let counters = count_of(counters as u64);
         let text = format!(
-            "another shard still counts {counters} of them: they are taken over once their cursors stop"
+            "another shard still counts {counters} of them: this shard takes them over once their cursors stand still"
         );
         Self { text: text.into(), expected: true }
     }
@@ -79,7 +79,7 @@ impl Obstacle {
     pub(super) fn nothing_found(selector: &str) -> Self {
         let with = if selector.is_empty() { String::new() } else { format!(" with {selector}") };
         let text = format!(
-            "Prometheus holds no cursor of any counter{with}: a new one needs a scrape or two; if this persists, the tenant or \
+            "Prometheus holds no cursor of any counter{with}: a new counter needs a scrape or two; if this persists, the tenant or \
              state.prometheus_selector is wrong, or target labels `app` or `project` have renamed ours to `exported_app` \
              and `exported_project` (set honor_labels)"
         );
@@ -97,15 +97,15 @@ pub(super) fn log(selector: &str, begun: usize, opened: &[Key], later: Option<(K
         );
     }
     if let Some((counter, until)) = later {
-        tracing::warn!(%counter, until, "ignored cursors in Prometheus that lie in the future of the service's clock");
+        tracing::warn!(%counter, until, "ignored cursors in Prometheus that are ahead of the service's clock");
     }
     if let Some(first) = opened.first() {
         tracing::warn!(
             counters = opened.len(),
             %first,
             selector,
-            "Prometheus holds no cursor of these counters, they begin now; if they are not new, check the selector, the \
-             look-back, and whether a target label `app` or `project` renames ours to `exported_app` (set honor_labels)"
+            "Prometheus holds no cursor of these counters, so they begin now; if they are not new, check the selector, the \
+             lookback, and whether a target label `app` or `project` renames ours to `exported_app` (set honor_labels)"
         );
     }
 }

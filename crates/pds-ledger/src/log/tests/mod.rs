@@ -227,7 +227,7 @@ fn a_torn_end_is_the_commit_before_and_a_cut_one_is_refused() {
         torn[..FIRST].copy_from_slice(&marked[..FIRST]);
         let torn = read(&torn).unwrap_err();
         assert!(
-            matches!(torn, StateError::Damaged(_, at, "a commit is not what was written") if at == before.len() as u64),
+            matches!(torn, StateError::Damaged(_, at, "a commit differs from what was written") if at == before.len() as u64),
             "{torn:?}"
         );
     }
