@@ -94,9 +94,7 @@ fn read_environment(
             let near = nearest(rest, known.iter().filter_map(|(known, _)| known.strip_prefix(&prefix)));
             let message = match near {
                 Some(near) => format!("unknown variable; did you mean `{prefix}{near}`?"),
-                None => {
-                    "unknown variable; only keys outside of lists can be set by the environment".to_owned()
-                }
+                None => "unknown variable; the environment can set only keys outside of lists".to_owned(),
             };
             problems.push(Problem { key: name, message });
         }

@@ -288,7 +288,7 @@ pub(super) fn token() -> Reader<Secret> {
             return Ok(Secret::new(token));
         }
         Err(format!(
-            "{}; write the token alone, in one line",
+            "{}; write only the token, on one line",
             surplus(token).unwrap_or("holds other characters")
         ))
     })

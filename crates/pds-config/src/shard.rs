@@ -23,7 +23,7 @@ pub struct Shard {
 
 /// The shard does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("shard index {index} does not exist: {count} shards are counted from 0, so the last is {}", .count.get() - 1)]
+#[error("shard index {index} does not exist: {count} shards have the indexes 0 to {}", .count.get() - 1)]
 pub struct ShardError {
     /// The requested index.
     pub index: u32,
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_shard_beyond_the_count_does_not_exist() {
         let error = Shard::new(3, NonZeroU32::new(3).unwrap()).unwrap_err();
-        let says = "shard index 3 does not exist: 3 shards are counted from 0, so the last is 2";
+        let says = "shard index 3 does not exist: 3 shards have the indexes 0 to 2";
         assert_eq!(error.to_string(), says);
         assert_eq!(Shard::new(0, NonZeroU32::MIN), Ok(Shard::WHOLE));
     }
