@@ -77,10 +77,12 @@ fn apps(frame: Frame<'_>) -> Markup {
     let verdict = apps.verdict();
     let text = match apps.unwell() {
         0 if apps.ok == 0 => return html! {},
-        0 if apps.waiting > 0 => format!("{} known to be well", counted(apps.ok, "app is", "apps are")),
-        0 => counted(apps.ok, "app is well", "apps are well"),
-        1 => format!("1 of {} is unwell", counted(apps.all, "app", "apps")),
-        unwell => format!("{} of {} are unwell", count_of(unwell as u64), counted(apps.all, "app", "apps")),
+        0 if apps.waiting > 0 => format!("{} known to be healthy", counted(apps.ok, "app is", "apps are")),
+        0 => counted(apps.ok, "app is healthy", "apps are healthy"),
+        1 => format!("1 of {} is unhealthy", counted(apps.all, "app", "apps")),
+        unwell => {
+            format!("{} of {} are unhealthy", count_of(unwell as u64), counted(apps.all, "app", "apps"))
+        }
     };
     html! {
         p class={ "apps-state " (verdict.as_str()) } {
@@ -106,7 +108,7 @@ fn sentence(frame: Frame<'_>) -> Markup {
             "."
         },
         Verdict::Warning => {
-            html! { strong { "All numbers are there, but something needs attention" } "." }
+            html! { strong { "All numbers are available, but something needs attention" } "." }
         }
         Verdict::Waiting if service.state == ServiceState::Waiting => {
             html! { strong { "Nothing has been polled yet" } "; numbers appear with the first polls." }

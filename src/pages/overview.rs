@@ -47,7 +47,7 @@ pub(super) fn title(summary: &Summary) -> String {
     match (summary.verdict, summary.apps.unwell()) {
         (Verdict::Problem, _) => "Numbers cannot be trusted".to_owned(),
         (_, 0) => "Overview".to_owned(),
-        (_, unwell) => format!("{} unwell", count(unwell, "app", "apps")),
+        (_, unwell) => format!("{} unhealthy", count(unwell, "app", "apps")),
     }
 }
 
@@ -256,7 +256,7 @@ fn freshness_legend() -> Markup {
         (State::Waiting, "not polled yet"),
         (State::Late, "the next poll is overdue"),
         (State::Failing, "the last poll failed; values are still shown"),
-        (State::Stale, "failing for so long that its values are gone"),
+        (State::Stale, "failing for so long that its values are no longer shown"),
     ];
     html! {
         p .freshness-legend.sub {

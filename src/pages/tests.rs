@@ -84,21 +84,21 @@ async fn an_app_that_is_unwell_does_not_make_its_numbers_doubtful() {
     let (fixture, alone) = (fixture::fixture(2).await, fixture::fixture(1).await);
     fixture.answer_with(1.0, broken);
     alone.answer_with(1.0, broken);
-    assert!(texts(&get(&site(&alone.source, ""), "/", "")).contains("1 of 1 app is unwell"));
+    assert!(texts(&get(&site(&alone.source, ""), "/", "")).contains("1 of 1 app is unhealthy"));
     let page = async || {
         advance(Duration::from_secs(5)).await;
         get(&site(&fixture.source, ""), "/", "")
     };
     assert!(says(&fixture).await.contains("All numbers can be trusted"));
     let unwell = page().await;
-    assert!(unwell.contains("<title>2 apps unwell · pds-exporter</title>"), "{unwell}");
-    assert!(texts(&unwell).contains("2 of 2 apps are unwell"), "{unwell}");
+    assert!(unwell.contains("<title>2 apps unhealthy · pds-exporter</title>"), "{unwell}");
+    assert!(texts(&unwell).contains("2 of 2 apps are unhealthy"), "{unwell}");
     let summary = fixture.source.status().summary.clone();
     assert_eq!((summary.verdict, summary.apps.problem, summary.untrusted), (Verdict::Ok, 2, 0));
     let app = get(&site(&fixture.source, ""), "/apps/p-00000000/p-00000000-app-0", "");
     assert!(texts(&app).contains("Its numbers can be trusted."), "{app}");
     fixture.answer(1.0);
-    assert!(texts(&page().await).contains("2 apps are well"));
+    assert!(texts(&page().await).contains("2 apps are healthy"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,9 +106,9 @@ async fn the_first_sentence_reports_why_the_service_sends_nothing() {
     for (class, state, what) in [
         ("connect", "down", "The service cannot be reached (api.example.com:443)"),
         ("timeout", "down", "Requests to the service time out"),
-        ("500", "down", "The service answers with errors (500)"),
+        ("500", "down", "The service returns errors (500)"),
         ("decode", "down", "Replies do not match the interface"),
-        ("3xx", "down", "The service answers with a redirect (3xx)"),
+        ("3xx", "down", "The service returns a redirect (3xx)"),
         ("credentials", "not_asked", "The default token cannot be read"),
         ("401", "token_refused", "The service refuses the default token (401)"),
         ("unauthorized_paused", "token_refused", "The service refuses the default token"),
@@ -155,7 +155,7 @@ async fn the_first_sentence_reports_counters_that_stand_still_and_clocks_that_di
     );
     assert_eq!(
         says(&fixture).await,
-        "<strong>All numbers are there, but something needs attention</strong>."
+        "<strong>All numbers are available, but something needs attention</strong>."
     );
     fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;

@@ -233,7 +233,7 @@ impl Stopped {
         }
     }
 
-    /// As one line: `The service answers with errors (502) since 05:22 UTC: 3 apps and 1 project`.
+    /// As one line: `The service returns errors (502) since 05:22 UTC: 3 apps and 1 project`.
     fn text(&self, cause: &Cause, tokens: &[&str], view: &View) -> String {
         let mut text = cause.says_of(tokens) + &cause.place(&view.plan.config.api);
         if let Some(first) = text.get_mut(..1) {
@@ -297,7 +297,7 @@ impl ReasonLog {
             tracing::warn!(code = &**code, verdict = verdict.as_str(), detail, remedy, "{text}");
         }
         for code in gone {
-            tracing::info!(code, "a reason of the verdict is gone");
+            tracing::info!(code, "a reason of the verdict has ended");
         }
     }
 

@@ -66,7 +66,7 @@ use Row::{Flag, Label, Number, Title};
 /// The settings in groups, in the order of the page. A setting is named after its family or label.
 const SETTINGS: &[Row<'static>] = &[
     Title("State"),
-    Label(&family::STATUS, "status", "The app's present status"),
+    Label(&family::STATUS, "status", "The app's current status"),
     Flag(&family::ERROR, "Whether the service reports an error message for the app"),
     Label(&family::LAST_BUILD_STATUS, "status", "Status of the most recent build"),
     Label(&family::BUILD_INFO, "latest_build_id", "The most recent build"),
@@ -80,7 +80,7 @@ const SETTINGS: &[Row<'static>] = &[
     Number(&family::MEMORY),
     Number(&family::GPUS),
     Number(&family::REPLICA_COST),
-    Label(&family::INFO, "compute_tier", "Whether the service may take replicas back"),
+    Label(&family::INFO, "compute_tier", "Whether the service may reclaim replicas"),
     Label(&family::INFO, "hardware_provider", "Cloud provider"),
     Label(&family::INFO, "region", "Deployment region"),
     Title("Scaling"),
@@ -92,7 +92,7 @@ const SETTINGS: &[Row<'static>] = &[
     Number(&family::SCALING_BUFFER),
     Number(&family::EVALUATION_INTERVAL),
     Number(&family::COOLDOWN),
-    Label(&family::INFO, "load_balancing_algorithm", "How requests are spread over replicas"),
+    Label(&family::INFO, "load_balancing_algorithm", "How requests are distributed over replicas"),
     Title("Deployment"),
     Number(&family::ROLL_OUT_DURATION),
     Number(&family::INITIALIZATION_TIMEOUT),

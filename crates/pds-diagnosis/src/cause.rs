@@ -17,7 +17,7 @@ pub enum Verdict {
     /// Not every resource has been polled yet.
     #[default]
     Waiting,
-    /// All is well.
+    /// No problem or warning.
     Ok,
 }
 
@@ -36,7 +36,7 @@ impl Verdict {
     }
 }
 
-/// The two questions: can the numbers be trusted, and are the apps well?
+/// The two questions: can the numbers be trusted, and are the apps healthy?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
@@ -113,13 +113,13 @@ causes! {
         "no apps are configured"
         "Add the apps to [[projects]] in the configuration and reload."
     WRONG_ADDRESS "wrong_address" Numbers Problem Service ["address"]
-        "the service is not at api.base_url, where there is no list of projects"
+        "the service is not at api.base_url, which returns no list of projects"
         "Set api.base_url to the part of the service's URLs before /v2."
     PROXY_DOWN "proxy_down" Numbers Problem Proxy ["proxy_connect"]
-        "the proxy makes no connection"
+        "the proxy cannot be reached, or cannot reach the service"
         "Check host, port and scheme in api.proxy_url, and the proxy itself; without a proxy, leave the key empty."
     PROXY_LOGIN "proxy_login" Numbers Problem Proxy ["proxy_login" "407"]
-        "the proxy demands a login"
+        "the proxy requires a login"
         "Write user and password into api.proxy_url: http://user:password@proxy:3128."
     PROXY_REFUSES "proxy_refuses" Numbers Problem Proxy ["proxy_refuses"]
         "the proxy refuses a tunnel to the service"
@@ -131,7 +131,7 @@ causes! {
         "nothing listens at the service's address"
         "Check host and port in api.base_url, and that the service runs."
     CONNECTION_SILENT "connection_silent" Numbers Problem Network ["connect_timeout"]
-        "the service's address accepts no connection in time"
+        "connecting to the service times out"
         "Check routes and firewalls between this machine and api.base_url; if a proxy is needed, set api.proxy_url."
     CERTIFICATE_EXPIRED "certificate_expired" Numbers Problem Network ["tls_expired"]
         "the service's certificate has expired"
@@ -144,10 +144,10 @@ causes! {
         "Set api.ca_file to a file with that authority's certificate."
     CERTIFICATE_SELF_SIGNED "certificate_self_signed" Numbers Problem Network ["tls_self_signed"]
         "the service's certificate is self-signed"
-        "Set api.ca_file to a file with that very certificate."
+        "Set api.ca_file to a file with that certificate."
     CERTIFICATE_NAME "certificate_name" Numbers Problem Network ["tls_name"]
         "the service's certificate is for another name"
-        "Use a name in api.base_url that the certificate is for."
+        "Set api.base_url to a name that the certificate covers."
     NO_TLS "no_tls" Numbers Problem Network ["tls_plain"]
         "the service's port does not speak TLS, but api.base_url says https"
         "Set api.base_url to the TLS port; or to http://, which exposes the token to the network."
@@ -155,19 +155,19 @@ causes! {
         "the service's port does not speak plain HTTP"
         "Use https:// in api.base_url if the port speaks TLS; else correct the port."
     TLS_FAILED "tls_failed" Numbers Problem Network ["tls"]
-        "the TLS connection to the service breaks off"
+        "the TLS connection to the service fails"
         "Check the service's TLS, and firewalls that cut connections; if a proxy is needed, set api.proxy_url."
     SERVICE_DOWN "service_down" Numbers Problem Network ["connect" "reset" "body"]
         "the service cannot be reached"
-        "Check api.base_url and the network on the way to it; connections break off or have no route."
+        "Check api.base_url and the network between this machine and it: connections fail or have no route."
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
-        "Look at the service; if it is merely slow, raise api.timeout."
+        "Check the service; if it is only slow, raise api.timeout."
     SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx" "interim"]
-        "the service answers with errors"
+        "the service returns errors"
         "Wait, or report it to the owner of the service; the exporter polls again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
-        "the service answers with a redirect"
+        "the service returns a redirect"
         "Set api.base_url to the address of the service itself; if it redirects to a login page, use an address without one."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles requests"
@@ -180,7 +180,7 @@ causes! {
         "Create a new token in the service's dashboard and replace {file}; {then}."
     TOKEN_UNREADABLE "token_unreadable" Numbers Problem Token ["credentials"]
         "{token} cannot be read"
-        "Make {file} readable by the exporter and write the token alone to it; {then}."
+        "Make {file} readable by the exporter, with only the token in it; {then}."
     TOKEN_EXPIRED "token_expired" Numbers Problem Token []
         "{token} expired"
         "Create a new token in the service's dashboard and replace {file}; {then}."
@@ -197,20 +197,20 @@ causes! {
         "an audit found ranges that do not add up"
         "Do what the audit advises." => "/metrics-catalogue#pds_audit_ranges_total"
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
-        "the token has no right to read this resource"
-        "Grant the right to the service account, or set token_file of the project to a token that has it."
+        "the token may not read this resource"
+        "Grant the service account that permission, or set token_file of the project to a token that has it."
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
-        "Correct the id in the configuration; if it was deleted from the service, remove it there, too."
+        "Correct the id in the configuration, or remove it there if the service has deleted it."
     PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
-        "the service demands payment"
+        "the service requires payment"
         "Pay, or change the plan."
     REPLY_TOO_LARGE "reply_too_large" Numbers Problem Target ["too_large"]
         "replies are too large"
         "Raise api.max_response_bytes, if the replies are legitimate."
     REPLY_UNREADABLE "reply_unreadable" Numbers Problem Service ["decode"]
         "replies do not match the interface"
-        "Look at the reply with pdstool call; is api.base_url the address of the service? If it is, report it to the service's owner."
+        "Check api.base_url, and look at the reply with pdstool call; if the address is right, report the reply to the service's owner."
     REQUEST_REFUSED "request_refused" Numbers Problem Target
         ["400" "405" "409" "422" "1xx" "2xx" "4xx" "200" "201" "202" "204" "other" "identifier" "invalid"]
         "the service refuses the request"
@@ -226,7 +226,7 @@ causes! {
         "Run pdstool check web-config on the file and fix what it reports; the exporter rereads it automatically."
     STATE_NOT_WRITTEN "state_not_written" Numbers Problem Exporter []
         "the state file cannot be written"
-        "Free disk space, fix its permissions, or check its file system; nothing is counted until then."
+        "Free disk space, or fix the permissions or the file system; nothing is counted until then."
     NOT_RESTORED "not_restored" Numbers Problem Exporter []
         "the cursors of counters cannot be read from Prometheus"
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
@@ -235,7 +235,7 @@ causes! {
         "At the first start, wait for two scrapes. Otherwise every restart loses the time before it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels where Prometheus scrapes the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
-        "Check time synchronisation on this machine; the exporter goes by the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
+        "Check time synchronisation on this machine; the exporter uses the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
     OVERLOADED "overloaded" Numbers Problem Exporter []
         "the configuration needs more requests than api.max_requests_per_second allows"
         "Raise api.max_requests_per_second, poll less often, or shard."
@@ -268,7 +268,7 @@ causes! {
         "Check the app's last build in the service's dashboard."
     OBJECTIVE_UNKNOWN "objective_unknown" Numbers Warning Target []
         "no reply has the objective's threshold"
-        "Set it to a `le` of pds_app_request_duration_seconds."
+        "Set the threshold to an `le` value of pds_app_request_duration_seconds."
     RESOURCE_LATE "resource_late" Numbers Warning Consequence []
         "the next poll is overdue"
         "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
@@ -277,7 +277,7 @@ causes! {
         "Wait a minute; if this persists, check the time on this machine and the service's Date header."
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"
-        "Wait until Prometheus has answered and has scraped this process, or until another shard has ended; if this persists, check state.prometheus_url, headers and selector."
+        "Wait until Prometheus has answered and has scraped this process, or until another shard has stopped; if this persists, check state.prometheus_url, headers and selector."
     WAITING "waiting" Numbers Waiting Consequence []
         "not polled yet"
         "Wait for the first polls."

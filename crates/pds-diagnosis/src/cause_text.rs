@@ -37,19 +37,19 @@ impl Cause {
         let (file, then) = match (file, loaded) {
             (None, _) => (
                 "the token file".to_owned(),
-                "restart a unit that has it from LoadCredential; the kubelet updates the file of a Secret within two \
-                 minutes; elsewhere nothing else is needed"
+                "a systemd unit with LoadCredential then needs a restart, and the kubelet updates a Secret's file within \
+                 two minutes"
                     .to_owned(),
             ),
             (_, Some((unit, name))) => (
                 format!("the file of LoadCredential={name} in {unit}"),
-                format!("then systemctl restart {unit}"),
+                format!("then run systemctl restart {unit}"),
             ),
             (Some(file), None) if file.starts_with("/run/secrets/") => (
-                format!("{file}, on Kubernetes in its Secret"),
-                "the kubelet updates the file within two minutes, and nothing else is needed".to_owned(),
+                format!("{file} (on Kubernetes, its Secret)"),
+                "no restart is needed, and the kubelet updates the file within two minutes".to_owned(),
             ),
-            (Some(file), None) => (file.to_owned(), "nothing else is needed".to_owned()),
+            (Some(file), None) => (file.to_owned(), "no restart is needed".to_owned()),
         };
         self.remedy.replace("{file}", &file).replace("{then}", &then)
     }
@@ -64,13 +64,16 @@ mod tests {
         for (file, part) in [
             (
                 None,
-                "replace the token file; restart a unit that has it from LoadCredential; the kubelet updates",
+                "replace the token file; a systemd unit with LoadCredential then needs a restart, and the kubelet",
             ),
-            (Some("/etc/pds/token"), "replace /etc/pds/token; nothing else is needed."),
-            (Some("/run/secrets/pds/token"), "on Kubernetes in its Secret; the kubelet updates the file"),
+            (Some("/etc/pds/token"), "replace /etc/pds/token; no restart is needed."),
+            (
+                Some("/run/secrets/pds/token"),
+                "(on Kubernetes, its Secret); no restart is needed, and the kubelet",
+            ),
             (
                 Some("/run/credentials/pds-exporter.service/token"),
-                "LoadCredential=token in pds-exporter.service; then systemctl restart pds-exporter.service.",
+                "LoadCredential=token in pds-exporter.service; then run systemctl restart pds-exporter.service.",
             ),
         ] {
             let remedy = TOKEN_REFUSED.remedy_at(file);

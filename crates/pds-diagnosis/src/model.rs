@@ -293,9 +293,9 @@ pub fn resource_title(resource: &str) -> String {
 /// The class of a failure for people: an HTTP status, or words.
 pub fn class_title(class: &str) -> Cow<'_, str> {
     match class {
-        "unauthorized_paused" => "not asked: token refused".into(),
-        "forbidden_paused" => "not asked: not allowed".into(),
-        "paused" => "not asked: told to wait".into(),
+        "unauthorized_paused" => "not requested: token refused".into(),
+        "forbidden_paused" => "not requested: not allowed".into(),
+        "paused" => "not requested: paused".into(),
         "connect" => "no connection".into(),
         "credentials" => "no token".into(),
         "decode" => "unreadable reply".into(),

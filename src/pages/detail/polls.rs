@@ -50,7 +50,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                     p { "The service no longer has " (format::count_of(disputed.lacks)) " of the "
                         (if resource.resource == "response_time" { "requests" } else { "runs" }) " of " (format::absolute(disputed.start)) " to " (format::absolute(disputed.end))
                         ". The counters keep them. Its backend was down, its history is shorter than "
-                        code { "accounting.recheck_after" } ", or the app was made anew." }
+                        code { "accounting.recheck_after" } ", or the app was recreated." }
                 }
             }
         }

@@ -60,7 +60,7 @@ async fn the_page_of_an_app_begins_with_its_verdict_one_cause_and_the_remedy() {
     advance(Duration::from_secs(5)).await;
     assert_eq!(
         begins(),
-        "✕ settings: requests to the service time out . Look at the service; if it is merely slow, raise api.timeout."
+        "✕ settings: requests to the service time out . Check the service; if it is only slow, raise api.timeout."
     );
 }
 

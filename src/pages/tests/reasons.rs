@@ -71,7 +71,7 @@ fn of_project(project: &'static str) -> impl Fn(&Key) -> bool {
 async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps() {
     let fixture = answered().await;
     assert_eq!(reasons(&fixture).await, []);
-    fixture.fail("401", "GET https://api.example.com/v2/a answered 401", of_project("p-1"));
+    fixture.fail("401", "GET https://api.example.com/v2/a returned 401", of_project("p-1"));
     fixture.fail("unauthorized_paused", "not sent", |key| {
         of_project("p-1")(key) && key.resource == response_time::RESOURCE
     });
@@ -80,7 +80,7 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
     assert_eq!(text, "The service refuses the token of p-1 (401) since 03:01 UTC: 2 apps and 1 project");
     assert_eq!(
         remedy,
-        "Create a new token in the service's dashboard and replace /run/secrets/p-1, on Kubernetes in its Secret; the kubelet updates the file within two minutes, and nothing else is needed."
+        "Create a new token in the service's dashboard and replace /run/secrets/p-1 (on Kubernetes, its Secret); no restart is needed, and the kubelet updates the file within two minutes."
     );
     let app = fixture.source.status().apps[2].problems.clone();
     let texts: Vec<&str> = app.iter().map(|problem| &*problem.text).collect();
@@ -101,22 +101,18 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
     for (class, code, says) in [
         ("404", "not_found", "The service does not know the id (404) since 03:01 UTC: p-2-app-4"),
         ("refused", "range_differs", "Replies cannot be added to the counters since 03:01 UTC: p-2-app-4"),
-        ("403", "forbidden", "The token has no right to read this resource (403) since 03:01 UTC: p-2-app-4"),
-        (
-            "forbidden_paused",
-            "forbidden",
-            "The token has no right to read this resource since 03:01 UTC: p-2-app-4",
-        ),
-        ("502", "service_error", "The service answers with errors (502) since 03:01 UTC: p-2-app-4"),
+        ("403", "forbidden", "The token may not read this resource (403) since 03:01 UTC: p-2-app-4"),
+        ("forbidden_paused", "forbidden", "The token may not read this resource since 03:01 UTC: p-2-app-4"),
+        ("502", "service_error", "The service returns errors (502) since 03:01 UTC: p-2-app-4"),
         ("timeout", "service_slow", "Requests to the service time out since 03:01 UTC: p-2-app-4"),
         (
             "connect",
             "service_down",
             "The service cannot be reached (api.example.com:443) since 03:01 UTC: p-2-app-4",
         ),
-        ("3xx", "not_the_service", "The service answers with a redirect (3xx) since 03:01 UTC: p-2-app-4"),
+        ("3xx", "not_the_service", "The service returns a redirect (3xx) since 03:01 UTC: p-2-app-4"),
         ("decode", "reply_unreadable", "Replies do not match the interface since 03:01 UTC: p-2-app-4"),
-        ("402", "payment_required", "The service demands payment (402) since 03:01 UTC: p-2-app-4"),
+        ("402", "payment_required", "The service requires payment (402) since 03:01 UTC: p-2-app-4"),
     ] {
         let fixture = answered().await;
         fixture.fail(class, "what it said", |key| &*key.owner.app == "p-2-app-4");
@@ -253,14 +249,14 @@ async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
 async fn a_list_of_projects_that_is_not_there_is_the_address_and_no_id() {
     let fixture = answered().await;
     fixture.fail("404", "no such app", |key| !key.owner.app.is_empty());
-    fixture.fail("address", "GET https://api.example.com/v2/v2/projects answered 404", |key| {
+    fixture.fail("address", "GET https://api.example.com/v2/v2/projects returned 404", |key| {
         key.owner.app.is_empty()
     });
     let (code, text, remedy) = only(&fixture).await;
     assert_eq!(code, "wrong_address");
     assert_eq!(
         text,
-        "The service is not at api.base_url, where there is no list of projects (404) since 03:01 UTC: 10 apps and 5 \
+        "The service is not at api.base_url, which returns no list of projects (404) since 03:01 UTC: 10 apps and 5 \
          projects"
     );
     assert!(remedy.starts_with("Set api.base_url"), "{remedy}");

@@ -29,7 +29,7 @@ export async function onward() {
   const begins = () => page.locator("main > section, main > .facts").first().innerText();
   check((await begins()).includes("Its numbers can be trusted."), `the page begins with ${await begins()}`);
   await faults([status(500, { app: id, call: "response_time" }), value("maxReplicaCount", '"77"', { app: id })]);
-  await until(page, "the cause", async () => /response time: the service answers with errors \(500\)\. Wait, or report it/s.test(await begins()));
+  await until(page, "the cause", async () => /response time: the service returns errors \(500\)\. Wait, or report it/s.test(await begins()));
   await until(page, "folded failures", async () => /500[\s\S]*/.test(await text(page, "#polls + .scroll")) && /and \d+ more since/.test(await text(page, "#polls + .scroll")));
   const failures = await page.locator("#polls + .scroll tr:has(.verdict.problem)").count();
   check(failures === 1, `${failures} rows of the same failure`);
@@ -43,7 +43,7 @@ export async function onward() {
   await page.locator("table.apps tr.problem .freshness .problem a").first().click();
   await page.waitForURL(/\/apps\/.*#polls$/);
   const evidence = await text(page, "#polls + .scroll tr:has(.verdict.problem)");
-  check(/^\d\d:\d\d:\d\d[\s\S]*response time\s+✕ 500\s+[\d.]+ (µs|ms|s)[\s\S]*GET http\S+ answered 500: a fault was asked for/.test(evidence), `the failed request: ${evidence}`);
+  check(/^\d\d:\d\d:\d\d[\s\S]*response time\s+✕ 500\s+[\d.]+ (µs|ms|s)[\s\S]*GET http\S+ returned 500: a fault was asked for/.test(evidence), `the failed request: ${evidence}`);
   await page.goto(address);
 
   // The settings that changed since yesterday.

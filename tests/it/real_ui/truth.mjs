@@ -16,7 +16,7 @@ export async function truth() {
   const claimed = [
     ["config_refused", /reload of the configuration was refused/], ["web_config_refused", /web configuration/],
     ["state_not_written", /state file cannot be written/], ["token_expired", /expired at/], ["panicked", /panicked/],
-    ["unexpected_values", /response_time\.percentiles/], ["service_error", /^The service answers with errors \(500\) since .*: 8 apps and 3 projects$/],
+    ["unexpected_values", /response_time\.percentiles/], ["service_error", /^The service returns errors \(500\) since .*: 8 apps and 3 projects$/],
     ["app_status", /status is an error: [^ ]+$/],
   ];
   const page = await open(root);
