@@ -148,7 +148,7 @@ fn init_queries_the_service_and_writes_a_file_that_works() {
     let init = ["init", "--base-url", &service.url, "--token-file", "token", "--app", &apps[0]];
     let (code, said) = run(&init);
     assert!(
-        code == Some(0) && said.contains("The service wants api.query_names.start = \"from\"."),
+        code == Some(0) && said.contains("The service needs api.query_names.start = \"from\"."),
         "{said}"
     );
     let text = std::fs::read_to_string(folder.path().join("pds-exporter.toml")).unwrap();

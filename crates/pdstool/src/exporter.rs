@@ -240,7 +240,7 @@ pub async fn read_all(exporters: &[Exporter]) -> Result<Fleet> {
             Ok((status, sent)) => fleet.replies.push((exporter.clone(), status, sent)),
             Err(error) => {
                 let hint =
-                    if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
+                    if error.is_connect() { "; is it running? --exporter sets another address" } else { "" };
                 let why = with_sources(&error);
                 fleet.failures.push(format!("no status from {}: {why}{hint}", exporter.name));
             }

@@ -295,7 +295,7 @@ fn folded((check, found): (&'static str, Vec<Finding>)) -> Finding {
         [only] => only.clone(),
         several => {
             let count = units::count_of(several.len() as u64);
-            Finding { check, ..Finding::ok(format!("all {count} are well (-o wide)")) }
+            Finding { check, ..Finding::ok(format!("all {count} are ok (-o wide)")) }
         }
     }
 }

@@ -238,7 +238,7 @@ pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Resul
         }
         (None, several) => {
             let ids = several.iter().map(|project| &*project.id).collect::<Vec<_>>().join(", ");
-            Err(ToolError::Usage(format!("several projects can be meant ({ids}); use --project")))
+            Err(ToolError::Usage(format!("several projects match ({ids}); use --project")))
         }
     }
 }

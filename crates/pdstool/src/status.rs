@@ -103,7 +103,7 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
     for (exporter, status, _) in &fleet.replies {
         let wrong = match (status.summary.verdict, status.summary.apps.verdict()) {
             (Verdict::Problem, _) => "numbers cannot be trusted",
-            (_, Verdict::Problem) if !args.numbers_only => "apps are unwell",
+            (_, Verdict::Problem) if !args.numbers_only => "apps are unhealthy",
             _ => continue,
         };
         return Err(ToolError::failed(format!("{}: {wrong}", exporter.name)));
@@ -175,7 +175,7 @@ fn shard(ExporterStatus { exporter, .. }: &ExporterStatus) -> String {
 
 fn well(ExporterStatus { summary, .. }: &ExporterStatus) -> String {
     let [well, all] = [summary.apps.ok, summary.apps.all].map(|count| units::count_of(count as u64));
-    format!("{well} of {all} well")
+    format!("{well} of {all} healthy")
 }
 
 /// The exporters, the worst first.

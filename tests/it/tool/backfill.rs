@@ -122,7 +122,7 @@ fn a_failing_service_leaves_a_state_to_resume_from() {
     });
     let output = backfill(&service.url(), 4, &file, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", ended(&output));
-    assert!(stderr(&output).contains("answered 404: no such app"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("returned 404: no such app"), "{}", stderr(&output));
     left.store(usize::MAX, Ordering::SeqCst);
     succeeded(&backfill(&service.url(), 4, &file, &[]).output().unwrap());
     let text = std::fs::read_to_string(&file).unwrap();

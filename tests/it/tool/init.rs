@@ -65,7 +65,7 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     let (code, said) = init(&["--app", "no-such-app", "--force"]);
     assert!(code == Some(3) && said.contains("no project of the token has an app no-such-app"), "{said}");
     let (code, said) = init(&["--project", "p-other", "--app", name, "--force"]);
-    assert!(code == Some(3) && said.contains("the token is not for the project p-other"), "{said}");
+    assert!(code == Some(3) && said.contains("the token does not belong to the project p-other"), "{said}");
     let (code, said) = init(&["--force"]);
     assert!(code == Some(2) && said.contains("there is no terminal to prompt on; use --app"), "{said}");
 }

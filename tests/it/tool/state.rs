@@ -189,5 +189,5 @@ async fn a_missing_source_is_reported_in_one_sentence() {
     let refusing = Server::start(|_| status(401, "no")).await;
     let config = scene.config("", &url_of(&refusing));
     let refused = ended(&run(&["show", "--config.file", &config]).await);
-    assert!(refused.starts_with("exit code 1") && refused.contains("answered 401: no"), "{refused}");
+    assert!(refused.starts_with("exit code 1") && refused.contains("returned 401: no"), "{refused}");
 }

@@ -42,7 +42,7 @@ fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
     assert!(run(&fine, &["status"]).starts_with("exit code 0"), "a warning is no failure");
     let unwell = exporter(r#"{"summary":{"verdict":"ok","apps":{"all":2,"ok":1,"problem":1}}}"#);
     let said = run(&unwell, &["status"]);
-    assert!(said.starts_with("exit code 1") && said.contains("apps are unwell"), "{said}");
+    assert!(said.starts_with("exit code 1") && said.contains("apps are unhealthy"), "{said}");
     assert!(run(&unwell, &["status", "--numbers-only"]).starts_with("exit code 0"));
 }
 

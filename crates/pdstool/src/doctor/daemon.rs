@@ -84,7 +84,7 @@ pub async fn listening(address: SocketAddr) -> Finding {
     match TcpListener::bind(address).await {
         Ok(_) => Finding::ok(format!("{address} is free")),
         Err(error) => {
-            let remedy = "End the program that has it, or set another one with --web.listen-address.";
+            let remedy = "Stop the program that uses it, or set another address with --web.listen-address.";
             Finding::problem(format!("the daemon cannot listen on {address}: {error}"), remedy)
         }
     }
@@ -121,7 +121,7 @@ pub async fn running(exporter: &Exporter, expected: bool) -> Vec<Finding> {
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
-            let remedy = "Start the daemon, or give its address with --exporter.";
+            let remedy = "Start the daemon, or set --exporter to its address.";
             return vec![Finding::problem(text, remedy)];
         }
     };

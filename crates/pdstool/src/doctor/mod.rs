@@ -28,7 +28,7 @@ use pds_core::error_chain::with_sources;
 /// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Sends GET requests only: each polled call once for each project and its first app, and the app \
+    after_help = "Sends only GET requests: each polled call once for each project and its first app, and the app \
 call for the other apps, 200 at most.
 
 Exit code: 0 if nothing is wrong, 1 if something is.

@@ -59,7 +59,7 @@ fn refused(error: ToolError) -> Vec<Finding> {
         ToolError::Config(LoadError::Unreadable { .. }) => {
             "Make the file readable for this user, and save it as UTF-8 without a byte-order mark."
         }
-        _ => "Give the file with --config.file, or the address with --base-url.",
+        _ => "Set --config.file to the file, or --base-url to the address.",
     };
     vec![Finding::problem(with_sources(&error), remedy)]
 }

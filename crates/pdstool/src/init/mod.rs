@@ -110,9 +110,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         return Err(ToolError::Failed { message, code: 3 });
     }
     let absolute = match args.output {
-        Form::Toml => {
-            std::path::absolute(&token_file).map_err(ToolError::system("cannot find this folder"))?
-        }
+        Form::Toml => std::path::absolute(&token_file)
+            .map_err(ToolError::system("cannot determine the current folder"))?,
         Form::Kubernetes => PathBuf::from(MOUNTED),
     };
     let draft = Draft {
@@ -143,10 +142,11 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     if apps.is_empty() {
         return Ok(draft.text());
     }
-    console.say("Finding out what the interface leaves open, with up to 60 GET requests...");
+    console.say("Detecting what the interface leaves open, with up to 60 GET requests...");
     let mut report = Report::default();
     if let Err(error) = examine(&mut Asking::new(service), &mut report, &apps).await {
-        console.say(&format!("Not found out: {}. Later: pdstool check service", with_sources(&error)));
+        console
+            .say(&format!("Detection failed: {}. To repeat it: pdstool check service", with_sources(&error)));
     }
     for finding in report.left() {
         let remedy = finding.remedy.as_deref().unwrap_or_default();
@@ -154,7 +154,7 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     }
     let lines = report.lines();
     for (section, key, value) in &lines {
-        console.say(&format!("The service wants {section}.{key} = {value}."));
+        console.say(&format!("The service needs {section}.{key} = {value}."));
     }
     draft.sections = toml(&lines);
     Ok(draft.text())
@@ -207,7 +207,7 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf> {
     let token = console
         .ask_secret(&format!("{} does not exist. Paste the token (hidden) to create it:", path.display()))?;
     if token.is_empty() {
-        return Err(ToolError::Usage("no token was given".to_owned()));
+        return Err(ToolError::Usage("no token was entered".to_owned()));
     }
     write_private(&path, &format!("{token}\n"), false)?;
     Ok(path)
@@ -234,7 +234,7 @@ fn chosen(console: &mut Console, args: &InitArgs, listed: Vec<DraftProject>) -> 
         return Ok(listed);
     }
     if let Some(id) = wanted.iter().find(|id| !listed.iter().any(|project| project.id == **id)) {
-        let message = format!("the token is not for the project {id}");
+        let message = format!("the token does not belong to the project {id}");
         return Err(ToolError::Failed { message, code: 3 });
     }
     Ok(listed.into_iter().filter(|project| wanted.contains(&project.id)).collect())

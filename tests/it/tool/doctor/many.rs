@@ -14,7 +14,7 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
     let found =
         patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
     let (_, text, remedy) = found.only();
-    assert!(text.contains("answered 401") && remedy.contains("Create a new token"), "{text}: {remedy}");
+    assert!(text.contains("returned 401") && remedy.contains("Create a new token"), "{text}: {remedy}");
     let with_token = |seen: &&Seen| seen.header("authorization").is_some();
     assert_eq!(service.server.seen().iter().filter(with_token).count(), 1);
 }
@@ -40,7 +40,7 @@ fn a_problem_of_many_apps_is_one_finding_that_names_the_first_few() {
     let found = patient.examined(&configured("'ID'"));
     let (check, text, remedy) = found.only();
     let first = "the service does not know the id: app of p-1-lost-10, app of p-1-lost-11, app of p-1-lost-12, app of \
-                 p-1-lost-13, app of p-1-lost-14 and 35 more: answered 404: no app p-1-lost-10";
+                 p-1-lost-13, app of p-1-lost-14 and 35 more: returned 404: no app p-1-lost-10";
     assert_eq!((check, text, remedy), ("calls", first, cause::NOT_FOUND.remedy));
 
     let found = patient.examined(&configured("{ id = 'ID', interval = 'never' }"));

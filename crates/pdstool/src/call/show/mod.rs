@@ -105,7 +105,7 @@ impl Visitor for Show {
             [] => "Alerts are disabled.".to_owned(),
             thresholds => {
                 let percentages = thresholds.iter().map(percentage).collect::<Vec<_>>().join(", ");
-                format!("The project's owner is mailed when storage is used to {percentages}.")
+                format!("The project's owner gets an email when storage use reaches {percentages}.")
             }
         };
         self.block(Block::Text(sentence), &["thresholds"])
@@ -129,7 +129,7 @@ impl Visitor for Show {
 
     fn change_plan(&self, _: change_plan::Reply) -> View {
         let sentence = match &*self.fields.clone().text("redirectUrl") {
-            "" => "The plan is changed; there is nothing to pay.".to_owned(),
+            "" => "The plan was changed; no payment is due.".to_owned(),
             url => format!("To complete the payment, open\n{url}"),
         };
         self.block(Block::Text(sentence), &["redirectUrl"])
@@ -173,7 +173,7 @@ impl Visitor for Show {
     }
 
     fn unassign_domain(&self, (): unassign_domain::Reply) -> View {
-        text("The domain is unassigned.")
+        text("The domain was unassigned.")
     }
 
     fn delete_domain(&self, (): delete_domain::Reply) -> View {

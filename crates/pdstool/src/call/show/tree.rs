@@ -17,7 +17,7 @@ pub(super) fn view(reply: &FileTreeReply, fields: Fields) -> View {
     let mut lines = Vec::new();
     root.draw("", &mut lines);
     let count = reply.total_count.value().map(|count| format!("{} entries", units::count(count)));
-    let cut = reply.truncated.unwrap_or(false).then(|| "the service cut the tree short".to_owned());
+    let cut = reply.truncated.unwrap_or(false).then(|| "the service truncated the tree".to_owned());
     let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
     let blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary)];
     fields.without(&["tree", "totalCount", "truncated"]).after(blocks).into()

@@ -127,7 +127,7 @@ pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
         }
         Err(error) => {
             let text = format!("no status from {}: {}", exporter.name, with_sources(&error));
-            vec![Finding::warning(text, "Give the address of a running exporter with --exporter.")]
+            vec![Finding::warning(text, "Set --exporter to the address of a running exporter.")]
         }
     }
 }
@@ -148,7 +148,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     let (last, mut previous) = (period.as_secs().clamp(1, 3600), 0);
     for age in AGES.into_iter().filter(|age| *age < last).chain([last]) {
         if console.can_ask {
-            console.say(&format!("late data: asking again at age {}", lasting(age)));
+            console.say(&format!("late data: requesting again at age {}", lasting(age)));
         }
         // Slow replies delay the next request, so that data has as long to arrive.
         tokio::time::sleep(Duration::from_secs(age - previous)).await;

@@ -152,7 +152,7 @@ fn apps(config: &Config, args: &CheckServiceArgs) -> Result<Vec<(String, String)
         (None, None) => configured.take(5).collect(),
     };
     if apps.is_empty() {
-        let message = "no app to ask about is configured; use --project and --app";
+        let message = "no app is configured; use --project and --app";
         return Err(ToolError::Usage(message.to_owned()));
     }
     Ok(apps)

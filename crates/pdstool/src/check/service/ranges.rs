@@ -71,7 +71,7 @@ pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Finding>)> {
         }
         Heeded::Unnamed => {
             let honoured = format!("{start} and {end} are honoured, judging by the counts of two ranges");
-            let unnamed = "replies do not state their range: the exporter cannot notice an ignored range";
+            let unnamed = "replies do not state their range: the exporter cannot detect an ignored range";
             return Ok((true, vec![Finding::ok(honoured), Finding::note(unnamed)]));
         }
         Heeded::Unknown => {
@@ -121,7 +121,7 @@ pub async fn rounding(asking: &mut Asking) -> Result<Finding> {
         return Ok(Finding::note("replies do not state their range: cannot be determined"));
     };
     Ok(match range.rounding_of(asked).map(i64::unsigned_abs) {
-        Some(1) => Finding::ok("ranges are answered to the second"),
+        Some(1) => Finding::ok("ranges are exact to the second"),
         Some(width) => {
             let text = format!("ranges are rounded outwards to multiples of {}", lasting(width));
             if asking.service.config.accounting.step.as_secs().is_multiple_of(width) {
@@ -132,7 +132,7 @@ pub async fn rounding(asking: &mut Asking) -> Result<Finding> {
         }
         None => {
             let (asked, answered) = (lasting(asked.seconds()), lasting(range.seconds()));
-            let text = format!("a range of {asked} is answered by one of {answered}");
+            let text = format!("for a range of {asked}, the reply covers {answered}");
             Finding::problem(text, "Report it to the service's owner: nothing can be counted.")
         }
     })
