@@ -35,7 +35,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Client(#[from] BuildError),
     /// The state file cannot be changed while running.
-    #[error("state.path: cannot change while running, from {} to {}; restart for it", shown(.0.as_ref()), shown(.1.as_ref()))]
+    #[error("state.path: cannot change while running, from {} to {}; restart to apply it", shown(.0.as_ref()), shown(.1.as_ref()))]
     StatePath(Option<PathBuf>, Option<PathBuf>),
 }
 
@@ -237,7 +237,7 @@ pub(super) fn runtime() -> io::Result<runtime::Runtime> {
     drop(starting);
     result
         .map(|()| runtime)
-        .map_err(|_| io::Error::other("the system has no thread left (ulimit -u, pids.max, TasksMax=)"))
+        .map_err(|_| io::Error::other("the system allows no further thread (ulimit -u, pids.max, TasksMax=)"))
 }
 
 /// The thread on which the daemon polls, so that nothing the service sends delays a scrape. It ends when this is dropped.

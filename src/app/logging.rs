@@ -69,7 +69,7 @@ pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> Result<Run
 
 /// The line that reports how many lines were dropped.
 fn dropped_line(format: LogFormat, lost: u64) -> String {
-    const MESSAGE: &str = "log lines were dropped, because nobody read the log";
+    const MESSAGE: &str = "log lines were dropped because nobody read the log";
     let now = Timestamp::now();
     match format {
         LogFormat::Logfmt => format!("ts={now} level=warn message=\"{MESSAGE}\" lines={lost}\n"),
@@ -89,7 +89,7 @@ pub fn report_panics(telemetry: Telemetry) {
         tracing::error!(
             place,
             what = what(panic.payload()),
-            "panicked: a bug of the exporter, please report it"
+            "panicked: a bug in the exporter; please report it"
         );
     }));
 }

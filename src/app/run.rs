@@ -40,7 +40,7 @@ const BAD_CONFIGURATION: u8 = 78;
 enum Error {
     #[error(transparent)]
     Configuration(LoadError),
-    #[error("{0}, and --demo runs without")]
+    #[error("{0}; --demo needs none")]
     NoConfiguration(LoadError),
     #[error(transparent)]
     Daemon(#[from] DaemonError),
@@ -212,8 +212,7 @@ async fn run(
     let served = Served::new(handle, status, source, log);
 
     let (stop, stopped) = watch::channel(false);
-    let signals =
-        signals(served.clone()).map_err(|error| Error::System("signals cannot be waited for", error))?;
+    let signals = signals(served.clone()).map_err(|error| Error::System("cannot wait for signals", error))?;
     tokio::spawn(async move {
         signals.await;
         pds_web::systemd::stopping();
@@ -267,9 +266,9 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
     Ok(async move {
         loop {
             tokio::select! {
-                _ = terminate.recv() => return tracing::info!("stopping at SIGTERM"),
-                _ = interrupt.recv() => return tracing::info!("stopping at SIGINT"),
-                () = served.quit_asked() => return tracing::info!("stopping at a request to quit"),
+                _ = terminate.recv() => return tracing::info!("received SIGTERM; stopping"),
+                _ = interrupt.recv() => return tracing::info!("received SIGINT; stopping"),
+                () = served.quit_asked() => return tracing::info!("stopping: /-/quit was requested"),
                 // The reload logs its outcome and sets the metric. It is a separate task, so that a slow disk does not
                 // delay a stop.
                 _ = hangup.recv() => {

@@ -137,9 +137,12 @@ impl Served {
         self.status
             .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
         match &result {
-            Ok(()) => tracing::info!("the configuration was loaded again"),
+            Ok(()) => tracing::info!("the configuration was reloaded"),
             Err(problems) => {
-                tracing::error!(problems, "the configuration was not loaded; the old one stays in force")
+                tracing::error!(
+                    problems,
+                    "the configuration was not reloaded; the previous one stays in force"
+                )
             }
         }
         result
@@ -246,7 +249,7 @@ impl pds_web::Backend for Served {
     }
 
     fn ready(&self) -> Result<(), String> {
-        if self.handle.is_ready() { Ok(()) } else { Err("not every target was asked yet".to_owned()) }
+        if self.handle.is_ready() { Ok(()) } else { Err("not every target has been polled yet".to_owned()) }
     }
 
     fn reload(&self) -> BoxFuture<'_, Result<(), String>> {

@@ -274,7 +274,7 @@ impl Check<'_> {
                     tracing::info!(
                         token = account,
                         resource = key.resource.as_str(),
-                        "audits find no difference any more"
+                        "audits no longer find a difference"
                     );
                 }
             }

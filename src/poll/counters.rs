@@ -106,8 +106,8 @@ impl Plan {
                 token = target.account.name(),
                 resource = target.key.resource.as_str(),
                 apps = silent,
-                "busy apps have no requests all at once: the service seems to be down, so their newest ranges are asked \
-                 about again, for ten minutes at most"
+                "all busy apps report no requests at once: the service seems to be down, so their newest ranges are \
+                 requested again, for ten minutes at most"
             );
         }
         is_silent

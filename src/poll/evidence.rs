@@ -57,7 +57,7 @@ impl Assumption {
             }
             Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
             Self::EndIncluded => "set accounting.range_end = \"exclusive\"",
-            Self::Rounding => "set accounting.step to what the service rounds to",
+            Self::Rounding => "set accounting.step to the length that the service rounds to",
             Self::Totals { .. } => {
                 "compare such ranges with pdstool call; if totals are estimates, set a longer accounting.step, or \
                  accounting.audit = false"
@@ -73,13 +73,16 @@ impl fmt::Display for Assumption {
         f.write_str(match self {
             Self::Totals { parts, whole } => {
                 let (parts, whole) = (units::count_of(*parts), units::count_of(*whole));
-                return write!(f, "parts of a range have {parts}, the range {whole}; the cause is unknown");
+                return write!(
+                    f,
+                    "parts of a range have {parts}, the whole range has {whole}; the cause is unknown"
+                );
             }
-            Self::Distribution => "the distributions are not those of the ranges",
+            Self::Distribution => "the distributions do not belong to the ranges",
             Self::Names(Ignored::Start) => "the service ignores the start of ranges",
             Self::Names(Ignored::End) => "the service ignores the end of ranges",
             Self::Names(Ignored::Both) => "the service ignores the start and the end of ranges",
-            Self::EndExcluded => "the service counts the end of a range in the next one too",
+            Self::EndExcluded => "the service counts the end of a range again in the next range",
             Self::EndIncluded => "the service leaves out the end of ranges",
             Self::Rounding => "the service rounds ranges to more than accounting.step",
         })

@@ -192,7 +192,7 @@ impl Poller {
         if ended.is_err() {
             // The panic hook has logged and counted the panic.
             tracing::error!(target = %target.key, "a poll panicked; other polls continue");
-            let message = "the poll panicked: a bug of the exporter".into();
+            let message = "the poll panicked: a bug in the exporter".into();
             let failure = Some(PollFailure { class: PANIC, message, is_own: true });
             let (at, took) = (self.context.clock.now(), started.at.elapsed());
             let polled = PollRecord { at, took, behind: false, failure };

@@ -101,9 +101,9 @@ impl<'a> Replies<'a> {
                 app = &*target.key.owner.app,
                 window = short.label,
                 datapoints_apart_seconds = width,
-                "poll.windows are shorter than two datapoints of run execution times, so they may hold no whole one: \
-                 its gauges follow the counted ranges, and are missing where none is as long as a datapoint, and for \
-                 containers; a window of two datapoints has them all"
+                "every window in poll.windows is shorter than two datapoints of run execution times, so it may hold no \
+                 complete one: the gauges come from counted ranges as long as a datapoint, and are missing for \
+                 containers; a window of two datapoints avoids this"
             );
         }
     }
@@ -140,8 +140,8 @@ impl<'a> Replies<'a> {
                 tracing::warn!(
                     app = &*target.key.owner.app,
                     container = &**container,
-                    "the service says the same of this container as of the whole app: it is the only one, or \
-                     api.query_names.container is not the name the service knows"
+                    "the service reports the same for this container as for the whole app: it is the only container, or \
+                     api.query_names.container is wrong"
                 );
             }
         }

@@ -82,7 +82,7 @@ impl TransitionLog {
                 project = %key.owner.project,
                 app = %key.owner.app,
                 seconds,
-                "time older than accounting.max_catch_up is given up; further seconds are only counted in pds_app_unaccounted_seconds_total"
+                "time older than accounting.max_catch_up is given up; pds_app_unaccounted_seconds_total counts further seconds"
             );
         }
     }
@@ -97,7 +97,7 @@ impl TransitionLog {
                 start = hole.start.to_string(),
                 end = hole.end.to_string(),
                 reason = &*hole.reason,
-                "time that the service always refuses, while it answers for later time, is given up"
+                "time that the service refuses, although it answers for later time, is given up"
             );
         }
     }

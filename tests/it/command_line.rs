@@ -26,7 +26,7 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
         &[],
         at,
         78,
-        "pds-exporter: there is no configuration file pds-exporter.toml; config.example.toml shows how to write one, and --demo runs without",
+        "pds-exporter: there is no configuration file pds-exporter.toml; config.example.toml shows how to write one; --demo needs none",
     );
     configuration(at, &format!("[api]\nbase_url = \"https://api.example.com\"\n{PROJECT}"));
     assert_ends(&[], &[], at, 78, "token");

@@ -62,7 +62,7 @@ async fn an_outage_is_two_lines_of_logfmt() {
             assert!(line.contains(wanted), "{wanted}: {line}");
         }
     }
-    assert!(failing.contains("answered 500"), "{failing}");
+    assert!(failing.contains("returned 500"), "{failing}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -263,9 +263,9 @@ async fn the_level_follows_the_configuration() {
     until("every step is logged", async || told(since, "level=trace")).await;
     let since = again("error").await;
     again("error").await;
-    assert!(!told(since, "loaded again"), "{}", exporter.log());
+    assert!(!told(since, "configuration was reloaded"), "{}", exporter.log());
     let since = again("").await;
-    until("the reload is logged, as the flag says", async || told(since, "loaded again")).await;
+    until("the reload is logged, as the flag says", async || told(since, "configuration was reloaded")).await;
 }
 
 /// Set for the process that is to panic.

@@ -217,7 +217,7 @@ impl Running {
     }
 }
 
-const RELOADED: &str = "the configuration was loaded again";
+const RELOADED: &str = "the configuration was reloaded";
 const REFUSED: &str = "the configuration was not loaded";
 const FOLLOW: &[&str] = &["--config.auto-reload-interval=100ms"];
 

@@ -161,7 +161,7 @@ async fn a_distribution_of_the_last_day_is_different_after_three_audits() {
     let exporter = Exporter::start(Service { distributes: day, ..IDEAL }, "").await;
     exporter.poll_until(at(13, 0), |_| ()).await;
     assert!(audits(&exporter).different > 0, "{:?}", audits(&exporter));
-    assert_eq!(difference(&exporter).0, "the distributions are not those of the ranges");
+    assert_eq!(difference(&exporter).0, "the distributions do not belong to the ranges");
     assert_eq!(exporter.counts().0, truth(exporter.ledger().until).0, "totals are exact");
 }
 
@@ -182,7 +182,7 @@ async fn ranges_whose_ends_are_both_rounded_up_are_different() {
         TimeRange { start, end }
     };
     let exporter = survived(Service { counts, ..IDEAL }, "").await;
-    assert_eq!(difference(&exporter).1, "set accounting.step to what the service rounds to");
+    assert_eq!(difference(&exporter).1, "set accounting.step to the length that the service rounds to");
     assert_eq!(exporter.counts(), truth(END), "each hour is complete once it was counted again");
     let exporter = Exporter::start(Service { counts, ..IDEAL }, "step = \"5m\"").await;
     exporter.poll_until(at(13, 0), |_| ()).await;
@@ -213,7 +213,7 @@ async fn a_difference_that_is_over_is_said_to_be_over() {
     assert_eq!(exporter.ledger().total, 0);
     exporter.poll_until(at(13, 5), |_| ()).await;
     assert_eq!(audits(&exporter).differences, []);
-    assert_eq!(log.lines_with("audits find no difference any more").len(), 1);
+    assert_eq!(log.lines_with("audits no longer find a difference").len(), 1);
     assert!(exporter.ledger().total > 0);
     // One that is found while counting is over after three audits, and two hours after the last that differed.
     let counts = |now, range: TimeRange| {

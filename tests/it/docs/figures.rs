@@ -155,13 +155,11 @@ fn figures(text: &str) -> BTreeSet<String> {
         word.starts_with(|c: char| c.is_ascii_digit())
             && word.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
     };
-    let in_figures =
-        |word| SPELLED.iter().find(|(spelled, _)| *spelled == word).map_or(word, |(_, figure)| figure);
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || "()[]|*:;".contains(c))
         .map(|word| word.trim_end_matches(['.', ',']))
         .filter(|word| !word.is_empty())
-        .map(in_figures)
+        .map(|word| SPELLED.iter().find(|row| row.0 == word).map_or(word, |row| row.1))
         .collect();
     let apart = words.windows(2).map(|pair| (pair[0], pair[1]));
     let joined = words.iter().map(|word| {
@@ -255,7 +253,8 @@ fn figures_are_found() {
         ["a third", "nine tenths,", "is (twice", "4.5 times"].map(|text| text.split_once(' ').unwrap());
     assert!(shares.into_iter().all(|(before, word)| is_share(before, word)));
     assert!(!is_share("response", "times") && !is_share("the", "three"));
-    let found = figures("It takes 80 MB (1.5 s), 5% of **1,000 series**, twenty percent, and version 2.42 or `3`.");
+    let found =
+        figures("It takes 80 MB (1.5 s), 5% of **1,000 series**, twenty percent, and version 2.42 or `3`.");
     assert_eq!(found.into_iter().collect::<Vec<_>>(), ["1,000 series", "1.5 s", "20 %", "5 %", "80 MB"]);
     let (by_hand, generated) =
         parts("a 1 s\n<!-- x: begin -->\n2 `s`\n<!-- x: end -->\n`3 s`\n```\n4 s\n```\n");

@@ -132,7 +132,7 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
 async fn ranges_that_are_rounded_in_silence_are_not_counted() {
     let rig = after(Quirks { round_to: 900, ..unnamed() }, "", 20).await;
     assert_eq!(rig.ledger().total, 0);
-    assert_eq!(remedy(&rig), "set accounting.step to what the service rounds to");
+    assert_eq!(remedy(&rig), "set accounting.step to the length that the service rounds to");
     // Rounded to what is asked for anyway, they are exact.
     let rig = after(Quirks { round_to: 60, ..unnamed() }, "", 1).await;
     let first = rig.ledger().until;
@@ -148,7 +148,7 @@ async fn rounded_ranges_that_claim_to_be_exact_are_not_counted() {
     let mut rig = after(quirks, "", 20).await;
     let until = rig.ledger().until;
     assert_eq!(rig.ledger().total, 0);
-    assert_eq!(remedy(&rig), "set accounting.step to what the service rounds to");
+    assert_eq!(remedy(&rig), "set accounting.step to the length that the service rounds to");
     rig.reload("[accounting]\nstep = \"15m\"\n");
     for _ in 0..20 {
         rig.pass(60, RESOURCE).await;

@@ -188,7 +188,7 @@ async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
         let texts: Vec<&str> = status.apps[0].problems.iter().map(|problem| &*problem.text).collect();
         assert_eq!(
             texts,
-            ["response time, run execution time: the service answers with errors (500)"],
+            ["response time, run execution time: the service returns errors (500)"],
             "and nothing that follows from it"
         );
         let resource = "resource=\"response_time\"";
