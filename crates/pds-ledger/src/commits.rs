@@ -1,4 +1,4 @@
-//! Ledgers as last committed, and on their way to disk: what came in since the last commit is written in one.
+//! Committed ledgers, and ledgers on their way to disk: a commit writes everything that has arrived since the last.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -32,7 +32,7 @@ pub trait Observer: Debug + Send + Sync {
     /// The progress of restoring; `None` if it is not configured any more.
     fn restoring(&self, now: Option<Restoring>) {}
 
-    /// When this process loaded its configuration, as its page says: Prometheus knows the process by it.
+    /// When this process loaded its configuration, as its page states: samples of the process are identified by it.
     fn config_loaded(&self) -> Option<Timestamp> {
         None
     }

@@ -58,7 +58,7 @@ pub enum Refusal {
         /// The cursor.
         until: i64,
     },
-    /// The reply does not say how many there were.
+    /// The reply has no total.
     #[error("the reply has no total")]
     NoTotal,
     /// There were requests, but the reply has no distribution of their response times.
@@ -67,7 +67,7 @@ pub enum Refusal {
     /// The counter would exceed 64 bits.
     #[error("the reply counts {0}, more than the counter can hold")]
     TooMany(u64),
-    /// The reply is about another range than was requested.
+    /// The reply covers another range than requested.
     #[error("the reply covers {answered}, not {asked}{}", remedy(*.asked, *.answered))]
     OtherRange {
         /// The requested range.

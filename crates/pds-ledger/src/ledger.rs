@@ -24,7 +24,7 @@ pub struct Ledger {
     pub unaccounted: u64,
     /// How many of `total` arrived after their range was first counted.
     pub late: u64,
-    /// How many were missing when their range was counted again. They stay in `total`; late data pays them off first.
+    /// How many were missing when their range was counted again. They stay in `total`; late data is offset against them.
     pub overcounted: u64,
     /// Stretches, an hour at most each, of which the service later had far fewer. They stay in `total`.
     pub disputed: u64,
@@ -88,7 +88,7 @@ impl Ledger {
         Self { until: second, ..Self::default() }
     }
 
-    /// The next range to ask for: from the cursor to `settled`, no longer than `most` seconds (ending on a
+    /// The next range to request: from the cursor to `settled`, no longer than `most` seconds (ending on a
     /// multiple of `step` then). Hours that begin at or after `hourly_from` are still to be counted again, as is one
     /// that was begun while it was such an hour; no range reaches across their boundaries. `None` while nothing new has
     /// settled.
@@ -140,7 +140,7 @@ impl Ledger {
         self.open.bytes().len()
     }
 
-    /// How many were counted too many and are not paid off by late data yet.
+    /// Overcounts that late data has not offset yet.
     pub fn debt(&self) -> u64 {
         whole_parts(self.open.balance().rest().iter().rev().nth(1).map(|total| -total).as_ref())
     }
@@ -281,12 +281,12 @@ pub(super) fn exact(value: u64) -> f64 {
     value as f64
 }
 
-/// The whole ones of a number of a balance; 0 if it is negative.
+/// A number of a balance in whole requests; 0 if it is negative.
 fn whole_parts(number: Option<&i64>) -> u64 {
     number.map_or(0, |number| number.max(&0).unsigned_abs() / PARTS.unsigned_abs())
 }
 
-/// The whole ones of a count, which is never negative.
+/// A count in whole requests; it is never negative.
 #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
 fn whole(count: f64) -> u64 {
     count.floor() as u64

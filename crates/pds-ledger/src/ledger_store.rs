@@ -171,7 +171,7 @@ impl LedgerStore {
         self.ledgers.read().holds.get(key).copied()
     }
 
-    /// Lets the ledger of `key` be shown again.
+    /// Allows the ledger of `key` to be shown again.
     pub fn release(&self, key: &Key) {
         // Few ledgers are held back, and readers wait for writers.
         if self.hidden_by(key).is_some() {

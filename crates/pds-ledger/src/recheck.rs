@@ -27,7 +27,7 @@ const LOW_ANSWER: i64 = 600;
 /// How much later a disputed answer is requested again, in seconds.
 const DISPUTED: [i64; 3] = [HOUR, 3 * HOUR, 24 * HOUR];
 
-/// How long after its greatest age an hour is kept at most, in seconds: a dispute takes as long.
+/// Maximum time that an hour is kept after its greatest age, in seconds: a dispute takes as long.
 const KEPT_AFTER_LAST_AGE: i64 = 30 * HOUR;
 
 /// Bytes of a kept hour besides its counts.
@@ -625,7 +625,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_lower_answer_about_time_that_the_service_may_not_have_any_more_is_no_correction() {
+    fn a_lower_answer_about_time_that_the_service_may_have_dropped_is_no_correction() {
         let (ages, ledger) = (ages(&[3600]), two_hours());
         for (oldest, disputed) in [(None, false), (Some(START), false), (Some(START + 1), true)] {
             let due = Due { oldest, ..due(&ages) };

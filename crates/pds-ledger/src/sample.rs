@@ -1,4 +1,4 @@
-//! Samples: an hour that had its last recheck is asked about once more at greater ages, to know how much of it came too
+//! Samples: after its last recheck, an hour is requested again at greater ages, to determine how much of it arrived too
 //! late to be counted.
 
 use pds_interface::TimeRange;
@@ -7,7 +7,7 @@ use super::ledger::{Ledger, exact};
 use super::recheck::{Ages, Recheck};
 use super::stretch::{HOUR, Sample};
 
-/// The ages at which samples are asked about, as the label `age` and in seconds.
+/// The ages at which samples are requested, as the label `age` and in seconds.
 pub const AGES: [(&str, i64); 3] = [("3h", 3 * HOUR), ("24h", 24 * HOUR), ("3d", 72 * HOUR)];
 
 /// The least that an hour has counted to be a sample.
@@ -46,14 +46,14 @@ impl Ledger {
         })
     }
 
-    /// The sample that is due to be asked about, and at which age; `phase` seconds later than the age says.
+    /// The sample that is due to be requested, and its age; each age counts from `phase` seconds later.
     pub fn sample_due(&self, phase: i64) -> Option<(Sample, &'static str)> {
         let sample = *self.sample.as_deref()?;
         let (label, age) = AGES.get(usize::from(sample.asked))?;
         (sample.range().end + age + phase <= self.until).then_some((sample, label))
     }
 
-    /// The ledger after its sample was asked about, whether there was an answer or not.
+    /// The ledger after its sample was requested, whether the service answered or not.
     #[must_use]
     pub fn after_sample(&self) -> Self {
         let asked = self.sample.iter().map(|sample| Sample { asked: sample.asked + 1, ..**sample });

@@ -49,7 +49,7 @@ pub struct Sample {
     pub start: i64,
     /// How many were counted of it.
     pub counted: u64,
-    /// At how many of [`AGES`](super::sample::AGES) it was asked about, or was too young for.
+    /// How many of [`AGES`](super::sample::AGES) are done: requested, or covered by rechecks.
     pub(super) asked: u8,
 }
 

@@ -5,7 +5,7 @@
 //! - It holds a cursor. The counter begins there, at 0.
 //! - It holds none. The counter begins at the step that had settled when it was configured.
 //!
-//! Counters from 0 would count a stretch twice that a stale cursor does not hold. So the answer counts only once
+//! A counter that begins at a stale cursor counts the time since that cursor twice. So the answer counts only once
 //! Prometheus holds a sample of this very process, for which the restorer waits two minutes at most, and a shard takes
 //! an app over from another target only once its cursor has stood still for two polls.
 
@@ -102,7 +102,7 @@ struct Job {
 enum Next {
     /// Nothing, until the configuration changes.
     Rest,
-    /// Ask for a sample of this process again.
+    /// Query for a sample of this process again.
     AskForSample,
     /// Try again, later each time.
     TryAgain,
@@ -191,13 +191,13 @@ impl Restorer {
         }
     }
 
-    /// Asks once for everything that is missing, if two clocks agree. Returns whether nothing is missing any more.
+    /// Queries everything that is missing once, if two clocks agree. Returns whether nothing is missing any more.
     pub async fn restore(&self) -> bool {
         self.attempt().await;
         self.0.state.lock().missing.is_empty()
     }
 
-    /// Asks once, and logs and records the outcome.
+    /// Queries once, and logs and records the outcome.
     async fn attempt(&self) -> Next {
         let job = {
             let state = self.0.state.lock();
@@ -241,7 +241,7 @@ impl Restorer {
         }
     }
 
-    /// Asks once. `now` is the time by the service's clock.
+    /// Queries once. `now` is the time by the service's clock.
     async fn ask(&self, job: &Job, now: i64) -> Result<(Next, Option<Obstacle>), Error> {
         let source = &job.followed.source;
         let own = source.targets(self.0.observer.config_loaded()).await?;
@@ -265,7 +265,7 @@ impl Restorer {
         state.unseen.get_or_insert_with(Instant::now).elapsed() >= MAX_UNSEEN
     }
 
-    /// Decides by the answers, commits, and lets the counters go. `unseen` says that no sample of this process is there.
+    /// Applies the answers, commits, and releases the counters. `unseen`: Prometheus has no sample of this process.
     async fn take(&self, job: &Job, answers: Vec<Answer>, unseen: bool) -> Result<(), Error> {
         let (mut begun, mut opened, mut committed) = (Vec::new(), Vec::new(), Vec::new());
         let later = answers.iter().find_map(|answer| Some((answer.key.clone(), answer.later?)));

@@ -54,7 +54,7 @@ pub struct Answer {
     pub key: Key,
     /// The greatest cursor up to now; `None` if there is none within the look-back.
     pub cursor: Option<Cursor>,
-    /// The greatest cursor after now, which counts for nothing.
+    /// The greatest cursor after now, which is ignored.
     pub later: Option<i64>,
 }
 

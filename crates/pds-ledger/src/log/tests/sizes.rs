@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::*;
 
 #[test]
-fn where_there_is_no_room_for_a_snapshot_the_log_grows_by_a_quarter_of_its_limit() {
+fn the_log_grows_by_a_quarter_of_its_limit_if_a_snapshot_does_not_fit() {
     let model = Model::default();
     let mut log = created(&model).unwrap();
     let entry = |size: usize| [(b"a".to_vec(), Some(vec![0; size]))];
