@@ -20,7 +20,7 @@ use pds_core::redact::Redactor;
 /// The longest pause of a whole account. If a reply requests a longer one, only its target waits for the rest.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
 
-/// How long a token that is refused is not sent at most, unless it changes; and how long not to one path.
+/// Maximum time for which a refused token is not sent, unless it changes; and for which it is not sent to one path.
 const MAX_REFUSAL: Duration = Duration::from_secs(60);
 const MAX_PATH_REFUSAL: Duration = Duration::from_secs(86_400);
 
@@ -43,12 +43,12 @@ pub(super) struct Inner {
 /// State of the account, as the service's replies show it.
 #[derive(Debug, Default)]
 struct State {
-    /// By what they are about: [`WHOLE_ACCOUNT`], or [`Request::refused_as`](pds_interface::Request::refused_as).
+    /// By their subject: [`WHOLE_ACCOUNT`], or [`Request::refused_as`](pds_interface::Request::refused_as).
     refusals: HashMap<String, Refusal>,
     /// Whether the service accepts the token; `None` before its first answer.
     accepted: Option<bool>,
     ranges: Ranges,
-    /// Since when a pause lasts that was logged, until an answer ends it.
+    /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ enum Ranges {
     Unknown,
     /// At least one was; other failures are not due to the names of query parameters.
     Honoured,
-    /// None was: the report.
+    /// None was: the text of the report.
     Ignored(Arc<str>),
 }
 
@@ -76,7 +76,7 @@ struct Refusal {
     last: Instant,
     /// The same token is not sent until then.
     until: Instant,
-    /// The later failure that left open if it still stands.
+    /// The later failure that left open whether the refusal still stands.
     doubt: Option<Class>,
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-/// Declares the classes without an HTTP status: each with its label value, and what happened in words.
+/// Declares the classes without an HTTP status: each with its label value, and a description of the failure.
 macro_rules! classes {
     ($($class:ident $value:literal $words:literal,)+) => {
         /// The kinds of outcome of a request.

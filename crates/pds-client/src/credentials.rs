@@ -55,10 +55,10 @@ pub enum CredentialsError {
     /// The file holds no token.
     #[error("the token file {} is empty", .0.display())]
     Empty(PathBuf),
-    /// The token, of this file if it stands in one, cannot be sent.
+    /// The token cannot be sent; its file, if it is from one.
     #[error("the token{} contains characters that are not allowed in HTTP headers", from(.0.as_deref()))]
     Unsendable(Option<PathBuf>),
-    /// More than the token stands there.
+    /// The source holds more than the token.
     #[error("the token{} {surplus}; write only the token, on one line", from(.file.as_deref()))]
     Surplus {
         /// The file that holds it, if any.
@@ -305,7 +305,7 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     Ok(Some(Token { secret, header, generation, readable_by_others }))
 }
 
-/// The surplus around a token that was copied with too much, as the end of a sentence about it.
+/// Describes surplus text that was copied with a token, as the end of a sentence about the token.
 pub fn surplus(token: &str) -> Option<&'static str> {
     let is_named = token.split_once('=').is_some_and(|(name, rest)| {
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';

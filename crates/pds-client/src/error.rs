@@ -41,7 +41,7 @@ pub enum Reason {
         status: u16,
         /// The service's message (section 7), shortened. May be empty.
         message: String,
-        /// How long it asked to wait.
+        /// The pause that it requested.
         retry_after: Option<Duration>,
     },
     /// The service answered with a redirect.
@@ -58,7 +58,7 @@ pub enum Reason {
     /// No complete reply within `api.timeout`.
     #[error("got no complete reply within {}", format_duration(*.0))]
     Timeout(Duration),
-    /// The network, or whatever stands between, failed.
+    /// The network, or a proxy or gateway on the way, failed.
     #[error("failed: {}{}", class.words(), proxy.as_ref().map(|proxy| format!(" (proxy {proxy})")).unwrap_or_default())]
     Transport {
         /// Kind of the failure.

@@ -27,7 +27,7 @@ pub trait Observer: Debug + Send + Sync {
     /// The service's clock is `seconds` ahead of ours (behind if negative).
     fn clock_skew(&self, seconds: f64) {}
 
-    /// When the token expires; `None` if it does not say.
+    /// When the token expires; `None` if it states no expiry.
     fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {}
 
     /// Whether the token's file could be read.

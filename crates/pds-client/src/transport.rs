@@ -42,7 +42,7 @@ const KEEP_IDLE: Duration = Duration::from_secs(90);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The most bytes that are read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
-/// The longest pause that one reply can ask for.
+/// The longest pause that one reply can request.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
 /// A successful reply.
