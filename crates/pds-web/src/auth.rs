@@ -149,7 +149,7 @@ impl Auth {
 
     /// The hashes to check a password of a `known` user or of a stranger against, one after the other until it matches: its
     /// own, and decoys that make a wrong password take as long as with any other name. Each step of a cost doubles
-    /// the work, so costs c, c, c + 1, ... d - 1 together take as long as cost d, that of the dearest user.
+    /// the work, so costs c, c, c + 1, ... d - 1 together take as long as cost d, that of the most expensive user.
     fn hashes(&self, users: &BTreeMap<String, Secret>, known: Option<&Secret>) -> Vec<Secret> {
         let decoy = |cost| Secret::new(&format!("$2b${cost:02}${}", self.decoy));
         let dearest = users.values().filter_map(bcrypt_cost).max().unwrap_or(bcrypt::DEFAULT_COST);

@@ -54,7 +54,7 @@ pub enum Error {
     /// A health check got no answer.
     #[error("no answer from {address}")]
     Unreachable {
-        /// The file descriptor that was queried.
+        /// The address that was queried.
         address: String,
         /// Error of the system.
         source: io::Error,
@@ -62,7 +62,7 @@ pub enum Error {
     /// A health check got an answer that this exporter does not give.
     #[error("{address} does not answer like a healthy exporter: {answer:?}")]
     Unhealthy {
-        /// The file descriptor that was queried.
+        /// The address that was queried.
         address: String,
         /// The first line of its answer.
         answer: String,

@@ -61,7 +61,7 @@ impl Hosts {
         )
     }
 
-    /// Whether no page sent the request, or one of ours.
+    /// Whether no page sent the request, or a page of this exporter did.
     fn sends_own_page(&self, request: &PageRequest, site: Option<&str>) -> bool {
         let origin = request.header(header::ORIGIN);
         if origin.is_none() && site.is_none() {

@@ -19,16 +19,16 @@
 //! peer's. Unread responses and connections share one memory budget; work for a client stops when it stops reading.
 //! Bytes that cost a client little (TLS records, HTTP/2 frames, headers that drip) have a rate and a time.
 //!
-//! # The way of a request
+//! # The path of a request
 //!
 //! - `listen`, [`systemd`]: a connection is taken (TCP, unix, systemd); `connections` bounds their number. `turns` hands
 //!   out all that is scarce.
 //! - `handshake`: TLS as the [`webconfig`] says.
 //! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which bounds its times; `meter`
 //!   bounds its TLS records and HTTP/2 frames.
-//! - `router`: `auth` checks the password, `hosts` what other sites' pages ask for, `request_slots` bounds requests and
+//! - `router`: `auth` checks the password, `hosts` refuses requests of other sites, `request_slots` bounds requests and
 //!   unread answers.
-//! - `route`, `backend`: the handler. [`negotiate`] reads what was requested.
+//! - `route`, `backend`: the handler. [`negotiate`] chooses format and compression.
 //! - `response`, `outgoing`: the answer on its way out.
 //!
 //! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
@@ -93,7 +93,7 @@ pub struct Config {
     pub name: String,
     /// `--web.listen-address`, any number: `host:port`, `:port` (all interfaces), `[v6]:port`, `unix:/path`.
     pub listen_addresses: Vec<String>,
-    /// `--web.systemd-socket`: the sockets systemd handed over take the place of the addresses.
+    /// `--web.systemd-socket`: the sockets that systemd passed replace the addresses.
     pub systemd_socket: bool,
     /// `--web.telemetry-path`.
     pub telemetry_path: String,

@@ -87,7 +87,7 @@ impl Route {
 pub struct PageRequest {
     pub(super) parts: Parts,
     pub(super) segments: Vec<(String, String)>,
-    /// Counts the request while it is worked on, also if its client has left.
+    /// Counts the request while it is in progress, even if its client has disconnected.
     pub(super) permit: Option<Arc<dyn Any + Send + Sync>>,
 }
 

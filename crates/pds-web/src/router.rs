@@ -85,7 +85,7 @@ impl Router {
         answer
     }
 
-    /// Runs the handler of a request that may be answered; else says why not.
+    /// Runs the handler of an allowed request; otherwise responds with the reason.
     async fn handle(
         &self,
         current: &Current,
@@ -206,7 +206,7 @@ impl Router {
     }
 }
 
-/// Asks for a password in the realm `name`; a name that no header can hold is left out.
+/// Requires a password in the realm `name`; a name that no header can hold is left out.
 fn challenge(name: &str) -> HeaderValue {
     let realm = name.replace(['"', '\\'], "");
     HeaderValue::try_from(format!("Basic realm=\"{realm}\", charset=\"UTF-8\""))

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, UnixListener};
 use super::error::Error;
 use super::listen::Listener;
 
-/// The sockets systemd handed over (`LISTEN_FDS`), which also takes them out of the environment.
+/// The sockets that systemd passed (`LISTEN_FDS`), which also takes them out of the environment.
 pub(super) fn listeners() -> Result<Vec<Listener>, Error> {
     let mut handed = ListenFd::from_env();
     let listeners = (0..handed.len())
@@ -50,7 +50,7 @@ pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// Tells the watchdog that the daemon is alive, each time `check` completes. Returns at once if the unit has no
+/// Notifies the watchdog that the daemon is alive, each time `check` completes. Returns at once if the unit has no
 /// `WatchdogSec=`.
 pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked) {
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_too_many_wait_the_oldest_of_the_peer_with_most_gives_up() {
+    async fn the_oldest_request_of_the_peer_with_most_is_refused_if_too_many_wait() {
         let waiting = Waiting { turns: Turns::new(1, 3), served: Arc::default() };
         let busy = waiting.turns.acquire(FLOOD, None).await.unwrap();
         let mut joined = Vec::new();

@@ -43,7 +43,7 @@ pub(super) struct Tls {
     pub(super) prefer_server_cipher_suites: bool,
 }
 
-/// Something by Go's name, and what rustls has for it.
+/// An item by Go's name, and its counterpart in rustls.
 pub(super) type Named<T> = (String, Option<T>);
 
 /// A certificate, CA or key beside its own key; as in the toolkit, a file takes precedence over a text.

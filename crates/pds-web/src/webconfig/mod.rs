@@ -100,7 +100,7 @@ pub enum WebConfigError {
     /// Not valid YAML of this format; the text holds no values, as they may be secret.
     #[error("{0}")]
     Yaml(String),
-    /// A value that means nothing, misleads, or does not go with the others.
+    /// A value that has no meaning, misleads, or conflicts with others.
     #[error("{key}: {problem}")]
     Value {
         /// The key or section.

@@ -113,7 +113,7 @@ fn available<T: Copy>(key: &str, asked: &[Named<T>], lacking: &str, notes: &mut 
     asked.iter().filter_map(|(_, ours)| *ours).collect()
 }
 
-/// An error that the library only has a name for, in words.
+/// An error for which the library has only a name, in words.
 fn in_words(error: rustls::Error) -> rustls::Error {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
