@@ -27,9 +27,24 @@ use crate::tool::simulated::Simulated;
 type Recipe = (&'static str, fn(&Stage, &str));
 
 const RECIPES: &[Recipe] = &[
-    ("Poll three projects with three tokens", |_, recipe| {
-        let config = load("api.base_url = \"https://api.example.com\"\n", recipe, "");
-        assert_eq!((config.projects.len(), config.accounts().len()), (3, 3));
+    ("Poll three projects with three tokens", |stage, recipe| {
+        let service = Simulated::with(Settings { projects: 3, ..Settings::default() });
+        let [mut config] = <[String; 1]>::try_from(blocks(recipe, "toml")).unwrap();
+        let names = [("search", &["ranker", "embed"][..]), ("ads", &["bidder"]), ("speech", &["whisper"])];
+        for ((name, examples), (project, apps)) in names.into_iter().zip(service.world.projects()) {
+            let token = stage.machine.folder.path().join(name);
+            fs::write(&token, service.world.token(&project).unwrap().expose()).unwrap();
+            config = config.replace(&format!("/run/secrets/pds/{name}"), token.to_str().unwrap());
+            for (example, app) in examples.iter().zip(apps) {
+                config = config.replace(&format!("\"p-{name}-{example}\""), &format!("\"{app}\""));
+            }
+            config = config.replace(&format!("\"p-{name}\""), &format!("\"{project}\""));
+        }
+        let file = stage.machine.folder.path().join("three.toml");
+        fs::write(&file, format!("api.base_url = \"{}\"\n{config}", service.url)).unwrap();
+        let exporter = Exporter::start(&["--config.file", file.to_str().unwrap()]);
+        let up = stage.up(&exporter);
+        assert_eq!(service.world.projects().iter().filter(|(id, _)| up.contains(&**id)).count(), 3, "{up}");
     }),
     ("Get an alert if the p95 exceeds `500ms` for ten minutes", |stage, recipe| {
         let slow = r#"pds_app_response_time_seconds{project="p", app="a", window="5m", percentile="p95"}"#;
@@ -76,12 +91,7 @@ const RECIPES: &[Recipe] = &[
         // Nothing listens there: the variable is ignored.
         daemon.env("HTTPS_PROXY", "http://127.0.0.1:1");
         let exporter = Exporter::spawn(daemon).unwrap();
-        let page = stage.runtime.block_on(async {
-            exporter.wait_for("/-/ready").await;
-            exporter.get("/metrics").await
-        });
-        let up: Vec<&str> = page.lines().filter(|line| line.starts_with("pds_up{")).collect();
-        assert!(!up.is_empty() && up.iter().all(|line| line.ends_with(" 1")), "{up:#?}");
+        stage.up(&exporter);
         assert!(exporter.log().contains("HTTPS_PROXY"), "{}", exporter.log());
         let tunnels = tunnels.lock().unwrap();
         assert!(tunnels.iter().all(|head| head.starts_with("CONNECT api.example.com:443 ")), "{tunnels:?}");
@@ -106,13 +116,19 @@ const RECIPES: &[Recipe] = &[
         let said = stage.run(recipe);
         assert!(said.contains("ranker") && said.contains("response time"), "{said}");
     }),
-    ("Poll 20,000 apps", |_, recipe| {
+    ("Poll 20,000 apps", |stage, recipe| {
         let apps: Vec<String> = (0..20_000).map(|app| format!("\"p-1-{app}\"")).collect();
-        let config =
-            load("", recipe, &format!("\n[[projects]]\nid = \"p-1\"\napps = [{}]\n", apps.join(",")));
+        let many = format!("\n[[projects]]\nid = \"p-1\"\napps = [{}]\n", apps.join(","));
+        let config = load("", recipe, &many);
         let (load, limit) = (config.requests_per_minute(), config.api.max_requests_per_second.unwrap());
         assert_eq!(load.exceeds(&config.api), None);
         assert!(load.total / 60.0 * 1.2 <= f64::from(limit.get()), "{} a minute and a fifth", load.total);
+        let [example] = &blocks(recipe, "toml")[..] else { panic!("one block: {recipe}") };
+        let file = stage.machine.folder.path().join("many.toml");
+        let all = format!("{}{many}", example.replace("/run/secrets/pds/token", "token"));
+        fs::write(file, all).unwrap();
+        let said = succeed(stage.machine.shell("pds-exporter --config.check --config.file=many.toml"));
+        assert!(said.contains("20,000 apps"), "{said}");
     }),
     ("Import the last seven days", |stage, recipe| {
         stage.run(recipe);
@@ -135,10 +151,11 @@ const RECIPES: &[Recipe] = &[
         succeed(command("promtool", [Path::new("check"), Path::new("config"), &file]));
         let (whole, part) = stage.runtime.block_on(async {
             stage.exporter.wait_for("/-/ready").await;
-            (stage.exporter.get("/metrics").await, stage.exporter.get("/metrics?project=p-search").await)
+            let part = format!("/metrics?project={}", stage.project);
+            (stage.exporter.get("/metrics").await, stage.exporter.get(&part).await)
         });
         assert!(whole.contains("\npds_exporter_targets ") && whole.contains("\npds_up{"), "{whole}");
-        assert!(!part.contains("pds_exporter_"), "{part}");
+        assert!(part.contains("\npds_up{") && !part.contains("pds_exporter_"), "{part}");
     }),
     ("Upgrade or roll back", |stage, recipe| {
         assert!(stage.run(recipe).contains("the configuration is valid"));
@@ -232,6 +249,17 @@ impl Stage {
             }
         });
         (url, tunnels)
+    }
+
+    /// The lines of `pds_up` once `exporter` is ready; fails unless all are 1.
+    fn up(&self, exporter: &Exporter) -> String {
+        let page = self.runtime.block_on(async {
+            exporter.wait_for("/-/ready").await;
+            exporter.get("/metrics").await
+        });
+        let up: Vec<&str> = page.lines().filter(|line| line.starts_with("pds_up{")).collect();
+        assert!(!up.is_empty() && up.iter().all(|line| line.ends_with(" 1")), "{up:#?}");
+        up.join("\n")
     }
 
     /// Writes the configuration with further tables.
