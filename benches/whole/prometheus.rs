@@ -1,4 +1,4 @@
-//! A Prometheus as fast as it can be: the cursors of many apps, and a sample of the process it is told of.
+//! A Prometheus as fast as it can be: the cursors of many apps, and a sample of a given process.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Exporters with a web configuration, and scrapers with what it asks for.
+//! Exporters with a web configuration, and scrapers with the credentials that it requires.
 
 use std::path::Path;
 use std::process::Command;

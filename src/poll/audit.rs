@@ -24,7 +24,7 @@ enum Finding {
     Equal {
         both: bool,
     },
-    /// They do, but this is likely broken.
+    /// They do, but this assumption is probably broken.
     Suspect(Assumption),
     Different(Assumption),
     /// A request failed, or late data arrived in between.

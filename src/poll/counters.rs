@@ -83,7 +83,7 @@ impl Plan {
     }
 
     /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy
-    /// apps, and at least three, have no requests any more.
+    /// apps, and at least three, no longer have requests.
     pub(super) fn is_silent(&self, target: &Target) -> bool {
         const MIN_SILENT: usize = 3;
         let mut known = self.silences.lock();

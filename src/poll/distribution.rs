@@ -1,4 +1,4 @@
-//! Whether distributions are those of their ranges: those of two parts make that of the whole.
+//! Checks that distributions belong to their ranges: those of two parts add up to that of the whole.
 
 use pds_interface::Tally;
 

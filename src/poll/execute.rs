@@ -19,7 +19,7 @@ pub enum Outcome {
     Usual,
     /// The service says that the resource does not exist; it is polled less often until it does.
     Slow,
-    /// The service asked to wait: the next poll is due after this time at the earliest.
+    /// The service requested a pause: the next poll is due after this time at the earliest.
     NotBefore(Duration),
     /// Nothing was sent because of the service account: the next poll is due when its pause may end.
     Within(Duration),

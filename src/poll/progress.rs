@@ -13,7 +13,7 @@ use pds_ledger::{Ledger, recheck::Recheck};
 
 use super::datapoints::Datapoints;
 
-/// Refusals of a range before a hole is looked for.
+/// Refusals of a range that start the search for a hole.
 const MIN_REFUSALS: u32 = 3;
 /// Poll intervals over which they are spread.
 const MIN_INTERVALS: u32 = 5;

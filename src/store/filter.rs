@@ -1,4 +1,4 @@
-//! The part of the page a query asks for: `?name[]=`, `?project=`, `?app=`.
+//! The part of the page that a query string selects: `?name[]=`, `?project=`, `?app=`.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

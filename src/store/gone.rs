@@ -47,8 +47,8 @@ pub(super) struct Gone {
 #[derive(Debug, Default)]
 pub(super) struct GoneApps {
     apps: BTreeMap<Arc<Owner>, Gone>,
-    /// The service accounts whose list of projects is answered by 404: the address is wrong, and so is what it says of
-    /// apps.
+    /// The service accounts whose list of projects returns 404: the address is wrong, so a 404 for an app proves
+    /// nothing.
     misled: BTreeSet<Arc<str>>,
 }
 
@@ -78,8 +78,8 @@ impl GoneApps {
         self.apps.get(owner).is_some_and(|gone| gone.is_certain)
     }
 
-    /// Notes whether the service answers 404 to `account` for its list of projects. Apps of which it says the same are not
-    /// gone then.
+    /// Notes whether the service answers 404 to `account` for its list of projects. If it does, apps with 404 are not
+    /// gone.
     pub(super) fn note_address(&mut self, account: &str, is_wrong: bool) {
         if is_wrong {
             self.misled.insert(account.into());

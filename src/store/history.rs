@@ -101,7 +101,7 @@ pub enum Transition {
 pub struct Event {
     /// The kind of event.
     pub what: What,
-    /// How many polls it is.
+    /// The number of polls.
     pub polls: u32,
     from: u32,
     until: u32,

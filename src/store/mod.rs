@@ -192,8 +192,8 @@ impl Store {
         self.0.gone.lock().is_gone(owner)
     }
 
-    /// Notes whether the service answers 404 to `account` for its list of projects. Apps of which it says the same are not
-    /// gone then.
+    /// Notes whether the service answers 404 to `account` for its list of projects. If it does, apps with 404 are not
+    /// gone.
     pub fn note_address(&self, account: &str, is_wrong: bool) {
         self.0.gone.lock().note_address(account, is_wrong);
     }

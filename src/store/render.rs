@@ -19,7 +19,7 @@ use pds_telemetry::catalogue::{GONE, LAST_SUCCESS, UP};
 /// The samples to expose at one moment, or a part of them, as shared pointers.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The store's version that this is, at least.
+    /// The lowest version of the store that it may show.
     pub(super) version: u64,
     /// The filter that it was made with.
     pub(super) filter: Box<Filter>,

@@ -102,7 +102,7 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
 }
 
 #[tokio::test]
-async fn failures_of_the_service_account_are_no_transition_of_its_targets() {
+async fn failures_of_the_service_account_cause_no_transition_of_its_targets() {
     let (_store, domains, _) = small_store();
     let at = |second| Timestamp::from_second(second).unwrap();
     assert_eq!(fail(&domains, 10, "paused", false), Transition::Same);

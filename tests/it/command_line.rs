@@ -1,4 +1,4 @@
-//! The daemon's command line: what a new user does wrong gets a sentence and an exit code; what is right runs.
+//! The daemon's command line: each mistake of a new user gets a sentence and an exit code.
 
 use std::path::Path;
 use std::process::Command;
@@ -104,7 +104,7 @@ fn a_file_that_cannot_be_used_is_a_warning_of_the_check_with_its_key_and_path() 
 }
 
 #[tokio::test]
-async fn with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0() {
+async fn the_daemon_reports_a_service_that_is_down_and_exits_with_0_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     // A port that nobody listens on: it was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Cases from the field: what the world does, and what must hold: on the page, or in a test that has more of the world.
+//! Cases from the field: each event, and the expected result on the page or in a larger test.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Gauges show what was asked for, and no other: windows of a service with ways of its own, and whole datapoints.
+//! Gauges show the requested windows and complete datapoints only, also those of an unusual service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

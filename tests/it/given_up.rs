@@ -1,4 +1,4 @@
-//! Futures that are given up at each of their awaits: nothing goes on, nothing is lost, and nothing stays locked.
+//! Futures dropped at each of their awaits: no work continues, nothing is lost, and nothing stays locked.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -123,7 +123,7 @@ async fn a_request_frees_its_slot_and_its_memory() {
 }
 
 #[tokio::test]
-async fn a_page_is_rendered_once_and_its_request_let_go() {
+async fn a_page_is_rendered_once_and_then_frees_its_slot() {
     let world = World::new(Settings { projects: 1, apps: 3, ..Settings::default() }, Clock::system());
     let service = rig::serve(&world).await;
     let handle = rig::daemon(Configuration::new(&world, &service).load(), &Clock::system()).await;

@@ -1,4 +1,4 @@
-//! The log of the real daemon: state changes and not repetitions, in both forms, at the level that is wanted.
+//! The log of the real daemon: state changes and not repetitions, in both forms, at the configured level.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;

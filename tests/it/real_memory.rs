@@ -1,4 +1,4 @@
-//! Hostile replies to the real daemon, all it can take at once: what they cost stays within what the README states.
+//! Hostile replies to the real daemon, as many as it reads at once: their cost stays within the documented limits.
 
 use std::time::{Duration, Instant};
 

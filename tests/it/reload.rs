@@ -1,4 +1,4 @@
-//! The configuration loaded anew by the real daemon: all of it or nothing, one after the other, and what stays stays.
+//! Reloads of the real daemon: all or nothing, one at a time; unchanged parts keep their state.
 
 mod steps;
 

@@ -1,5 +1,5 @@
 //! A hundred thousand apps over ten shards: who polls what, and what it costs the service and Prometheus. A table of
-//! `docs/scale.md` is made of it; `UPDATE_GOLDEN=1` writes it anew.
+//! `docs/scale.md` is made of it; `UPDATE_GOLDEN=1` rewrites it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -212,7 +212,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
-    fn a_time_before_1970_is_no_time() {
+    fn a_time_before_1970_is_missing() {
         let (text, unexpected) = lines(
             r#"{"id":"p-1-ranker","createdAt":"0001-01-01T00:00:00Z","updatedAt":"0026-01-01T00:00:00Z"}"#,
         );
@@ -232,7 +232,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
-    fn the_zero_of_a_clock_is_no_time() {
+    fn a_timestamp_of_zero_is_missing() {
         for zero in ["1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+00:00"] {
             let (lines, unexpected) = lines(&format!(r#"{{"id":"p-1-ranker","createdAt":"{zero}"}}"#));
             assert!(!lines.iter().any(|line| line.contains("created_timestamp")), "{lines:?}");

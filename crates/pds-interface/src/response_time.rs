@@ -338,7 +338,7 @@ pds_app_window_requests{{{APP}}} 7
     }
 
     #[test]
-    fn the_first_label_that_is_no_threshold_is_kept_for_the_log() {
+    fn the_first_invalid_threshold_label_is_kept_for_the_log() {
         let long =
             format!(r#"{{"distribution":{{"1s":50,"{}":50,"soon":50}},"total_requests":1}}"#, "x".repeat(99));
         let reading = RESOURCE.polled().read(reply(&long).as_bytes(), &[]).unwrap();

@@ -49,7 +49,7 @@ pub enum ToolError {
     /// The request got no reply that can be used.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The reply is about another range than was requested.
+    /// The reply covers another range than requested.
     #[error("{0}")]
     RangeIgnored(String),
     /// A successful reply that cannot be shown.

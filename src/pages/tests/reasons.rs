@@ -246,7 +246,7 @@ async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_projects_that_is_not_there_is_the_address_and_no_id() {
+async fn a_missing_list_of_projects_blames_the_address_and_not_an_id() {
     let fixture = answered().await;
     fixture.fail("404", "no such app", |key| !key.owner.app.is_empty());
     fixture.fail("address", "GET https://api.example.com/v2/v2/projects returned 404", |key| {

@@ -72,7 +72,7 @@ async fn the_configuration_page_shows_why_a_reload_was_refused_until_one_succeed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_is_not_there_is_a_page_like_the_others() {
+async fn a_missing_page_has_the_layout_of_the_others() {
     let fixture = answered(1).await;
     let Rendered::NoPage(page) = site(&fixture.source, "/x").respond("/nope", "") else {
         panic!("there is no such page")

@@ -1,4 +1,4 @@
-//! Whatever happens to the service, to the exporter and to the clocks: what is counted is what there was.
+//! Faults of the service, the exporter and the clocks: the counters still equal the truth.
 
 mod late;
 mod rig;

@@ -190,7 +190,7 @@ async fn ranges_whose_ends_are_both_rounded_up_are_different() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_that_is_gone_is_no_matter_of_the_end_of_ranges() {
+async fn missing_history_is_not_blamed_on_the_end_of_ranges() {
     let service = Service { knows: |now, second, _| now < second + 4000, ..IDEAL };
     let exporter = Exporter::start(service, "").await;
     exporter.poll_until(at(15, 0), |_| ()).await;
@@ -203,7 +203,7 @@ async fn history_that_is_gone_is_no_matter_of_the_end_of_ranges() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_difference_that_is_over_is_said_to_be_over() {
+async fn the_end_of_a_difference_is_reported() {
     let (log, _guard) = Log::start(Level::INFO);
     // Ends are counted twice until one.
     let counts = |now, range: TimeRange| TimeRange { end: range.end + i64::from(now < at(13, 0)), ..range };

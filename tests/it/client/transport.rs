@@ -120,7 +120,7 @@ async fn an_invalid_ca_file_is_refused_at_start() {
 }
 
 #[tokio::test]
-async fn a_name_without_address_is_a_class_of_its_own() {
+async fn an_unresolvable_name_has_a_class_of_its_own() {
     // No label may be longer than 63 characters, so no resolver needs to be asked.
     let host = format!("{}.invalid", "x".repeat(64));
     let asking = Asking::new(&api(&format!("http://{host}")), &[]);

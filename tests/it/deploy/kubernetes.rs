@@ -231,7 +231,7 @@ fn the_shipped_configuration_is_accepted() {
 }
 
 #[test]
-fn whatever_scrapes_keeps_the_labels_of_apps_and_projects() {
+fn every_scrape_configuration_keeps_the_labels_of_apps_and_projects() {
     let files = "prometheus/agent.yml prometheus/collector.yml prometheus/kubernetes.yml prometheus/prometheus.yml compose/prometheus.yml \
         kubernetes/overlays/sidecar/prometheus.yml kubernetes/overlays/operator/podmonitor.yaml \
         kubernetes/overlays/operator/servicemonitor.yaml";

@@ -189,7 +189,7 @@ fn incidents_are_where_the_page_about_operation_says() {
 }
 
 #[test]
-fn commands_in_the_pages_are_ones_that_the_programs_take() {
+fn commands_in_the_pages_are_valid() {
     let mut tried = 0;
     for (path, page) in pages() {
         for line in blocks(&page, "sh").join("").replace("\\\n", " ").lines() {
@@ -289,7 +289,7 @@ fn sources(folder: &Path) -> String {
 }
 
 #[test]
-fn types_and_functions_that_contributors_read_of_exist() {
+fn types_and_functions_named_for_contributors_exist() {
     let sources = ["src", "crates"].map(|folder| sources(Path::new(folder))).concat();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = sources.split(|c| !is_word(c)).collect();

@@ -1,4 +1,4 @@
-//! Every fault with every resource: what stands on the page then, what the service is asked, and who else notices.
+//! Every fault with every resource: the page, the requests to the service, and the effects on other targets.
 //!
 //! The outcomes are kept in a table for each resource, `RESOURCE.txt`, one line a fault: what `pds_up` says, the codes
 //! of the resource's requests (those of other apps and projects included), the fields that were not what the interface

@@ -40,7 +40,7 @@ async fn a_service_that_includes_the_end_of_ranges_is_reported_once_with_the_key
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_data_is_no_sign_of_included_ends() {
+async fn late_data_is_not_taken_for_included_ends() {
     let (log, _guard) = Log::start(Level::INFO);
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
     let rig = Rig::start(with(quirks), "").await;

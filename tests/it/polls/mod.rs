@@ -1,4 +1,4 @@
-//! Polls by hand, one after the other: what the service is asked for, in which order, and what becomes of it.
+//! Single polls, one after the other: their requests, the order of these, and their results.
 
 mod audit;
 mod containers;

@@ -80,7 +80,7 @@ async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shares_too_coarse_for_an_objective_are_said_on_the_apps_page_and_in_the_json_and_are_no_reason() {
+async fn shares_too_coarse_for_an_objective_are_on_the_apps_page_and_in_the_json_but_no_reason() {
     const NOTE: &str =
         "The service reports shares in steps of 1 %, coarser than the 0.4 % that the objective allows.";
     let fine = ", objective = { threshold = \"500ms\", share = 0.996 }";

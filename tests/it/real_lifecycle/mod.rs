@@ -139,7 +139,7 @@ async fn failing(fault: Fault, minutes: u64) -> Life {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_start_and_a_new_app_are_no_news() {
+async fn a_first_start_and_a_new_app_raise_no_alert() {
     let mut life = Life::at(NOON).await;
     let config = life.config().first_apps(1).load();
     life.start(ONE, config).await;
@@ -151,7 +151,7 @@ async fn a_first_start_and_a_new_app_are_no_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_with_and_without_state_are_no_news() {
+async fn restarts_with_and_without_state_raise_no_alert() {
     let mut life = settled().await;
     life.stop(ONE).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -168,7 +168,7 @@ async fn restarts_with_and_without_state_are_no_news() {
 
 /// A sidecar keeps the `instance` of its pod, so another pod is another instance; the others' does not change.
 #[tokio::test(start_paused = true)]
-async fn a_pod_with_another_name_is_no_news() {
+async fn a_pod_with_another_name_raises_no_alert() {
     let mut life = settled().await;
     life.stop(ONE).await;
     life.pass(1).await;
@@ -193,7 +193,7 @@ async fn a_full_disk_alerts_and_counters_that_stand_still_do_not() {
 
 /// Its requests are all slower than the threshold, but too few to be told of; its build has failed for good.
 #[tokio::test(start_paused = true)]
-async fn an_app_with_a_run_a_minute_and_a_request_in_three_is_no_news() {
+async fn an_app_with_a_run_a_minute_and_a_request_in_three_raises_no_alert() {
     let settings = Settings { projects: 1, apps: 7, ..Settings::default() };
     let mut life = Life::of(settings, 15, NOON).await;
     let slow = |app: &str| {
@@ -222,7 +222,7 @@ async fn ignored_ranges_alert_and_their_consequences_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_shards_are_no_news() {
+async fn more_shards_raise_no_alert() {
     let mut life = settled().await;
     life.stop(ONE).await;
     for (index, instance) in ["pds-0", "pds-1"].into_iter().enumerate() {
@@ -244,7 +244,7 @@ async fn a_night_is_quiet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_3_minutes_is_no_news() {
+async fn an_outage_of_3_minutes_raises_no_alert() {
     expect(failing(Fault::status(500), 3).await, &[]).await;
 }
 

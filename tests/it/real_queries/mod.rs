@@ -1,5 +1,5 @@
-//! Every query that ships, answered off every grid by three engines that have scraped real pages, and compared with
-//! what the simulated service knows to be true.
+//! Every shipped query, evaluated at arbitrary times by three engines that have scraped real pages, and compared with
+//! the truth of the simulated service.
 
 mod evaluated;
 mod matrix;

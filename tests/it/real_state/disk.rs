@@ -202,7 +202,7 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
 }
 
 #[tokio::test]
-async fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_end() {
+async fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
     let rig = Rig::start().await;
     let (config, state) = (rig.configure(1), rig.state().display().to_string());
     let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);

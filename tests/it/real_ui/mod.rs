@@ -45,7 +45,7 @@ async fn look(part: &str, url: &str, folder: Option<&Path>, environment: &[(&str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_browser_has_nothing_to_complain_of() {
+async fn every_page_passes_the_checks_of_a_browser() {
     let stage = Stage::of(|usual| {
         let team = serde_json::Value::from(HOSTILE);
         let of_app = move |id: &str| format!("{{ id = {id:?}, labels = {{ team = {team} }} }}");
@@ -201,7 +201,7 @@ async fn links_open_in(program: &str, pages: &str) {
 }
 
 #[tokio::test]
-async fn the_demo_is_a_pleasure_to_look_at_behind_a_proxy() {
+async fn the_demo_renders_well_behind_a_proxy() {
     let external = format!("--web.external-url=https://pds.example.com{PREFIX}/");
     let exporter = Exporter::start(&["--demo", &external]);
     exporter.wait_for(&format!("{PREFIX}/-/ready")).await;

@@ -1,5 +1,5 @@
 //! The recipes of CONTRIBUTING.md work: their worked example, followed step by step on a copy of the sources, compiles, and
-//! what is new is wherever such things are listed.
+//! everything new is in the lists.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Counters that continue at a cursor of Prometheus: what is scraped of all processes together is what there was.
+//! Counters that continue at a cursor of Prometheus: the scrapes of all processes together add up to the truth.
 
 mod bad_answers;
 mod cursors;

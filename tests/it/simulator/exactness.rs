@@ -38,7 +38,7 @@ async fn asked(service: &Service, call: &str, range: TimeRange, more: &str) -> V
 }
 
 #[tokio::test]
-async fn the_metrics_calls_say_the_truth() {
+async fn the_metrics_calls_return_the_true_counts() {
     let service = Service::start().await;
     for asked_range in [range(NOON - 300, NOON), range(NOON - 61, NOON - 60), range(NOON - 86_400, NOON)] {
         let Truth { requests, runs, within } =

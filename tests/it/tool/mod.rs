@@ -1,4 +1,4 @@
-//! `pdstool` as a process, against a service that answers what it is told.
+//! `pdstool` as a process, against a service with prescribed replies.
 
 mod ask;
 pub(crate) mod backfill;

@@ -163,7 +163,7 @@ async fn the_scrape_timeout_of_the_client_is_kept() {
 }
 
 #[tokio::test]
-async fn a_page_whose_client_has_given_up_counts_until_it_is_made() {
+async fn a_page_counts_until_it_is_rendered_even_if_its_client_has_disconnected() {
     let server = Running::start(Config { max_requests: 1, ..Config::default() });
     server.stub.open.send_replace(false);
     let url = server.url("/metrics");

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_no_question_of_rights() {
+    fn a_full_disk_is_not_reported_as_missing_permissions() {
         let found = no_space(Path::new("/var/lib/pds"), 4096).unwrap();
         assert_eq!(found.text, "no space is left for /var/lib/pds: 4,096 bytes");
         assert_eq!(no_space(Path::new("/var/lib/pds"), 1 << 30), None);

@@ -35,7 +35,7 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_no_full_disk() {
+fn an_unwritable_folder_is_not_reported_as_a_full_disk() {
     let patient = Patient::new();
     let service = Service::start(answering);
     let folder = patient.path("theirs");
