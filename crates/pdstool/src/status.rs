@@ -52,7 +52,7 @@ pub struct StatusArgs {
     #[command(flatten)]
     read: ReadArgs,
 
-    /// Succeed if the numbers can be trusted, even if apps are unwell.
+    /// Succeed if the numbers can be trusted, even if apps are unhealthy.
     #[arg(long)]
     numbers_only: bool,
 }
@@ -65,7 +65,7 @@ pub struct StatusArgs {
   pdstool apps --filter ranker -o wide
   pdstool apps -o csv > apps.csv")]
 pub struct AppsArgs {
-    /// Show one app: everything about it. Its id, its name, or the end of its id.
+    /// Show everything about one app: its id, its name, or the end of its id.
     #[arg(value_name = "NAME", conflicts_with_all = ["problems", "filter"])]
     name: Option<String>,
 

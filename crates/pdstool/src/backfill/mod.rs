@@ -41,13 +41,13 @@ use plan::{Plan, Work};
   pdstool backfill --start 2026-01-01 --end 2026-02-01 --step 1h --label job=pds history.om
   promtool tsdb create-blocks-from openmetrics history.om /var/lib/prometheus
 
-promtool reads the file once for each block it makes: over a long range, say
+promtool reads the file once per block. For a long range, use
   promtool tsdb create-blocks-from --max-block-duration=744h openmetrics history.om FOLDER
 
 An interrupted run is resumed by the same command; FILE.partial holds its replies.
 The result is FILE; standard output stays empty, and messages go to standard error.
 Samples are stamped with the end of their range. Counters start at 0 at the start of the range:
-import history from before the exporter's first start only, not over scraped data.")]
+import only history from before the exporter's first start, not over scraped data.")]
 pub struct BackfillArgs {
     /// Project of the apps [default: the one in which they are configured].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
@@ -169,7 +169,7 @@ fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Writ
     if written.unaccounted > 0 {
         let lost = units::seconds(Duration::from_secs(written.unaccounted).as_secs_f64());
         console
-            .say(&format!("{lost} of the range have no usable count (pds_app_unaccounted_seconds_total)."));
+            .say(&format!("{lost} of the range has no usable count (pds_app_unaccounted_seconds_total)."));
     }
     console.say(&format!("Next: promtool tsdb create-blocks-from openmetrics {file} DATA_FOLDER"));
 }
