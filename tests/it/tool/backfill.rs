@@ -178,7 +178,7 @@ fn a_step_without_a_count_is_unaccounted_and_reported() {
     });
     let output = backfill(&service.url(), 1, &file, &["--step", "30m", "--window", "30m"]).output().unwrap();
     succeeded(&output);
-    assert!(stderr(&output).contains("1 h of the range have no usable count"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 h of the range has no usable count"), "{}", stderr(&output));
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(
         "pds_app_unaccounted_seconds_total{project=\"p-1\",app=\"p-1-a\",resource=\"response_time\"} 1800 "
