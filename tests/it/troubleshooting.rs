@@ -26,7 +26,7 @@ async fn log_and_page_quote_the_reply_at_the_error() {
     let raw = Kind::RawError { status: 503, text: "upstream fell over".to_owned() };
     let wrong_shape = Kind::RawError { status: 200, text: "{\"status\": 7}".to_owned() };
     for (kind, class, told) in [
-        (Kind::Status { status: 500, retry_after: None }, "500", "returned 500: a fault was asked for"),
+        (Kind::Status { status: 500, retry_after: None }, "500", "returned 500: an injected fault"),
         (Kind::MalformedJson, "decode", "at line 1 column"),
         (raw, "503", "returned 503: upstream fell over"),
         (wrong_shape, "decode", "status is "),

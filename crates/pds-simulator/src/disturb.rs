@@ -47,7 +47,7 @@ impl Disturbed {
             Kind::ClockSkew { seconds } => self.skew = SignedDuration::from_secs(*seconds),
             Kind::Reset => self.reset = true,
             Kind::Status { status, retry_after } => {
-                let refusal = Answer::refusal(*status, format!("a fault was asked for: {status}"));
+                let refusal = Answer::refusal(*status, format!("an injected fault: {status}"));
                 self.answer = match retry_after {
                     Some(after) => refusal.with(header::RETRY_AFTER, &retry_after_value(after, now)),
                     None => refusal,

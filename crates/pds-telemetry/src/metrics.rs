@@ -80,7 +80,7 @@ metrics! {
     loop_stall: HistogramVec = Family::histogram("pds_exporter_loop_stall_seconds", &[],
         "Delay of a timer of the serving thread, measured ten times a second; responses are delayed by as much");
     memory_budget: Gauges = Family::gauge("pds_exporter_memory_budget_bytes", &[],
-        "Memory budget for clients, the service and Prometheus: a quarter of the cgroup's limit, 64 MiB at most");
+        "Memory budget for clients, the service and Prometheus: a quarter of the cgroup's limit, from 12 MiB to 64 MiB");
     memory_budget_used: Gauges = Family::gauge("pds_exporter_memory_budget_used_bytes", &[],
         "Part of the memory budget held by connections, unread responses and replies in flight");
     panics: IntCounterVec = Family::counter("pds_exporter_panics_total", &[],

@@ -43,7 +43,7 @@ export async function onward() {
   await page.locator("table.apps tr.problem .freshness .problem a").first().click();
   await page.waitForURL(/\/apps\/.*#polls$/);
   const evidence = await text(page, "#polls + .scroll tr:has(.verdict.problem)");
-  check(/^\d\d:\d\d:\d\d[\s\S]*response time\s+✕ 500\s+[\d.]+ (µs|ms|s)[\s\S]*GET http\S+ returned 500: a fault was asked for/.test(evidence), `the failed request: ${evidence}`);
+  check(/^\d\d:\d\d:\d\d[\s\S]*response time\s+✕ 500\s+[\d.]+ (µs|ms|s)[\s\S]*GET http\S+ returned 500: an injected fault/.test(evidence), `the failed request: ${evidence}`);
   await page.goto(address);
 
   // The settings that changed since yesterday.
