@@ -1,12 +1,11 @@
 //! Reply bodies as they are sent: in chunks, with pauses, complete or cut off.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
-use tokio::time::Sleep;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::{Body, Frame};
 
 use super::journal::Journal;
 use super::world::World;
@@ -54,61 +53,27 @@ impl Drop for Counted {
     }
 }
 
-/// A body that is being sent.
-pub(super) struct Sending {
-    chunks: Chunks,
-    sleep: Option<Pin<Box<Sleep>>>,
-    /// Whether the connection could flush all chunks.
-    written: bool,
-    _under_way: Counted,
-}
-
-impl Sending {
-    pub(super) fn new(chunks: Chunks, under_way: Counted) -> Self {
-        Self { chunks, sleep: None, written: false, _under_way: under_way }
-    }
-}
-
 /// The connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("the body is cut here")]
 pub(super) struct Cut;
 
-impl hyper::body::Body for Sending {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        if !self.chunks.pause.is_zero() {
-            let pause = self.chunks.pause;
-            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
-            std::task::ready!(sleep.as_mut().poll(context));
-            self.sleep = None;
-        }
-        match self.chunks.chunks.next() {
-            Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
-            // The chunks must arrive, so they are flushed before the connection is closed.
-            None if self.chunks.cut && !std::mem::replace(&mut self.written, true) => {
-                context.waker().wake_by_ref();
-                Poll::Pending
+/// The body of `chunks`, which ends `under_way` with its last one.
+pub(super) fn sending(chunks: Chunks, under_way: Counted) -> impl Body<Data = Bytes, Error = Cut> {
+    let Chunks { chunks, pause, cut, .. } = chunks;
+    StreamBody::new(stream::unfold(
+        (chunks, cut, under_way),
+        move |(mut chunks, cut, under_way)| async move {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
             }
-            None if std::mem::take(&mut self.chunks.cut) => Poll::Ready(Some(Err(Cut))),
-            None => Poll::Ready(None),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.chunks.length == Some(0)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // The announced length must be that of the complete body.
-        match self.chunks.length {
-            Some(length) if !self.chunks.cut => SizeHint::with_exact(length),
-            _ => SizeHint::default(),
-        }
-    }
+            let next = chunks.next().map(|chunk| Ok(Frame::data(chunk)));
+            if next.is_none() && cut {
+                // The chunks must arrive, so they are flushed before the connection is closed.
+                tokio::task::yield_now().await;
+                return Some((Err(Cut), (chunks, false, under_way)));
+            }
+            Some((next?, (chunks, cut, under_way)))
+        },
+    ))
 }

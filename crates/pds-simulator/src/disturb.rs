@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header;
+use httpdate::fmt_http_date;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -146,15 +147,10 @@ fn retry_after_value(after: &RetryAfter, now: Timestamp) -> String {
     match after {
         RetryAfter::Seconds(seconds) => seconds.to_string(),
         RetryAfter::DateIn(seconds) => {
-            http_date(now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now))
+            fmt_http_date(now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now).into())
         }
         RetryAfter::Text(text) => text.clone(),
     }
-}
-
-/// A time in the format of HTTP headers.
-pub(super) fn http_date(time: Timestamp) -> String {
-    httpdate::fmt_http_date(time.into())
 }
 
 fn other_type(value: &Value) -> Value {
@@ -168,10 +164,7 @@ fn set_everywhere(value: &mut Value, field: &str, to: &Value) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                match name == field {
-                    true => *value = to.clone(),
-                    false => set_everywhere(value, field, to),
-                }
+                if name == field { *value = to.clone() } else { set_everywhere(value, field, to) }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| set_everywhere(item, field, to)),

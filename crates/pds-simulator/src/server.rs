@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use httpdate::fmt_http_date;
+use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -23,9 +24,9 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Answered};
-use super::body::{Chunks, Counted, Sending};
+use super::body::{Chunks, Counted, Cut, sending};
 use super::control;
-use super::disturb::{Disturbed, http_date, replaces_the_call};
+use super::disturb::{Disturbed, replaces_the_call};
 use super::journal::Journal;
 use super::routes::{self, Route};
 use super::world::World;
@@ -109,7 +110,7 @@ async fn respond(
     world: World,
     reset: Arc<Notify>,
     request: Request<Incoming>,
-) -> Result<Response<Sending>, Infallible> {
+) -> Result<Response<impl Body<Data = Bytes, Error = Cut>>, Infallible> {
     let under_way = Counted::new(&world, Journal::begin_request, Journal::end_request);
     let (parts, body) = request.into_parts();
     let gzip = world.settings().quirks.compresses
@@ -143,11 +144,9 @@ fn reply(world: &World, request: &Request<Bytes>) -> Answered<Disturbed> {
     let mut entry = routes::entry(world, &route, request);
     let now = entry.at;
     let faults = world.faults().draw(route.call, &entry);
-    let answer = match faults.iter().any(replaces_the_call) {
-        true => Answer::empty(),
-        false => routes::answer(world, route, request).unwrap_or_else(identity),
-    };
-    let mut disturbed = Disturbed::new(answer);
+    let is_replaced = faults.iter().any(replaces_the_call);
+    let answer = if is_replaced { Ok(Answer::empty()) } else { routes::answer(world, route, request) };
+    let mut disturbed = Disturbed::new(answer.unwrap_or_else(identity));
     for fault in &faults {
         disturbed.apply(fault, now);
     }
@@ -156,18 +155,21 @@ fn reply(world: &World, request: &Request<Bytes>) -> Answered<Disturbed> {
     Ok(disturbed)
 }
 
-fn response(world: &World, disturbed: Disturbed, under_way: Counted) -> Response<Sending> {
+fn response(
+    world: &World,
+    disturbed: Disturbed,
+    under_way: Counted,
+) -> Response<impl Body<Data = Bytes, Error = Cut> + use<>> {
     let Disturbed { answer, chunks, skew, .. } = disturbed;
     let chunks = chunks.unwrap_or_else(|| Chunks::from(answer.body));
     let now = world.clock().now();
-    let date = http_date(now.checked_add(skew).unwrap_or(now));
-    // A body that is cut off is announced with its full length.
-    let announced = chunks.length.filter(|_| chunks.cut);
-    let mut response = Response::new(Sending::new(chunks, under_way));
+    let date = fmt_http_date(now.checked_add(skew).unwrap_or(now).into());
+    let length = chunks.length.filter(|_| answer.status != 204);
+    let mut response = Response::new(sending(chunks, under_way));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.extend(answer.headers);
-    headers.extend(announced.map(|length| (header::CONTENT_LENGTH, HeaderValue::from(length))));
+    headers.extend(length.map(|length| (header::CONTENT_LENGTH, HeaderValue::from(length))));
     if !world.settings().quirks.undated {
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (header::DATE, date)));
     }
