@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pds_interface::{TimeRange, response_time};
+use pds_interface::{Tally, TimeRange, response_time};
 use pds_ledger::recheck::{Ages, Due};
 use pds_ledger::restore::source;
 use pds_ledger::{Key, Ledger, LedgerStore, Owner, Unobserved, state};
@@ -127,7 +127,10 @@ fn good_state() -> &'static StateFile {
             for app in 0..40 {
                 let owner = Owner::new("p-1".into(), format!("p-1-app-{app}").into());
                 let key = Key { owner, resource: response_time::RESOURCE };
-                let ledger = Ledger::open(RANGE.start + app).with_buckets(&[(0.5, 3), (1.0, 7)]);
+                let range = TimeRange { start: RANGE.start + app, ..RANGE };
+                let reply =
+                    Tally { total: Some(7), shares: vec![(0.5, 3.0 / 7.0), (1.0, 1.0)], ..Tally::default() };
+                let ledger = Ledger::open(range.start).add(range, &reply, true, 0).expect("a good reply");
                 ledgers.commit(&key, ledger).await.expect("room on the disk");
             }
             committer.finished().await;

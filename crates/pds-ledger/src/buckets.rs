@@ -12,7 +12,7 @@ use super::MAX_THRESHOLDS;
 use super::stretch::HOUR;
 
 /// A request in the unit of [`Buckets::within`].
-const ONE: u64 = 1 << 16;
+pub(super) const ONE: u64 = 1 << 16;
 
 /// Replies with traffic that lack a threshold before it leaves the page, if another one has appeared.
 const MAX_ABSENT_REPLIES: u8 = 3;
@@ -44,17 +44,6 @@ pub(crate) struct Absent {
 }
 
 impl Buckets {
-    /// Buckets with these thresholds and counts, in 65,536ths. Those beyond [`MAX_THRESHOLDS`] are left out.
-    pub(super) fn of(buckets: impl IntoIterator<Item = (f64, u64)>) -> Self {
-        let (thresholds, within): (Vec<f64>, Vec<u64>) = buckets.into_iter().take(MAX_THRESHOLDS).unzip();
-        Self { thresholds: thresholds.into(), within: within.into(), absent: Box::default() }
-    }
-
-    /// The same from whole counts.
-    pub(super) fn of_whole(buckets: &[(f64, u64)]) -> Self {
-        Self::of(buckets.iter().map(|(threshold, count)| (*threshold, count.saturating_mul(ONE))))
-    }
-
     /// How many thresholds there are, on the page or not.
     pub(super) fn len(&self) -> usize {
         self.thresholds.len()

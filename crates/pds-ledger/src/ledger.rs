@@ -44,13 +44,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// This ledger with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
-    /// Thresholds beyond [`MAX_THRESHOLDS`](super::MAX_THRESHOLDS) are left out.
-    #[must_use]
-    pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
-        Self { buckets: Buckets::of_whole(buckets), ..self }
-    }
-
     /// How many within each threshold (seconds), by rising threshold: whole numbers, cumulative, none above `total`.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         self.buckets.shown().map(|(threshold, within)| (threshold, within.min(self.total)))
@@ -133,11 +126,6 @@ impl Ledger {
         let missing =
             self.open.stretches().filter(|stretch| stretch.missing).map(|stretch| stretch.seconds());
         missing.sum::<u64>() + whole_parts(self.open.balance().rest().last())
-    }
-
-    /// Bytes of memory that the stretches and the balance take.
-    pub fn open_bytes(&self) -> usize {
-        self.open.bytes().len()
     }
 
     /// Overcounts that late data has not offset yet.
@@ -308,6 +296,28 @@ mod tests {
 
     use super::*;
     use crate::MAX_THRESHOLDS;
+    use crate::buckets::ONE;
+
+    impl Buckets {
+        /// Buckets with these thresholds and counts, in 65,536ths.
+        pub(crate) fn of(buckets: impl IntoIterator<Item = (f64, u64)>) -> Self {
+            let (thresholds, within): (Vec<f64>, Vec<u64>) = buckets.into_iter().unzip();
+            Self { thresholds: thresholds.into(), within: within.into(), absent: Box::default() }
+        }
+    }
+
+    impl Ledger {
+        /// This ledger with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
+        pub(crate) fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
+            let in_parts = buckets.iter().map(|(threshold, count)| (*threshold, count * ONE));
+            Self { buckets: Buckets::of(in_parts), ..self }
+        }
+
+        /// Bytes of memory that the stretches and the balance take.
+        pub(crate) fn open_bytes(&self) -> usize {
+            self.open.bytes().len()
+        }
+    }
 
     fn tally(total: u64, shares: &[(f64, f64)]) -> Tally {
         Tally { total: Some(total), shares: shares.to_vec(), ..Tally::default() }

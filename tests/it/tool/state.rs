@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pds_core::clock::Clock;
-use pds_interface::{Resource, response_time, run_execution_time};
+use pds_interface::{Resource, Tally, TimeRange, response_time, run_execution_time};
 use pds_ledger::{Key, Ledger, LedgerStore, Owner, Unobserved};
 
 use super::{ended, golden, pdstool, stdout};
@@ -46,9 +46,11 @@ async fn state_file(folder: &Path) -> PathBuf {
     let in_file = REQUESTS.iter().filter_map(|(app, file, _)| Some((*app, (*file)?)));
     let mut all: Vec<_> = in_file
         .map(|(app, (ago, total))| {
-            let mut ledger = Ledger::open(AT - ago);
-            (ledger.total, ledger.late, ledger.rechecked_until) = (total, 3, AT - 3600);
-            let ledger = ledger.with_buckets(&[(0.25, total / 2), (1.0, total)]);
+            let range = TimeRange { start: AT - ago - 60, end: AT - ago };
+            let shares = vec![(0.25, (total / 2) as f64 / total as f64), (1.0, 1.0)];
+            let reply = Tally { total: Some(total), shares, ..Tally::default() };
+            let mut ledger = Ledger::open(range.start).add(range, &reply, true, AT).unwrap();
+            (ledger.accounted, ledger.late, ledger.rechecked_until) = (0, 3, AT - 3600);
             let ledger = if app == SET_ASIDE { ledger.put_aside().unwrap() } else { ledger };
             (key(app, response_time::RESOURCE), ledger)
         })
@@ -156,8 +158,8 @@ async fn the_cursors_in_prometheus_are_shown_in_every_form() {
     // The same where there is a file as well.
     let path = state_file(scene.folder.path()).await;
     let config = scene.config(path.to_str().unwrap(), &scene.url());
-    let shown = run(&["show", "--config.file", &config, "--from", "prometheus"]).await;
-    assert!(text.starts_with(&ended(&shown)));
+    let from_prometheus = run(&["show", "--config.file", &config, "--from", "prometheus"]).await;
+    assert!(text.starts_with(&ended(&from_prometheus)));
 }
 
 #[tokio::test]
