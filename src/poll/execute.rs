@@ -46,15 +46,15 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     let (store, account) = (&context.store, target.account.name());
     let lost = match (target.endpoint.scope, &result) {
         (Scope::App, Ok(())) => {
-            store.found(owner);
+            store.gone().found(owner);
             false
         }
-        (Scope::App, _) if gone => store.not_found(owner, account, now, plan.config.poll.stale_after),
+        (Scope::App, _) if gone => store.gone().not_found(owner, account, now, plan.config.poll.stale_after),
         // Other failures say nothing about the app.
-        (Scope::App, _) => store.is_gone(owner),
+        (Scope::App, _) => store.gone().is_gone(owner),
         (Scope::Account, answer) => {
             if gone || answer.is_ok() {
-                store.note_address(account, gone);
+                store.gone().note_address(account, gone);
             }
             false
         }

@@ -45,7 +45,7 @@ pub(super) struct Gone {
 
 /// The apps that are gone, or may be.
 #[derive(Debug, Default)]
-pub(super) struct GoneApps {
+pub struct GoneApps {
     apps: BTreeMap<Arc<Owner>, Gone>,
     /// The service accounts whose list of projects returns 404: the address is wrong, so a 404 for an app proves
     /// nothing.
@@ -55,13 +55,7 @@ pub(super) struct GoneApps {
 impl GoneApps {
     /// Notes that the service answered 404 to `account` for the app at `at`. Returns whether it is gone: the service has
     /// done so for longer than `after`.
-    pub(super) fn not_found(
-        &mut self,
-        owner: &Arc<Owner>,
-        account: &str,
-        at: Timestamp,
-        after: Duration,
-    ) -> bool {
+    pub fn not_found(&mut self, owner: &Arc<Owner>, account: &str, at: Timestamp, after: Duration) -> bool {
         if self.misled.contains(account) {
             return self.is_gone(owner);
         }
@@ -74,13 +68,13 @@ impl GoneApps {
     }
 
     /// Whether the app is gone, as far as known.
-    pub(super) fn is_gone(&self, owner: &Owner) -> bool {
+    pub fn is_gone(&self, owner: &Owner) -> bool {
         self.apps.get(owner).is_some_and(|gone| gone.is_certain)
     }
 
     /// Notes whether the service answers 404 to `account` for its list of projects. If it does, apps with 404 are not
     /// gone.
-    pub(super) fn note_address(&mut self, account: &str, is_wrong: bool) {
+    pub fn note_address(&mut self, account: &str, is_wrong: bool) {
         if is_wrong {
             self.misled.insert(account.into());
             self.apps.retain(|_, gone| gone.is_certain || *gone.account != *account);
@@ -90,7 +84,7 @@ impl GoneApps {
     }
 
     /// The service answered for the app.
-    pub(super) fn found(&mut self, owner: &Owner) {
+    pub fn found(&mut self, owner: &Owner) {
         self.apps.remove(owner);
     }
 

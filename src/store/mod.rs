@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use parking_lot::{Mutex, RwLock};
-use tokio::time::{Duration, Instant};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use tokio::time::Instant;
 
 use pds_exposition::Family;
 use pds_exposition::samples::Layouts;
@@ -39,6 +39,7 @@ use pds_telemetry::catalogue::OBJECTIVE;
 
 pub use changes::{Change, Fact};
 pub use filter::Filter;
+pub use gone::GoneApps;
 pub use history::{Event, Events, Failure, History, PollFailure, PollRecord, Transition, What};
 pub use pages::{Pages, RenderPanicked};
 pub use render::Snapshot;
@@ -59,15 +60,15 @@ pub enum Section {
 
 /// All cells. Cloning shares them.
 #[derive(Clone, Debug)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<StoreInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct StoreInner {
     /// Families by section: one for each endpoint, then the counters', then the objective.
     families: Vec<Vec<Family>>,
     cells: RwLock<Arc<Index>>,
     replies: Replies,
-    gone: Mutex<gone::GoneApps>,
+    gone: Mutex<GoneApps>,
     shared: Arc<Shared>,
 }
 
@@ -113,7 +114,7 @@ impl Store {
     pub fn new(counters: &[Family]) -> Self {
         let constant = [counters.to_vec(), vec![OBJECTIVE]];
         let families = Resource::all().map(|resource| resource.polled().families()).chain(constant).collect();
-        Self(Arc::new(Inner {
+        Self(Arc::new(StoreInner {
             families,
             cells: RwLock::default(),
             replies: Replies::default(),
@@ -181,26 +182,9 @@ impl Store {
         })
     }
 
-    /// Notes that the service answered 404 to `account` for the app at `at`. Returns whether the app is gone: the service
-    /// has done so for longer than `after`.
-    pub fn not_found(&self, owner: &Arc<Owner>, account: &str, at: Timestamp, after: Duration) -> bool {
-        self.0.gone.lock().not_found(owner, account, at, after)
-    }
-
-    /// Whether the app is gone, as far as known.
-    pub fn is_gone(&self, owner: &Owner) -> bool {
-        self.0.gone.lock().is_gone(owner)
-    }
-
-    /// Notes whether the service answers 404 to `account` for its list of projects. If it does, apps with 404 are not
-    /// gone.
-    pub fn note_address(&self, account: &str, is_wrong: bool) {
-        self.0.gone.lock().note_address(account, is_wrong);
-    }
-
-    /// The service answered for the app.
-    pub fn found(&self, owner: &Owner) {
-        self.0.gone.lock().found(owner);
+    /// The apps that are gone, or may be.
+    pub fn gone(&self) -> MutexGuard<'_, GoneApps> {
+        self.0.gone.lock()
     }
 
     /// The last replies in full, as far as they are kept.
