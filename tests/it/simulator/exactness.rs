@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
 use pds_interface::range::rfc3339;
-use pds_simulator::{Quirks, Settings, THRESHOLDS, Truth, World};
+use pds_simulator::{Settings, THRESHOLDS, Truth, World};
 use proptest::prelude::*;
 use reqwest::Method;
 use serde_json::Value;
@@ -153,58 +153,6 @@ async fn requests_of_the_future_or_not_yet_visible_do_not_count() {
     service.clock.jump(SignedDuration::from_secs(30));
     let seen = asked(&service, "response-time", range(now - 60, now), "").await;
     assert_eq!(counted(&seen).0, truth(range(now - 60, now)).requests);
-}
-
-#[tokio::test]
-async fn late_data_is_missing_at_first_and_complete_in_the_end() {
-    let quirks = Quirks { late_share: 0.3, late_within: 300, ..Quirks::default() };
-    let service = Service::of(Settings { quirks, ..Settings::default() }).await;
-    let now = service.clock.unix_seconds();
-    let asked_range = range(now - 120, now);
-    let Truth { requests, runs, within } =
-        service.world.truth(&service.project, &service.app, asked_range).unwrap();
-    let mut last = 0;
-    for _ in 0..5 {
-        let (total, shares) = counted(&asked(&service, "response-time", asked_range, "").await);
-        assert!(last < total && total < requests, "{last}, {total} of {requests}");
-        assert!(shares.is_sorted() && shares.iter().zip(within).all(|(seen, all)| *seen <= all));
-        last = total;
-        service.clock.jump(SignedDuration::from_secs(40));
-    }
-    service.clock.jump(SignedDuration::from_secs(100));
-    let reply = asked(&service, "response-time", asked_range, "").await;
-    assert_eq!(counted(&reply), (requests, within.to_vec()));
-    assert_eq!(asked(&service, "run-execution-time", asked_range, "").await["total_runs"], runs);
-}
-
-#[tokio::test]
-async fn a_service_may_include_ends_round_ranges_and_ignore_them() {
-    let truth = |service: &Service, start, end| {
-        service.world.truth(&service.project, &service.app, range(start, end)).unwrap().requests
-    };
-    let inclusive = Quirks { inclusive_ends: true, ..Quirks::default() };
-    let service = Service::of(Settings { quirks: inclusive, ..Settings::default() }).await;
-    let total = counted(&asked(&service, "response-time", range(NOON - 600, NOON - 60), "").await).0;
-    assert_eq!(total, truth(&service, NOON - 600, NOON - 59));
-    let end = "2026-01-01T11:58:59.999Z";
-    let path = format!("/metrics/response-time?start={}&end={end}", rfc3339(NOON - 600));
-    let data = service.get_of_app(&path).await["data"].clone();
-    assert_eq!(
-        (counted(&data).0, &data["end_date"]),
-        (truth(&service, NOON - 600, NOON - 60), &Value::from(end))
-    );
-
-    let rounding = Quirks { round_to: 60, ..Quirks::default() };
-    let service = Service::of(Settings { quirks: rounding, ..Settings::default() }).await;
-    let path = format!("/metrics/response-time?start={}&end={}", rfc3339(NOON - 590), rfc3339(NOON - 110));
-    let data = service.get_of_app(&path).await["data"].clone();
-    assert_eq!(counted(&data).0, truth(&service, NOON - 600, NOON - 60));
-    assert_eq!(data["start_date"], rfc3339(NOON - 600));
-
-    let ignoring = Quirks { ignores_range: true, ..Quirks::default() };
-    let service = Service::of(Settings { quirks: ignoring, ..Settings::default() }).await;
-    let data = service.get_of_app(&path).await["data"].clone();
-    assert!(counted(&data).0 > truth(&service, NOON - 600, NOON - 60));
 }
 
 #[tokio::test]

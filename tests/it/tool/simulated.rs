@@ -1,4 +1,4 @@
-//! Every call against the simulated service, with what it changes.
+//! The simulated service that other tests ask, and the tokens that `pdstool simulate` prints.
 
 use std::io::BufRead as _;
 
@@ -8,7 +8,7 @@ use pds_core::clock::Clock;
 use pds_simulator::{Settings, World, serve};
 use serde_json::Value;
 
-use super::{ended, pdstool, stdout};
+use super::pdstool;
 
 /// The simulated service on a free port, in threads of its own.
 pub(crate) struct Simulated {
@@ -31,53 +31,6 @@ impl Simulated {
         runtime.spawn(serve(world.clone(), listener, None, std::future::pending()));
         Self { world, url, _runtime: runtime }
     }
-
-    /// Makes a call of the first project that is to end with `code`; its reply.
-    fn call(&self, arguments: &str, code: i32) -> String {
-        let (project, _) = &self.world.projects()[0];
-        let mut command = pdstool(&["call", "--project", project, "--base-url", &self.url, "--yes"]);
-        command.args(arguments.split(' ').filter(|word| !word.is_empty()));
-        command.env("PDS_EXPORTER__API__TOKEN", self.world.token(project).unwrap().expose());
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments}: {}", ended(&output));
-        stdout(&output)
-    }
-
-    fn json(&self, arguments: &str) -> Value {
-        let reply = self.call(arguments, 0);
-        serde_json::from_str(&reply).unwrap_or_else(|error| panic!("{arguments}: {error}: {reply}"))
-    }
-}
-
-#[test]
-fn all_calls_have_their_effect() {
-    let service = Simulated::start();
-    let (project, apps) = service.world.projects()[0].clone();
-    let app = &apps[0];
-    assert_eq!(service.json("projects list")[0]["id"], *project);
-    let build = service.json(&format!("app get {app}"))["latestBuildId"].as_str().unwrap().to_owned();
-    service.json(&format!("build zip-contents {app} {build}"));
-    let times = service.json(&format!("metrics response-time {app} --start 2h --end 1h --resolution medium"));
-    assert_eq!(times["status"], "success");
-    assert_eq!(service.json(&format!("metrics run-execution-time {app} --start 2h"))["status"], "success");
-    service.json("volume-alerts");
-    let repo = app.strip_prefix(&*project).and_then(|name| name.strip_prefix('-')).unwrap();
-    assert!(!service.json(&format!("repo branches acme {repo}"))["branches"].as_array().unwrap().is_empty());
-    service.json(&format!("repo tree acme {repo} --path src"));
-    assert!(service.call("payment-url", 0).starts_with("http"));
-    assert_eq!(service.json("api-key create --name ci --expires-at 2999-01-31")["name"], "ci");
-    service.json("plan change enterprise");
-
-    let domains = service.json("domains list");
-    let assigned = domains["domains"].as_array().unwrap().iter().find(|domain| domain["appId"].is_string());
-    let domain = assigned.unwrap()["id"].as_str().unwrap();
-    service.call(&format!("domains validate {domain}"), 0);
-    service.call(&format!("domains unassign {domain}"), 0);
-    service.call(&format!("domains delete {domain}"), 0);
-    let left = service.json("domains list");
-    assert!(left["domains"].as_array().unwrap().iter().all(|known| known["id"] != domain), "{left}");
-    service.call(&format!("app delete {app}"), 0);
-    service.call(&format!("app get {app}"), 3);
 }
 
 #[test]
