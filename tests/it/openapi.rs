@@ -76,7 +76,8 @@ fn a_client_made_by_openapi_python_client_makes_every_call_of_the_simulator() {
     succeed(client);
     let requests = service.world.requests();
     for call in CALLS {
-        assert!(requests.by_call.get(call.id).is_some_and(|count| *count > 0), "{}", call.id);
+        let is_made = requests.by_call.contains_key(call.id);
+        assert!(is_made, "tests/it/openapi/client.py does not call {}", call.id);
     }
 }
 

@@ -139,10 +139,11 @@ mod tests {
         Project { id: Arc::from(id), token, labels: Vec::new(), apps, polled: true, objective: None }
     }
 
-    /// Polls every minute, settings too, one window of 5 minutes, steps of 1 minute, at most 1 request a second.
+    /// Polls six calls every minute, one window of 5 minutes, steps of 1 minute, at most 1 request a second.
     fn config(projects: Vec<Project>) -> Config {
         let text = "[api]\nbase_url = \"http://127.0.0.1\"\ntoken = \"default\"\nmax_requests_per_second = 1\n\
-            [poll]\nsettings_interval = \"60s\"\n[accounting]\nrecheck_after = []\n[[projects]]\nid = \"p\"\n";
+            [poll]\nsettings_interval = \"60s\"\nresources = [\"app\", \"response_time\", \"run_execution_time\", \
+            \"volume_alerts\", \"domains\", \"projects\"]\n[accounting]\nrecheck_after = []\n[[projects]]\nid = \"p\"\n";
         let config = crate::load_text(Path::new("test.toml"), text).unwrap().config;
         Config { projects, ..config }
     }
