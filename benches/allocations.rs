@@ -23,11 +23,11 @@ fn main() -> ExitCode {
 /// Allocations of one repetition: what forty take more than twenty.
 fn count(part: &str) -> u64 {
     let (_, run) = PARTS.iter().find(|(name, _)| *name == part).unwrap();
-    let of = |times: u32| {
+    let blocks = |times: u32| {
         let filled = runtime().block_on(Filled::new(APPS));
         let before = dhat::HeapStats::get().total_blocks;
         run(&filled, times);
         dhat::HeapStats::get().total_blocks - before
     };
-    (of(40) - of(20)) / 20
+    (blocks(40) - blocks(20)) / 20
 }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 
 /// Instructions of one repetition: what more of them take more than twenty.
 fn count(part: &str) -> u64 {
-    let of = |times: u64| {
+    let instructions = |times: u64| {
         let program = std::env::current_exe().unwrap();
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -42,8 +42,8 @@ fn count(part: &str) -> u64 {
             said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse::<u64>().ok());
         count.unwrap_or_else(|| panic!("valgrind counted nothing:\n{said}"))
     };
-    let some = (of(40) - of(20)) / 20;
+    let some = (instructions(40) - instructions(20)) / 20;
     // The part before differs from run to run by some ten thousand, as hash maps are seeded: a short part is repeated
     // until the difference vanishes.
-    if some > 1_000_000 { some } else { (of(420) - of(20)) / 400 }
+    if some > 1_000_000 { some } else { (instructions(420) - instructions(20)) / 400 }
 }

@@ -10,8 +10,8 @@ use crate::scrape::value;
 pub(crate) async fn of_exporter(client: &reqwest::Client, url: &str) -> f64 {
     let page = client.get(format!("{url}/metrics")).header("accept-encoding", "identity").send().await;
     let page = page.unwrap().text().await.unwrap();
-    let of = |part: &str| value(&page, &format!("pds_exporter_loop_stall_seconds{part} ")).unwrap();
-    of("_count") - of("_bucket{le=\"0.05\"}")
+    let total = |part: &str| value(&page, &format!("pds_exporter_loop_stall_seconds{part} ")).unwrap();
+    total("_count") - total("_bucket{le=\"0.05\"}")
 }
 
 /// A thread that does nothing but look how late its timer is, as often as the exporter does.

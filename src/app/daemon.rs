@@ -35,11 +35,11 @@ pub enum DaemonError {
     #[error(transparent)]
     Client(#[from] BuildError),
     /// The state file cannot be changed while running.
-    #[error("state.path: cannot change while running, from {} to {}; restart to apply it", shown(.0.as_ref()), shown(.1.as_ref()))]
+    #[error("state.path: cannot change while running, from {} to {}; restart to apply it", path_or_memory(.0.as_ref()), path_or_memory(.1.as_ref()))]
     StatePath(Option<PathBuf>, Option<PathBuf>),
 }
 
-fn shown(path: Option<&PathBuf>) -> String {
+fn path_or_memory(path: Option<&PathBuf>) -> String {
     path.map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
 }
 

@@ -46,10 +46,10 @@ type Form = (Format, Encoding);
 
 /// The pages of a store. Cloning shares them.
 #[derive(Clone, Debug)]
-pub struct Pages(Arc<Inner>);
+pub struct Pages(Arc<PagesInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct PagesInner {
     store: Store,
     telemetry: Telemetry,
     /// One per format. The lock is held while the page is rendered, so that one request renders it and the others wait,
@@ -84,7 +84,7 @@ impl Ready {
 impl Pages {
     /// The pages of `store`, each with the exporter's own metrics at its end.
     pub fn new(store: Store, telemetry: Telemetry) -> Self {
-        Self(Arc::new(Inner { store, telemetry, text: Arc::default(), open_metrics: Arc::default() }))
+        Self(Arc::new(PagesInner { store, telemetry, text: Arc::default(), open_metrics: Arc::default() }))
     }
 
     /// The page, or the part of it that `filter` selects: gzip, or plain for any other encoding. `held` is kept until

@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub(super) version: u64,
     /// The filter that it was made with.
     pub(super) filter: Box<Filter>,
-    sections: Vec<Part>,
+    sections: Vec<PageSection>,
     health: Vec<TargetHealth>,
     gone: Vec<(Arc<Owner>, Reason, f64)>,
     /// When the first of the series shown goes stale; the snapshot is good until then.
@@ -31,14 +31,14 @@ pub struct Snapshot {
 }
 
 #[derive(Debug)]
-struct Part {
+struct PageSection {
     families: Vec<Family>,
     /// Labels and samples.
     targets: Vec<(Arc<str>, Arc<Samples>)>,
 }
 
 /// The value of a target in a health family.
-type Reading = fn(&TargetHealth) -> Option<f64>;
+type HealthValue = fn(&TargetHealth) -> Option<f64>;
 
 #[derive(Debug)]
 struct TargetHealth {
@@ -92,7 +92,7 @@ impl Snapshot {
                         targets.push((Arc::clone(cell.key.owner.labels()), Arc::clone(samples)));
                     }
                 };
-                let (health_of, stale_at) = cell.shown(now, show);
+                let (health_of, stale_at) = cell.exposed_at(now, show);
                 first_stale = [first_stale, stale_at].into_iter().flatten().min();
                 if let (true, Section::Endpoint, Some((up, last_success))) =
                     (with_health, cell.section, health_of)
@@ -101,7 +101,7 @@ impl Snapshot {
                     health.push(TargetHealth { owner, resource, up, last_success });
                 }
             }
-            parts.push(Part { families: families.clone(), targets });
+            parts.push(PageSection { families: families.clone(), targets });
         }
         let gone = gone.filter(|(owner, ..)| filter.wants(&GONE) && filter.wants_app(owner));
         let gone = gone.map(|(owner, gone, until)| {
@@ -181,7 +181,7 @@ impl Snapshot {
         format: Format,
         out: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let value: [(&Family, Reading); 2] = [
+        let value: [(&Family, HealthValue); 2] = [
             (&UP, |health| Some(f64::from(u8::from(health.up)))),
             (&LAST_SUCCESS, |health| Some(timestamp(health.last_success?)?.as_duration().as_secs_f64())),
         ];

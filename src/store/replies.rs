@@ -30,10 +30,10 @@ pub struct Reply {
 
 /// The last replies.
 #[derive(Debug, Default)]
-pub struct Replies(Mutex<Kept>);
+pub struct Replies(Mutex<KeptReplies>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptReplies {
     replies: HashMap<Key, Reply>,
     bytes: usize,
     /// (project, app), the last looked at first.
@@ -83,7 +83,7 @@ impl Replies {
     }
 }
 
-impl Kept {
+impl KeptReplies {
     fn remove(&mut self, key: &Key) {
         self.bytes -= self.replies.remove(key).map_or(0, |reply| reply.text.len());
     }

@@ -246,7 +246,7 @@ impl TargetState {
 
     /// Hands the samples that are exposed at `now` to `show`. Returns its health (whether it is up, and when it last
     /// was; nothing before the first poll) and when the first of them goes stale.
-    pub(super) fn shown(
+    pub(super) fn exposed_at(
         &self,
         now: Instant,
         mut show: impl FnMut(&Arc<Samples>),

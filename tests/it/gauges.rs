@@ -27,8 +27,8 @@ async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {
 /// The series of a family, by their names.
 fn shown(context: &Context, family: &str) -> BTreeMap<String, f64> {
     let page = crate::rig::page(context, Format::Text);
-    let of = series(&page).filter(|(name, _)| name.split('{').next() == Some(family));
-    of.map(|(name, value)| (name.to_owned(), value)).collect()
+    let of_family = series(&page).filter(|(name, _)| name.split('{').next() == Some(family));
+    of_family.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The only series of a family.
@@ -53,14 +53,19 @@ async fn a_window_reply_about_another_range_is_refused() {
 async fn a_window_rounded_outwards_by_less_than_a_bucket_is_shown() {
     let (world, context, _polling) = polled(Quirks { round_to: 60, ..Quirks::default() }, "").await;
     tokio::time::sleep(Duration::from_secs(95)).await;
-    let shown = only(&context, "pds_app_window_requests").unwrap();
+    let requests = only(&context, "pds_app_window_requests").unwrap();
     let (project, apps) = world.projects().remove(0);
     let now = context.clock.unix_seconds();
     let truth = |seconds: i64| {
         let range = TimeRange { start: now - 30 - seconds, end: now };
         world.truth(&project, &apps[0], range).unwrap().requests as f64
     };
-    assert!(truth(200) < shown && shown <= truth(480), "{shown}, not {} to {}", truth(200), truth(480));
+    assert!(
+        truth(200) < requests && requests <= truth(480),
+        "{requests}, not {} to {}",
+        truth(200),
+        truth(480)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -121,8 +121,8 @@ impl History {
         prometheus.assert_counted(&labels, &self.truth(start, at), at);
         if at > start {
             let hour = self.truth(at - HOUR, at).requests;
-            let shown = prometheus.value(&format!("pds_app_window_requests{{{labels}}}"), at);
-            assert_eq!(shown, number(hour), "in the hour before {at}");
+            let stored = prometheus.value(&format!("pds_app_window_requests{{{labels}}}"), at);
+            assert_eq!(stored, number(hour), "in the hour before {at}");
         }
     }
 }

@@ -114,9 +114,9 @@ fn counted_exactly(
     for (counter, resource) in
         [("pds_app_requests_total", "response_time"), ("pds_app_runs_total", "run_execution_time")]
     {
-        let of = |family: &str| format!("{family}{{{labels},resource=\"{resource}\"}}");
-        assert_eq!(last[&of("pds_app_unaccounted_seconds_total")], 0.0);
-        let until = of("pds_app_accounted_until_timestamp_seconds");
+        let selector = |family: &str| format!("{family}{{{labels},resource=\"{resource}\"}}");
+        assert_eq!(last[&selector("pds_app_unaccounted_seconds_total")], 0.0);
+        let until = selector("pds_app_accounted_until_timestamp_seconds");
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
         let range = TimeRange { start: first[&until] as i64, end: last[&until] as i64 };
         let truth = world.truth(project, app, range).unwrap();

@@ -116,7 +116,8 @@ async fn counters_leave_the_page_in_an_outage_and_come_back_with_all_that_happen
     let (life, outages) = recorded().await;
     let samples = life.recording.requests();
     for outage in &outages {
-        let shown = |from: i64, to: i64| samples.iter().filter(|(at, _)| (from..to).contains(at)).count();
+        let samples_in =
+            |from: i64, to: i64| samples.iter().filter(|(at, _)| (from..to).contains(at)).count();
         // The last poll before the outage was up to a minute before it; its counters stay two intervals longer than
         // the next one would have taken.
         if outage.end - outage.start > 5 * MINUTE {
@@ -126,7 +127,7 @@ async fn counters_leave_the_page_in_an_outage_and_come_back_with_all_that_happen
             assert!((MINUTE..4 * MINUTE).contains(&stayed), "they stayed for {stayed} s");
         }
         // Seven hours come back in a few requests, one a poll.
-        assert!(shown(outage.end + 8 * MINUTE, outage.end + 60 * MINUTE) > 200, "they are back");
+        assert!(samples_in(outage.end + 8 * MINUTE, outage.end + 60 * MINUTE) > 200, "they are back");
     }
     // Beyond the two intervals that a counter may stand still, each step is one of some seconds.
     for pair in samples.windows(2) {

@@ -72,9 +72,9 @@ async fn the_steps_of_the_readme_lead_from_nothing_to_right_counters_in_promethe
             .await;
 
     let app = apps.iter().find(|app| app.ends_with("-ranker")).unwrap();
-    let of = |name: &str, more: &str| format!("{name}{{app=\"{app}\"{more}}}");
-    let total = of("pds_app_requests_total", "");
-    let cursor = of("pds_app_accounted_until_timestamp_seconds", ",resource=\"response_time\"");
+    let selector = |name: &str, more: &str| format!("{name}{{app=\"{app}\"{more}}}");
+    let total = selector("pds_app_requests_total", "");
+    let cursor = selector("pds_app_accounted_until_timestamp_seconds", ",resource=\"response_time\"");
     let mut first = None;
     until("Prometheus has right counters over twenty seconds", async || {
         // Samples of one scrape, the cursor last, as it is the larger number.

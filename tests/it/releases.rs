@@ -179,9 +179,9 @@ fn a_release_is_refused_unless_tag_version_and_address_agree() {
     assert!(!check("\"version", &[("VERSION", "v9.9.9")]));
     let repository = env!("CARGO_PKG_REPOSITORY");
     let (server, name) = repository.split_at("https://github.com".len());
-    let of = |name| [("GITHUB_SERVER_URL", server), ("GITHUB_REPOSITORY", name)];
-    assert!(check("\"repository", &of(name.trim_start_matches('/'))));
-    assert!(!check("\"repository", &of("somebody/else")));
+    let environment = |name| [("GITHUB_SERVER_URL", server), ("GITHUB_REPOSITORY", name)];
+    assert!(check("\"repository", &environment(name.trim_start_matches('/'))));
+    assert!(!check("\"repository", &environment("somebody/else")));
 }
 
 #[test]

@@ -130,7 +130,7 @@ async fn remaining_targets_keep_data_schedule_and_counters_and_removed_ones_vani
     );
     let first = running.metric(&counted).await.unwrap();
     until("something is counted", async || running.metric(&counted).await > Some(first)).await;
-    let of = |page: &str, app: &str| -> HashMap<String, f64> {
+    let series_of = |page: &str, app: &str| -> HashMap<String, f64> {
         let label = format!("app=\"{app}\"");
         series(page)
             .filter(|(name, _)| name.contains(&label))
@@ -138,17 +138,17 @@ async fn remaining_targets_keep_data_schedule_and_counters_and_removed_ones_vani
             .collect()
     };
     let before = running.exporter.get("/metrics").await;
-    assert!(!of(&before, goes).is_empty());
+    assert!(!series_of(&before, goes).is_empty());
     let asked = || running.world.requests().by_call.get("get_app").copied().unwrap_or_default();
     let asked_before = asked();
 
     std::fs::write(&running.file, running.with_one_app()).unwrap();
     assert_eq!(running.reload().await.0, 200);
     let after = running.exporter.get("/metrics").await;
-    let left: Vec<_> = of(&after, goes).into_keys().collect();
+    let left: Vec<_> = series_of(&after, goes).into_keys().collect();
     assert!(left.len() == 1 && left[0].starts_with("pds_app_gone_timestamp_seconds{"), "{left:?}");
-    let after = of(&after, stays);
-    for (name, before) in of(&before, stays) {
+    let after = series_of(&after, stays);
+    for (name, before) in series_of(&before, stays) {
         let now = after.get(&name).unwrap_or_else(|| panic!("{name} is gone"));
         let counter = name.contains("_total{") || name.contains("_bucket{") || name.contains("_until_");
         assert!(!counter || *now >= before, "{name} went back from {before} to {now}");

@@ -28,11 +28,11 @@ const MAX_PATH_REFUSAL: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Debug)]
 pub struct Account {
     name: Arc<str>,
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<AccountParts>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct AccountParts {
     pub(super) source: Option<TokenSource>,
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
@@ -97,7 +97,7 @@ impl Account {
         let queue = admission.queue();
         Self {
             name,
-            inner: Arc::new(Inner { source, credentials, queue, reporter, state: Mutex::default() }),
+            inner: Arc::new(AccountParts { source, credentials, queue, reporter, state: Mutex::default() }),
         }
     }
 
@@ -140,7 +140,7 @@ impl Account {
 
     /// Starts to report its state and changes. Does nothing if it has started before.
     pub(super) fn report(&self) {
-        let Inner { credentials, queue, reporter, state, .. } = &*self.inner;
+        let AccountParts { credentials, queue, reporter, state, .. } = &*self.inner;
         // A reload is an attempt to end the pause.
         queue.pace(|pace, _| pace.resume());
         if !reporter.begin(&self.name) {

@@ -225,7 +225,7 @@ impl Transport {
     fn refused(&self, status: u16, headers: &HeaderMap, message: String) -> Reason {
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
-                let location = shortened(&self.redactor.text(shown(&self.base, location)));
+                let location = shortened(&self.redactor.text(redirect_target(&self.base, location)));
                 Reason::Redirect { status, location }
             }
             // The words of nginx, Apache and Go.
@@ -254,7 +254,7 @@ pub fn broken(error: impl Error + Send + Sync + 'static, head: bool, proxy: Opti
 }
 
 /// The target of a redirect, without the parts that may hold secrets.
-fn shown(base: &str, location: &HeaderValue) -> String {
+fn redirect_target(base: &str, location: &HeaderValue) -> String {
     let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
     match target {
         Some(mut url) => {
@@ -318,10 +318,11 @@ mod tests {
 
     #[test]
     fn the_target_of_a_redirect_is_shown_without_secrets() {
-        let shown = |to| shown("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
-        assert_eq!(shown(b"/login?token=x#y"), "https://api.example.com/login");
-        assert_eq!(shown(b"//u:p@other.example.com/a"), "https://other.example.com/a");
-        assert_eq!(shown(b"http://[bad"), "an address that is none");
-        assert_eq!(shown(b"\xff"), "an address that is none");
+        let location =
+            |to| redirect_target("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
+        assert_eq!(location(b"/login?token=x#y"), "https://api.example.com/login");
+        assert_eq!(location(b"//u:p@other.example.com/a"), "https://other.example.com/a");
+        assert_eq!(location(b"http://[bad"), "an address that is none");
+        assert_eq!(location(b"\xff"), "an address that is none");
     }
 }

@@ -88,7 +88,7 @@ impl Explained {
 }
 
 /// The value of a key as TOML; secrets and credentials of URLs redacted.
-pub(super) fn shown(value: &Value, kind: &Kind) -> String {
+pub(super) fn redacted_toml(value: &Value, kind: &Kind) -> String {
     let text = match (kind, &value.kind) {
         (Kind::Secret, _) => REDACTED.to_owned(),
         (Kind::Headers, ValueKind::Table(headers)) => toml_table(headers, |_| format!("{REDACTED:?}")),

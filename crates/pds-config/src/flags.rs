@@ -224,12 +224,12 @@ mod tests {
             ["pds-exporter", "--shard.count=2", "--web.external-url=https://me:hunter2@x/y", "--demo"];
         let line = CommandLine::parse(arguments.map(OsString::from)).unwrap();
         let row = |flag: &str| line.explained.iter().find(|row| row.key == flag).unwrap();
-        let shown = |flag: &str| (&*row(flag).value, row(flag).origin);
-        assert_eq!(shown("--shard.count"), ("2", Origin::Flag));
-        assert_eq!(shown("--shard.index"), ("0", Origin::Default));
-        assert_eq!(shown("--demo"), ("true", Origin::Flag));
-        assert_eq!(shown("--web.enable-lifecycle"), ("false", Origin::Default));
-        assert_eq!(shown("--web.external-url"), ("https://x/y", Origin::Flag));
+        let setting = |flag: &str| (&*row(flag).value, row(flag).origin);
+        assert_eq!(setting("--shard.count"), ("2", Origin::Flag));
+        assert_eq!(setting("--shard.index"), ("0", Origin::Default));
+        assert_eq!(setting("--demo"), ("true", Origin::Flag));
+        assert_eq!(setting("--web.enable-lifecycle"), ("false", Origin::Default));
+        assert_eq!(setting("--web.external-url"), ("https://x/y", Origin::Flag));
         assert_eq!(row("--shard.index").help, "Index of this shard, from 0");
     }
 

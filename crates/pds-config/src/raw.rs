@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use config::{Map, Value, ValueKind};
 
 use super::error::Problem;
-use super::explain::{Explained, Origin, shown};
+use super::explain::{Explained, Origin, redacted_toml};
 use super::key::{Key, Kind, as_written, environment_name, join};
 use super::keys::instead_of;
 
@@ -137,7 +137,7 @@ impl<'a> Position<'a> {
         if !has_table(raw) {
             self.shared.found.borrow_mut().explained.push(Explained {
                 key: self.key.clone(),
-                value: shown(raw, kind),
+                value: redacted_toml(raw, kind),
                 origin: Origin::of(raw),
                 variable: self.variable.clone(),
                 help: Cow::Borrowed(why),

@@ -253,19 +253,19 @@ mod tests {
 
     #[test]
     fn a_datapoint_is_shown_with_its_time_and_its_container() {
-        let shown = |container| {
+        let page = |container| {
             let point = Point { time: 1_767_225_540.0, values: [Some(1.5), None, Some(3.0)] };
             shown_for(&CALL, point, container)
         };
         let name = "pds_app_run_execution_time";
         let app = r#"project="p-1",app="p-1-ranker""#;
         assert_eq!(
-            shown(None),
+            page(None),
             format!(
                 "{name}_seconds{{{app},percentile=\"p50\"}} 1.5\n{name}_seconds{{{app},percentile=\"p99\"}} 3\n{name}_timestamp_seconds{{{app}}} 1767225540\n"
             )
         );
-        assert!(shown(Some("c-1")).contains(&format!("{{{app},container_id=\"c-1\"}} 1767225540")));
+        assert!(page(Some("c-1")).contains(&format!("{{{app},container_id=\"c-1\"}} 1767225540")));
     }
 
     #[test]

@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn a_ledger_of_requests_is_shown_with_its_buckets() {
-        let shown = page(series(response_time::RESOURCE, &ledger(true), true));
+        let text = page(series(response_time::RESOURCE, &ledger(true), true));
         assert_eq!(
-            shown,
+            text,
             r#"pds_app_requests_total 8
 pds_app_requests_accounted_seconds_total 3600
 pds_app_request_duration_seconds_bucket{le="0.5"} 2
@@ -209,13 +209,13 @@ pds_app_disputed_hours_total{resource="response_time"} 0
     #[test]
     fn the_results_of_rechecks_are_shown_while_they_are_enabled_and_their_additions_after_that() {
         let lines = |ledger: &Ledger, rechecked| {
-            let shown = page(series(run_execution_time::RESOURCE, ledger, rechecked));
+            let text = page(series(run_execution_time::RESOURCE, ledger, rechecked));
             let of_rechecks = |line: &&str| {
                 ["_late_", "_overcounted_", "_rechecked_", "_disputed_"]
                     .iter()
                     .any(|part| line.contains(part))
             };
-            shown.lines().filter(of_rechecks).map(str::to_owned).collect::<Vec<_>>()
+            text.lines().filter(of_rechecks).map(str::to_owned).collect::<Vec<_>>()
         };
         let none = ledger(false);
         let mut some = none.clone();

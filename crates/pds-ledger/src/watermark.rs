@@ -466,9 +466,9 @@ mod tests {
             "a process before may have shown more"
         );
         // 12:02:30 is when 12:00:00 has settled for two intervals.
-        let shown = watermark.at_present().shown_for(until, interval).unwrap();
-        assert_eq!(shown, Duration::from_secs(143));
-        advance(shown - Duration::from_secs(1)).await;
+        let left = watermark.at_present().shown_for(until, interval).unwrap();
+        assert_eq!(left, Duration::from_secs(143));
+        advance(left - Duration::from_secs(1)).await;
         assert!(watermark.at_present().shown_for(until, interval).is_some());
         advance(Duration::from_secs(1)).await;
         assert_eq!(watermark.at_present().shown_for(until, interval), None);

@@ -40,11 +40,11 @@ async fn the_page_of_an_app_has_its_plots_settings_polls_and_queries() {
 #[tokio::test(start_paused = true)]
 async fn raw_replies_are_shown_only_on_request() {
     let fixture = answered(1).await;
-    let shown = "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;";
+    let escaped = "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;";
     let site = site(&fixture.source, "");
     let page = get(&site, APP, "");
-    assert!(!page.contains(shown) && !page.contains("Last replies"));
-    assert!(get(&site.with_replies(true), APP, "").contains(shown));
+    assert!(!page.contains(escaped) && !page.contains("Last replies"));
+    assert!(get(&site.with_replies(true), APP, "").contains(escaped));
 }
 
 #[tokio::test(start_paused = true)]

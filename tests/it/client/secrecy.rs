@@ -60,17 +60,17 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
         api.ca_file = Some(ca.clone());
         api.timeout = Duration::from_secs(5);
         let asking = Asking::new(&api, &[]);
-        let mut shown = String::new();
+        let mut printed = String::new();
         for _ in 0..6 {
             let error = asking.ask("p", "a").await.unwrap_err();
-            shown.push_str(&format!("{} {error:?} {error:#?}\n", chain(&error)));
+            printed.push_str(&format!("{} {error:?} {error:#?}\n", chain(&error)));
         }
-        shown.push_str(&format!("{:?} {:?} {api:?}", asking.client, asking.client.account("p")));
-        shown.push_str(&asking.page());
+        printed.push_str(&format!("{:?} {:?} {api:?}", asking.client, asking.client.account("p")));
+        printed.push_str(&asking.page());
         assert_eq!(server.count(), 5, "the sixth was refused before it was sent");
         assert!(server.seen().iter().all(|seen| seen.header("authorization").unwrap().contains(TOKEN)));
-        assert!(shown.contains("bad token [redacted], or [redacted]"), "{shown}");
-        assert!(!shown.contains(PART), "{shown}");
+        assert!(printed.contains("bad token [redacted], or [redacted]"), "{printed}");
+        assert!(!printed.contains(PART), "{printed}");
         assert!(log.text().contains("hyper"), "the libraries' own lines are captured: {}", log.text());
         assert!(!log.text().contains(PART), "{}", log.text());
     }
@@ -97,9 +97,9 @@ async fn a_token_echoed_by_a_reply_is_redacted_before_the_reply_is_read() {
         let read =
             asking.client.read(&Turn::new(&account), response_time::RESOURCE, &request("p", "a"), read).await;
         let Err(error) = read else { panic!("a reply that cannot be used") };
-        let shown = format!("{} {error:?}", chain(&error));
-        assert!(shown.contains(quoted) && !shown.contains(PART), "{shown}");
-        assert!(shown.len() < 800, "{} bytes", shown.len());
+        let printed = format!("{} {error:?}", chain(&error));
+        assert!(printed.contains(quoted) && !printed.contains(PART), "{printed}");
+        assert!(printed.len() < 800, "{} bytes", printed.len());
     }
     assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#, "what labels are made of");
 }
@@ -165,8 +165,8 @@ async fn the_password_of_a_proxy_is_never_shown() {
     let asking = Asking::new(&api, &[]);
     let error = asking.ask("p", "a").await.unwrap_err();
     assert!(proxy.seen()[0].header("proxy-authorization").is_some());
-    let shown = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
-    assert!(!shown.contains("pr0xy-passw0rd"), "{shown}");
+    let printed = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
+    assert!(!printed.contains("pr0xy-passw0rd"), "{printed}");
 
     // It answers for the service, and shows what it was sent.
     let proxy =

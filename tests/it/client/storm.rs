@@ -54,9 +54,9 @@ async fn polled(server: &Server, targets: u32, interval: Duration, duration: Dur
 fn within(arrivals: &Arrivals, began: Instant, from: u64, to: u64) -> (f64, f64) {
     let range = began + Duration::from_secs(from)..began + Duration::from_secs(to);
     let arrivals = arrivals.lock().unwrap();
-    let of = arrivals.iter().filter(|(at, _)| range.contains(at));
-    let allowed = of.clone().filter(|(_, allowed)| *allowed).count();
-    (f64::from(u32::try_from(of.count()).unwrap()), f64::from(u32::try_from(allowed).unwrap()))
+    let in_range = arrivals.iter().filter(|(at, _)| range.contains(at));
+    let allowed = in_range.clone().filter(|(_, allowed)| *allowed).count();
+    (f64::from(u32::try_from(in_range.count()).unwrap()), f64::from(u32::try_from(allowed).unwrap()))
 }
 
 #[tokio::test(start_paused = true)]

@@ -295,9 +295,9 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
     let projects = [project("p-1", inline(LASTING)), project("p-2", inline("opaque")), project("p-3", None)];
     let asking = Asking::new(&api, &projects);
-    let shown: Vec<_> =
+    let token_series: Vec<_> =
         asking.page().lines().filter(|l| l.starts_with("pds_token")).map(str::to_owned).collect();
-    assert_eq!(shown, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
+    assert_eq!(token_series, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
     // A connection that the client after a reload does not use is gone.
     api.token = inline(LASTING);
     asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));

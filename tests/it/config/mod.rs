@@ -139,22 +139,22 @@ fn the_example_file_is_up_to_date_and_sets_nothing_but_defaults() {
 #[test]
 fn the_view_of_the_configuration_in_force_shows_each_origin_and_no_secret() {
     let loaded = load(Path::new("tests/it/config/good/design.toml")).unwrap();
-    let shown = |key: &str| {
+    let explained = |key: &str| {
         let row = loaded.explained.iter().find(|row| row.key == key);
         row.map(|row| (row.value.as_str(), row.origin))
     };
-    assert_eq!(shown("api.timeout"), Some(("\"10s\"", Origin::Default)));
-    assert_eq!(shown("api.max_requests_per_second"), Some(("0", Origin::File)));
-    assert_eq!(shown("poll.windows"), Some(("[\"5m\", \"1h\"]", Origin::Environment)));
-    assert_eq!(shown("api.proxy_url"), Some(("\"http://proxy:3128/\"", Origin::File)));
-    assert_eq!(shown("projects[0].token"), Some(("[redacted]", Origin::File)));
-    assert_eq!(shown("projects[0].apps[0]"), Some(("\"p-abc12345-ranker\"", Origin::File)));
-    assert_eq!(shown("projects[0].apps[1].labels"), Some(("{ tier = \"gold\" }", Origin::File)));
+    assert_eq!(explained("api.timeout"), Some(("\"10s\"", Origin::Default)));
+    assert_eq!(explained("api.max_requests_per_second"), Some(("0", Origin::File)));
+    assert_eq!(explained("poll.windows"), Some(("[\"5m\", \"1h\"]", Origin::Environment)));
+    assert_eq!(explained("api.proxy_url"), Some(("\"http://proxy:3128/\"", Origin::File)));
+    assert_eq!(explained("projects[0].token"), Some(("[redacted]", Origin::File)));
+    assert_eq!(explained("projects[0].apps[0]"), Some(("\"p-abc12345-ranker\"", Origin::File)));
+    assert_eq!(explained("projects[0].apps[1].labels"), Some(("{ tier = \"gold\" }", Origin::File)));
     assert_eq!(
-        shown("state.prometheus_headers"),
+        explained("state.prometheus_headers"),
         Some(("{ \"x.dotted\" = \"[redacted]\", X-Scope-OrgID = \"[redacted]\" }", Origin::File))
     );
-    assert_eq!(shown("api.token"), None);
+    assert_eq!(explained("api.token"), None);
     let explained = format!("{:?}", loaded.explained);
     assert!(!explained.contains("hunter"), "{explained}");
 }

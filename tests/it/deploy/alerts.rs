@@ -308,7 +308,7 @@ fn every_gauge_of_success_has_its_alert_panel_and_runbook() {
     let gauges: Vec<&str> =
         families.map(|family| family.name).filter(|name| name.ends_with("_successful")).collect();
     assert!(gauges.len() >= 4, "{gauges:?}");
-    let shown = dashboards();
+    let boards = dashboards();
     for gauge in gauges {
         let rules = rules();
         let alert = rules
@@ -317,7 +317,7 @@ fn every_gauge_of_success_has_its_alert_panel_and_runbook() {
         let alert = alert.unwrap_or_else(|| panic!("no alert on {gauge}"));
         // That it leads to its runbook, and that both are right, is tested above.
         assert!(text(&format!("prometheus/runbooks/{}.md", string(alert, "/alert"))).len() > 200);
-        let panels = shown.iter().flat_map(|(_, dashboard)| expressions(dashboard));
+        let panels = boards.iter().flat_map(|(_, dashboard)| expressions(dashboard));
         assert!(panels.into_iter().any(|(_, expression)| expression.contains(gauge)), "no panel on {gauge}");
     }
 }

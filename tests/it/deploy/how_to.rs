@@ -177,9 +177,9 @@ const RECIPES: &[Recipe] = &[
         stage.runtime.block_on(async { drop(server) });
     }),
     ("Get an alert on idle GPUs", |stage, recipe| {
-        let of = |family: &str| format!("{family}{{project=\"p\", app=\"a\"}}");
-        let (gpus, least) = (of("pds_app_gpus"), of("pds_app_min_replicas"));
-        let requests = of("pds_app:requests:increase1h");
+        let series_of = |family: &str| format!("{family}{{project=\"p\", app=\"a\"}}");
+        let (gpus, least) = (series_of("pds_app_gpus"), series_of("pds_app_min_replicas"));
+        let requests = series_of("pds_app:requests:increase1h");
         for (replicas, increase, fires) in
             [("1x90", "0x90", true), ("0x90", "0x90", false), ("1x90", "5x90", false)]
         {

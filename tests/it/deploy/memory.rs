@@ -79,19 +79,31 @@ fn resources_follow_from_the_number_of_apps_and_cover_the_measured_ones() {
         let objects = template("pds-exporter", &["mode=sharded", &apps, &shards]);
         let set = object(&objects, "StatefulSet");
         let resources = &container(&set)["resources"];
-        let of = |what: &str| bytes(string(&resources[what], "/memory"));
+        let memory_of = |what: &str| bytes(string(&resources[what], "/memory"));
         let core = |what: &str| {
             let cpu = string(&resources[what], "/cpu").strip_suffix('m').unwrap();
             cpu.parse::<f64>().unwrap() / 10.0
         };
         let each = total / shards.trim_start_matches("shards=").parse::<u32>().unwrap();
         let (cpu, memory, file) = measured(each);
-        assert!(memory <= of("requests"), "{each} apps: {memory} bytes, requested {}", of("requests"));
-        assert!(of("requests") <= 2 * memory, "{each} apps: {memory} bytes, requested {}", of("requests"));
+        assert!(
+            memory <= memory_of("requests"),
+            "{each} apps: {memory} bytes, requested {}",
+            memory_of("requests")
+        );
+        assert!(
+            memory_of("requests") <= 2 * memory,
+            "{each} apps: {memory} bytes, requested {}",
+            memory_of("requests")
+        );
         let config = load(string(&object(&objects, "ConfigMap")["data"], "/pds-exporter.toml"));
         let most = memory + hostile(&config);
-        assert!(memory + all_at_once(of("limits")) <= of("limits"), "{each} apps");
-        assert!(most <= of("limits") && of("limits") <= 2 * most, "{each} apps: {most} of {}", of("limits"));
+        assert!(memory + all_at_once(memory_of("limits")) <= memory_of("limits"), "{each} apps");
+        assert!(
+            most <= memory_of("limits") && memory_of("limits") <= 2 * most,
+            "{each} apps: {most} of {}",
+            memory_of("limits")
+        );
         assert!(cpu <= core("requests") && 2.0 * cpu <= core("limits"), "{each} apps: {cpu} %");
         // The disk, and the limit of the pod's own storage.
         assert!(2 * file <= 1024 * MIB, "{each} apps: {file} bytes");
@@ -111,13 +123,13 @@ fn resources_follow_from_the_number_of_apps_and_cover_the_measured_ones() {
 #[test]
 fn the_page_states_the_resources_of_the_manifests() {
     let deployment = object(&yaml(&kustomize("base")), "Deployment");
-    let of = |pointer: &str| string(&container(&deployment)["resources"], pointer).to_owned();
+    let resource = |pointer: &str| string(&container(&deployment)["resources"], pointer).to_owned();
     let said = format!(
         "they request {} CPU and {} memory, and limit them to {} and {}",
-        of("/requests/cpu"),
-        of("/requests/memory"),
-        of("/limits/cpu"),
-        of("/limits/memory")
+        resource("/requests/cpu"),
+        resource("/requests/memory"),
+        resource("/limits/cpu"),
+        resource("/limits/memory")
     );
     let page = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(&said), "deploy/README.md does not say: {said}");

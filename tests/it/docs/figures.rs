@@ -91,9 +91,9 @@ fn figures_in_the_pages_are_of_this_version() {
             || what.ends_with(" apps: state written, kB/s")
     };
     let rows = measured();
-    let shown: Vec<_> = rows.iter().filter(|row| is_shown(&row[0])).collect();
-    assert!(shown.len() > 15, "{}", shown.len());
-    for [what, .., version] in shown {
+    let in_pages: Vec<_> = rows.iter().filter(|row| is_shown(&row[0])).collect();
+    assert!(in_pages.len() > 15, "{}", in_pages.len());
+    for [what, .., version] in in_pages {
         let measured = version.split(' ').next();
         assert_eq!(measured, Some(env!("CARGO_PKG_VERSION")), "{what}: measure it with `benches/run`");
     }

@@ -26,14 +26,14 @@ async fn a_status_for_a_container_never_concerns_the_app() {
             rig.pass(60, response_time::RESOURCE).await;
         }
         let page = rig.page();
-        let of = |family: &str, labels: &str| {
+        let count = |family: &str, labels: &str| {
             page.lines().filter(|line| line.starts_with(family) && line.contains(labels)).count()
         };
         assert!(!page.lines().any(|line| line.starts_with("pds_up{") && line.ends_with(" 0")), "{status}");
-        assert_eq!(of("pds_app_window_requests{", "container_id=\"c-1\""), 0, "{status}: gone or stale");
-        assert_eq!(of("pds_app_window_requests{", "container_id=\"c-2\""), 1, "{status}");
-        assert_eq!(of("pds_app_window_requests{", ""), 2, "{status}: the app and its other container");
-        assert_eq!(of("pds_app_response_time_seconds{", "container_id=\"c-2\""), 4, "{status}");
+        assert_eq!(count("pds_app_window_requests{", "container_id=\"c-1\""), 0, "{status}: gone or stale");
+        assert_eq!(count("pds_app_window_requests{", "container_id=\"c-2\""), 1, "{status}");
+        assert_eq!(count("pds_app_window_requests{", ""), 2, "{status}: the app and its other container");
+        assert_eq!(count("pds_app_response_time_seconds{", "container_id=\"c-2\""), 4, "{status}");
         let ledger = rig.ledger();
         assert_eq!(ledger.total, rig.truth(first, ledger.until), "{status}");
         assert!(rig.plan_in_force().watermark.settled_step() - ledger.until <= 60, "{status}");
@@ -47,15 +47,15 @@ async fn a_status_for_a_container_never_concerns_the_app() {
 async fn series_of_a_missing_container_vanish_at_once_and_return_with_it() {
     let rig = Rig::of(one_app(), "", TWO, None).await;
     rig.pass(0, response_time::RESOURCE).await;
-    let shown = || rig.page().matches("container_id=\"c-1\"").count();
-    let before = shown();
+    let count = || rig.page().matches("container_id=\"c-1\"").count();
+    let before = count();
     assert!(before > 4);
     rig.world.faults().set([Fault::status(404).of_container("c-1")]);
     rig.pass(60, response_time::RESOURCE).await;
-    assert_eq!(shown(), 0);
+    assert_eq!(count(), 0);
     rig.world.faults().clear();
     rig.pass(60, response_time::RESOURCE).await;
-    assert_eq!(shown(), before);
+    assert_eq!(count(), before);
 }
 
 #[tokio::test(start_paused = true)]

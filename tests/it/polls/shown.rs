@@ -22,17 +22,17 @@ fn one_app() -> Settings {
 async fn a_window_that_a_reload_removes_leaves_the_page_at_once() {
     let mut rig = Rig::start(one_app(), "[poll]\nwindows = [\"5m\", \"1h\"]\n").await;
     rig.pass(0, response_time::RESOURCE).await;
-    let shown = |rig: &Rig, window: &str| rig.page().matches(&format!("window=\"{window}\"")).count();
-    assert!(shown(&rig, "5m") > 4 && shown(&rig, "1h") > 4);
-    let before = shown(&rig, "5m");
+    let count = |rig: &Rig, window: &str| rig.page().matches(&format!("window=\"{window}\"")).count();
+    assert!(count(&rig, "5m") > 4 && count(&rig, "1h") > 4);
+    let before = count(&rig, "5m");
     let old = Arc::clone(rig.plan_in_force());
     rig.reload("[poll]\nwindows = [\"5m\"]\n");
-    assert_eq!((shown(&rig, "5m"), shown(&rig, "1h")), (before, 0), "nothing was polled since");
+    assert_eq!((count(&rig, "5m"), count(&rig, "1h")), (before, 0), "nothing was polled since");
     // A poll that the reload has overtaken brings nothing back.
     for target in old.targets.iter().filter(|target| target.endpoint.cadence == Cadence::Metrics) {
         execute::poll(rig.context(), &old, target, Turn::new(&target.account)).await;
     }
-    assert_eq!((shown(&rig, "5m"), shown(&rig, "1h")), (before, 0));
+    assert_eq!((count(&rig, "5m"), count(&rig, "1h")), (before, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,9 +125,9 @@ async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
     let message = rig.status().apps[0].error_message.clone().unwrap();
     assert!(message.starts_with("OOM <b> [31m killed ; sent [redacted]; xxx"), "{message}");
     assert_eq!(message.chars().count(), 1000);
-    let shown = rig.web(&page);
-    assert!(shown.contains("OOM &lt;b&gt; [31m killed ; sent [redacted]; xxx"), "{shown}");
-    assert!(!shown.contains(&token) && !rig.page().contains("OOM"));
+    let html = rig.web(&page);
+    assert!(html.contains("OOM &lt;b&gt; [31m killed ; sent [redacted]; xxx"), "{html}");
+    assert!(!html.contains(&token) && !rig.page().contains("OOM"));
 
     // A stale text is not shown, nor one that the service no longer sends.
     rig.world.faults().set([Fault::status(500)]);
@@ -192,10 +192,10 @@ async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
             "and nothing that follows from it"
         );
         let resource = "resource=\"response_time\"";
-        let shown = series(&rig.page())
+        let behind = series(&rig.page())
             .find(|(name, _)| name.starts_with(gauge) && name.contains(resource))
             .map(|(_, seconds)| seconds);
-        assert_eq!(shown, hidden.then_some((minute * 60) as f64), "it says how far");
+        assert_eq!(behind, hidden.then_some((minute * 60) as f64), "it says how far");
         assert_eq!(others() == 0, hidden, "a page is of one moment");
     }
     rig.world.faults().clear();
@@ -215,14 +215,14 @@ async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
 /// The total, the accounted seconds and the buckets of the page, and the cursor.
 fn counted(rig: &Rig) -> (f64, f64, Vec<f64>, f64) {
     let page = rig.page();
-    let of = |name: &str| -> Vec<f64> {
-        let of = series(&page).filter(|(series, _)| series.starts_with(name));
-        of.map(|(_, value)| value).collect()
+    let values = |name: &str| -> Vec<f64> {
+        let named = series(&page).filter(|(series, _)| series.starts_with(name));
+        named.map(|(_, value)| value).collect()
     };
-    let cursor = of("pds_app_accounted_until_timestamp_seconds{");
+    let cursor = values("pds_app_accounted_until_timestamp_seconds{");
     let (total, seconds) =
-        (of("pds_app_requests_total{")[0], of("pds_app_requests_accounted_seconds_total{")[0]);
-    (total, seconds, of("pds_app_request_duration_seconds_bucket{"), cursor[0])
+        (values("pds_app_requests_total{")[0], values("pds_app_requests_accounted_seconds_total{")[0]);
+    (total, seconds, values("pds_app_request_duration_seconds_bucket{"), cursor[0])
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,9 +284,9 @@ async fn a_new_app_has_the_thresholds_of_the_others_from_its_first_page() {
     rig.pass(0, response_time::RESOURCE).await;
     let page = rig.page();
     let buckets = |app: &str| {
-        let of = "pds_app_request_duration_seconds_bucket{";
+        let prefix = "pds_app_request_duration_seconds_bucket{";
         let app = format!("app=\"{app}\"");
-        series(&page).filter(|(name, _)| name.starts_with(of) && name.contains(&app)).count()
+        series(&page).filter(|(name, _)| name.starts_with(prefix) && name.contains(&app)).count()
     };
     assert!(buckets(&apps[0]) > 20);
     assert_eq!(buckets(&apps[1]), buckets(&apps[0]));

@@ -113,8 +113,8 @@ impl Life {
                     let comma = if labels == "}" { "" } else { "," };
                     // The rules' time begins at 0.
                     let since = if name.ends_with("_timestamp_seconds") { self.begun as f64 } else { 0.0 };
-                    let of = format!("{name}{{{release}{comma}{labels}");
-                    let values = self.scraped.entry(of).or_default();
+                    let selector = format!("{name}{{{release}{comma}{labels}");
+                    let values = self.scraped.entry(selector).or_default();
                     values.resize(self.scrapes, None);
                     values.push(Some(value - since));
                 }
@@ -170,13 +170,13 @@ impl Life {
                     .replace(counter, "pds_app_accounted_until_timestamp_seconds")
                     .replace('}', &format!(",resource=\"{resource}\"}}"));
                 let cursors = &self.scraped[&cursor];
-                let shown = totals.iter().zip(cursors).enumerate().filter_map(|(place, pair)| match pair {
+                let points = totals.iter().zip(cursors).enumerate().filter_map(|(place, pair)| match pair {
                     (Some(_), Some(until)) => {
                         Some((self.begun + self.second(place), self.begun + *until as i64))
                     }
                     _ => None,
                 });
-                samples.push(shown.collect());
+                samples.push(points.collect());
             }
             let minutes = (self.begun / 60 - 60..self.now() / 60).map(|minute| {
                 let range = TimeRange { start: minute * 60, end: minute * 60 + 60 };

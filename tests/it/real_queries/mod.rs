@@ -136,9 +136,9 @@ fn queries(recording: &Recording, pages: &[String]) -> BTreeSet<String> {
     }
     // As the exporter's own pages show them for copying.
     for page in pages {
-        let shown = page.split("data-copy=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let copied = page.split("data-copy=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
         queries.extend(
-            shown.map(|query| query.replace("&quot;", "\"").replace("&gt;", ">").replace("&amp;", "&")),
+            copied.map(|query| query.replace("&quot;", "\"").replace("&gt;", ">").replace("&amp;", "&")),
         );
     }
     let interval = format!("{}s", (180 + scrape).max(4 * scrape));

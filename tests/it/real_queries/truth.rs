@@ -151,7 +151,7 @@ impl Counted {
             let inside = minutes(from);
             let (Some(whole), Some(wider)) = (figure(&inside), figure(&minutes(before))) else { continue };
             let requests = inside.iter().map(|truth| truth.requests as f64).sum();
-            let of = Bounds {
+            let bounds = Bounds {
                 least: each.iter().copied().fold(whole, f64::min),
                 most: each.iter().copied().fold(whole, f64::max),
                 whole,
@@ -161,10 +161,10 @@ impl Counted {
                 seconds: *to - from,
                 busiest: busiest * minutes(before).len() as f64,
             };
-            found = Some(found.map_or(of, |other| Bounds {
-                least: of.least.min(other.least),
-                most: of.most.max(other.most),
-                ..of
+            found = Some(found.map_or(bounds, |other| Bounds {
+                least: bounds.least.min(other.least),
+                most: bounds.most.max(other.most),
+                ..bounds
             }));
         }
         found

@@ -165,12 +165,14 @@ impl Cast {
     async fn counted_up_to_now(&self, exporters: &[Exporter]) {
         let now = Clock::system().unix_seconds() as f64;
         let all = self.counters().len();
-        let of = |counter: &str, resource: &str| {
+        let caught_up = |counter: &str, resource: &str| {
             let cursor = format!("pds_app_accounted_until_timestamp_seconds{{resource=\"{resource}\"}}");
             format!("max by (project, app, resource) ({cursor} and ignoring (resource) {counter}) > {now}")
         };
-        let (requests, runs) =
-            (of("pds_app_requests_total", "response_time"), of("pds_app_runs_total", "run_execution_time"));
+        let (requests, runs) = (
+            caught_up("pds_app_requests_total", "response_time"),
+            caught_up("pds_app_runs_total", "run_execution_time"),
+        );
         let expression = format!("({requests}) or ({runs})");
         let logs = || exporters.iter().map(Exporter::log).collect::<Vec<_>>().join("\n");
         let began = std::time::Instant::now();

@@ -46,14 +46,14 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
     until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
     // A small commit may still fit into the last block of the file.
-    let mut shown = Instant::now();
+    let mut last_shown = Instant::now();
     until("what stands still leaves the page", async || {
         if let Some(counted) = rig.counted(&exporter.get("/metrics").await, 0) {
-            shown = Instant::now();
+            last_shown = Instant::now();
             let on_disk = rig.on_disk(&disk.join("state.log"), 0).await;
             assert!(on_disk >= counted, "{counted:?} is shown, {on_disk:?} on disk");
         }
-        shown.elapsed() > Duration::from_secs(3)
+        last_shown.elapsed() > Duration::from_secs(3)
     })
     .await;
     let page = exporter.get("/metrics").await;

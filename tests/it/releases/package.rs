@@ -22,8 +22,8 @@ fn the_debian_package_installs_into_a_clean_root_and_its_units_are_valid() {
     let package = output(script("deb", &[archive.trim(), &at("out"), "--fast"]));
     let name = Path::new(package.trim()).file_name().unwrap().to_str().unwrap();
     let readme = fs::read_to_string(project().join("README.md")).unwrap();
-    let shown = format!("apt install ./{}_*_amd64.deb", name.split('_').next().unwrap());
-    assert!(readme.contains(&shown) && name.ends_with("64.deb"), "{name}");
+    let documented = format!("apt install ./{}_*_amd64.deb", name.split('_').next().unwrap());
+    assert!(readme.contains(&documented) && name.ends_with("64.deb"), "{name}");
 
     let root = path("root");
     fs::create_dir_all(root.join("var/lib/dpkg/updates")).unwrap();

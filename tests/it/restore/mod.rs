@@ -23,8 +23,8 @@ const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
 fn counters(page: &str) -> Vec<(String, f64)> {
     let counts =
         |name: &str| name.starts_with("pds_app_") && name.contains("_total{") || name.contains("_bucket{");
-    let of = series(page).filter(|(name, _)| counts(name) && name.starts_with("pds_app_"));
-    of.map(|(name, value)| (name.to_owned(), value)).collect()
+    let counters = series(page).filter(|(name, _)| counts(name) && name.starts_with("pds_app_"));
+    counters.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn key(rig: &Rig, app: usize) -> Key {
@@ -202,8 +202,8 @@ async fn an_app_is_counted_once_while_it_moves_between_shards_also_if_their_live
         for _ in 0..6 {
             run(&shards).await;
         }
-        let shown: usize = shards.iter().map(Exporter::shown).sum();
-        assert_eq!(shown, 6, "with {count} shards");
+        let apps_shown: usize = shards.iter().map(Exporter::shown).sum();
+        assert_eq!(apps_shown, 6, "with {count} shards");
     }
     rig.assert_exact();
 }

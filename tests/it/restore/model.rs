@@ -116,8 +116,8 @@ fn play(events: &[Event]) {
             play.happen(&Event::Poll(60)).await;
         }
         play.scrape().await;
-        let shown: usize = play.running.iter().map(Exporter::shown).sum();
-        assert_eq!(shown, APPS);
+        let apps_shown: usize = play.running.iter().map(Exporter::shown).sum();
+        assert_eq!(apps_shown, APPS);
         play.rig.assert_exact();
     });
 }

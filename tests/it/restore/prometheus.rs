@@ -96,8 +96,8 @@ impl Prometheus {
     /// Its samples of the metrics of this name.
     pub(crate) fn of(&self, name: &str) -> Vec<(Labels, Vec<(i64, f64)>)> {
         let state = self.state.lock().unwrap();
-        let of = state.series.iter().filter(|(labels, _)| labels["__name__"] == name);
-        of.map(|(labels, samples)| (labels.clone(), samples.clone())).collect()
+        let named = state.series.iter().filter(|(labels, _)| labels["__name__"] == name);
+        named.map(|(labels, samples)| (labels.clone(), samples.clone())).collect()
     }
 
     /// The `increase` of a counter of an app over all time, from any targets: where a series decreases, it began at 0

@@ -162,9 +162,10 @@ impl Rig {
         for app in self.apps() {
             for (resource, name) in COUNTERS {
                 let cursors = self.prometheus.of("pds_app_accounted_until_timestamp_seconds").into_iter();
-                let of = cursors.filter(|(of, _)| of["app"] == *app && of["resource"] == resource.as_str());
+                let of_app = cursors
+                    .filter(|(labels, _)| labels["app"] == *app && labels["resource"] == resource.as_str());
                 let cursors: Vec<i64> =
-                    of.flat_map(|(_, samples)| samples).map(|(_, until)| until as i64).collect();
+                    of_app.flat_map(|(_, samples)| samples).map(|(_, until)| until as i64).collect();
                 let (first, last) = (*cursors.iter().min().unwrap(), *cursors.iter().max().unwrap());
                 let truth = self.truth(&app, resource, first, last) as f64;
                 let late = 0.04 * self.truth(&app, resource, unchecked.start, unchecked.end) as f64;

@@ -136,10 +136,10 @@ fn arguments_that_break_a_rule_are_refused_before_anything_is_sent() {
         &["app", "get", "a", "--secret-file", "x"],
     ] {
         let output = call(&service.url(), arguments).output().unwrap();
-        let shown =
+        let line =
             arguments.iter().map(|a| if a.len() > 100 { "ééé..." } else { a }).collect::<Vec<_>>().join(" ");
-        write!(text, "$ pdstool call {shown}\n{}\n", ended(&output)).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{shown}");
+        write!(text, "$ pdstool call {line}\n{}\n", ended(&output)).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
     }
     assert_golden(&golden("call-refused.txt"), &text);
     assert_eq!(service.requests(), [""; 0]);

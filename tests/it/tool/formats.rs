@@ -52,19 +52,19 @@ fn the_simulator_prints_its_projects_for_programs() {
 
 #[test]
 fn the_catalogue_of_metrics_has_every_format() {
-    let of = |args: &[&str]| stdout(&pdstool(&["metrics"]).args(args).output().unwrap());
-    let markdown = of(&[]);
+    let printed = |args: &[&str]| stdout(&pdstool(&["metrics"]).args(args).output().unwrap());
+    let markdown = printed(&[]);
     for family in
         ["pds_app_info", "pds_app_requests_total", "pds_up", "pds_api_requests_total", "process_open_fds"]
     {
         assert!(markdown.contains(&format!("\n- `{family}")), "{family} is missing:\n{markdown}");
     }
-    let json: Value = serde_json::from_str(&of(&["-o", "json"])).unwrap();
+    let json: Value = serde_json::from_str(&printed(&["-o", "json"])).unwrap();
     let up = json["rows"].as_array().unwrap().iter().find(|row| row["family"] == "pds_up").unwrap();
     assert_eq!((&up["type"], &up["labels"]), (&Value::from("gauge"), &Value::from("resource")));
-    assert!(of(&["-o", "csv"]).starts_with("family,type,labels,meaning\npds_"));
-    assert!(of(&["-o", "table"]).starts_with("FAMILY "));
-    assert_eq!(of(&["-o", "wide"]).lines().count(), of(&["-o", "csv"]).lines().count());
+    assert!(printed(&["-o", "csv"]).starts_with("family,type,labels,meaning\npds_"));
+    assert!(printed(&["-o", "table"]).starts_with("FAMILY "));
+    assert_eq!(printed(&["-o", "wide"]).lines().count(), printed(&["-o", "csv"]).lines().count());
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn checks_of_files_have_every_format_at_any_width() {
             [("80", "table"), ("200", "table"), ("80", "wide"), ("80", "csv"), ("80", "json")]
         {
             let output = pdstool(&args).args(["-o", format]).env("COLUMNS", columns).output().unwrap();
-            let shown = ended(&output).replace(folder.path().to_str().unwrap(), "/etc/pds-exporter");
+            let printed = ended(&output).replace(folder.path().to_str().unwrap(), "/etc/pds-exporter");
             text.push_str(&format!(
-                "$ pdstool {} {} -o {format}  # {columns} columns\n{shown}\n",
+                "$ pdstool {} {} -o {format}  # {columns} columns\n{printed}\n",
                 args[0], args[1]
             ));
         }

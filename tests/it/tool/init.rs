@@ -87,8 +87,8 @@ fn prompts_on_a_terminal_repeat_until_the_answer_is_valid() {
     session.exp_string("Paste the token (hidden) to create it:").unwrap();
     session.send(&format!("{token}\r")).unwrap();
     session.flush().unwrap();
-    let shown = session.exp_string("The service answers. The token is for ").unwrap();
-    assert!(!shown.contains(&token), "the token is shown: {shown}");
+    let before = session.exp_string("The service answers. The token is for ").unwrap();
+    assert!(!before.contains(&token), "the token is shown: {before}");
     session.exp_string(&format!("Apps of {project}")).unwrap();
     session.send_line("ranker nonsense").unwrap();
     session.exp_string(&format!("{project} has no app nonsense.")).unwrap();

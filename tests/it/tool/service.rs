@@ -274,11 +274,11 @@ fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_
         command.args(["--project", process.said("project"), "--app", process.said("app")]);
         command.env("COLUMNS", columns).env("PDS_EXPORTER__API__TOKEN", process.said("token"));
         let output = command.output().unwrap();
-        let shown = ended(&output);
+        let printed = ended(&output);
         // The hour asked about, and so its count, moves with the time.
         let digits = |line: &str| line.contains("requests in the hour") || line.contains("parts of an hour");
         let kept: Vec<&str> =
-            shown.lines().filter(|line| !digits(line) && !line.contains("the hour ")).collect();
+            printed.lines().filter(|line| !digits(line) && !line.contains("the hour ")).collect();
         text.push_str(&format!("{columns} columns\n{}\n", kept.join("\n")));
     }
     assert_golden(&golden("check-service.txt"), &text);

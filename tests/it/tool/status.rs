@@ -34,8 +34,8 @@ fn run_at(service: &Service, args: &[&str], columns: &str) -> String {
 fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
     let service = exporter(STATUS);
     let formats = [("80", "table"), ("200", "table"), ("80", "wide"), ("80", "csv"), ("80", "json")];
-    let shown = formats.map(|(columns, format)| run_at(&service, &["status", "-o", format], columns));
-    let text = shown.concat();
+    let printed = formats.map(|(columns, format)| run_at(&service, &["status", "-o", format], columns));
+    let text = printed.concat();
     assert!(!text.contains('\u{1b}'), "{text}");
     assert_golden(&golden("status.txt"), &text);
     let fine = exporter(r#"{"summary":{"verdict":"warning"}}"#);
@@ -72,8 +72,8 @@ fn apps_with_problems_come_first_in_every_form() {
     let service = exporter(STATUS);
     let formats =
         [("80", "table"), ("200", "table"), ("80", "wide"), ("200", "wide"), ("80", "csv"), ("80", "json")];
-    let shown = formats.map(|(columns, format)| run_at(&service, &["apps", "-o", format], columns));
-    let text = shown.concat();
+    let printed = formats.map(|(columns, format)| run_at(&service, &["apps", "-o", format], columns));
+    let text = printed.concat();
     assert_golden(&golden("apps.txt"), &text);
     let problems = run(&service, &["apps", "--problems", "--filter", "LATE", "-o", "csv"]);
     assert!(problems.contains("p-1-late") && !problems.contains("p-2-down"), "{problems}");

@@ -107,16 +107,16 @@ fn status(status: u16) -> Kind {
 /// The service's answer.
 fn of_replies() -> Vec<SetUp> {
     let field = |field: &str, json: &str| Kind::Value { field: field.to_owned(), json: json.to_owned() };
-    let of = SetUp::failing;
+    let case = SetUp::failing;
     vec![
         SetUp {
             quirks: Quirks { ignores_range: true, ..Quirks::default() },
             ..SetUp::of("ranges are ignored", &cause::RANGE_IGNORED)
         },
-        of("replies without a total", &cause::RANGE_DIFFERS, field("total_requests", "null"))
+        case("replies without a total", &cause::RANGE_DIFFERS, field("total_requests", "null"))
             .on(response_time::RESOURCE)
             .saying("the reply has no total"),
-        of("403 for one call", &cause::FORBIDDEN, status(403)).on(get_app::RESOURCE),
+        case("403 for one call", &cause::FORBIDDEN, status(403)).on(get_app::RESOURCE),
         SetUp::edited("another app", &cause::NOT_FOUND, |text| {
             text.replace("apps = [\"", "apps = [\"mistyped-")
         }),
@@ -127,28 +127,28 @@ fn of_replies() -> Vec<SetUp> {
         .saying(" is short for p-"),
         SetUp {
             edit: |text| text.replace("\"]", "-2\"]"),
-            ..of("a mistyped project", &cause::NOT_FOUND, field("id", "\"p-vbq86i4n\""))
+            ..case("a mistyped project", &cause::NOT_FOUND, field("id", "\"p-vbq86i4n\""))
         }
         .on(list_projects::RESOURCE)
         .saying("the token knows no project p-vbq86i4m; the nearest is p-vbq86i4n"),
-        of("402 for one call", &cause::PAYMENT_REQUIRED, status(402)).on(get_app::RESOURCE),
+        case("402 for one call", &cause::PAYMENT_REQUIRED, status(402)).on(get_app::RESOURCE),
         SetUp {
             api: "max_response_bytes = \"64KiB\"\n",
-            ..of("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
+            ..case("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
         },
-        of("400 for one call", &cause::REQUEST_REFUSED, status(400)).on(response_time::RESOURCE),
-        of("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
-        of("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
+        case("400 for one call", &cause::REQUEST_REFUSED, status(400)).on(response_time::RESOURCE),
+        case("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
+        case("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
             .on(get_app::RESOURCE),
-        of(
+        case(
             "an app that reports an error",
             &cause::APP_ERROR,
             field("errorMessage", "\"CUDA out of memory\""),
         )
         .on(get_app::RESOURCE)
         .saying("CUDA out of memory"),
-        of("an app in an error", &cause::APP_STATUS, field("status", "\"error\"")).on(get_app::RESOURCE),
-        of("a failed build", &cause::BUILD_FAILED, field("lastBuildStatus", "\"build_error\""))
+        case("an app in an error", &cause::APP_STATUS, field("status", "\"error\"")).on(get_app::RESOURCE),
+        case("a failed build", &cause::BUILD_FAILED, field("lastBuildStatus", "\"build_error\""))
             .on(get_app::RESOURCE),
     ]
 }

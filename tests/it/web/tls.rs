@@ -254,7 +254,7 @@ async fn all_certificates_change_during_fifty_scrapes_a_second_without_a_failure
     let server = Arc::new(start(&authority, policy));
     let (before, after) = (client(&authority, &authority), client(&authority, &next));
     let mut scrapes = tokio::task::JoinSet::new();
-    let mut shown = Vec::new();
+    let mut presented = Vec::new();
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     for tick in 0..200 {
         ticks.tick().await;
@@ -276,7 +276,7 @@ async fn all_certificates_change_during_fifty_scrapes_a_second_without_a_failure
             }
             150 => {
                 while let Some(scrape) = scrapes.join_next().await {
-                    shown.push(scrape.unwrap());
+                    presented.push(scrape.unwrap());
                 }
                 write_settled(&authority.path("ca.crt"), &next.certificate.pem());
                 assert!(scrape(&server, &before).await.is_none(), "the former CA is out");
@@ -286,10 +286,11 @@ async fn all_certificates_change_during_fifty_scrapes_a_second_without_a_failure
         let (server, client) = (Arc::clone(&server), Arc::clone(if tick < 100 { &before } else { &after }));
         scrapes.spawn(async move { scrape(&server, &client).await });
     }
-    shown.extend(scrapes.join_all().await);
-    assert_eq!(shown.len(), 200);
-    let failed = shown.iter().filter(|certificate| certificate.is_none()).count();
+    presented.extend(scrapes.join_all().await);
+    assert_eq!(presented.len(), 200);
+    let failed = presented.iter().filter(|certificate| certificate.is_none()).count();
     assert_eq!(failed, 0, "scrapes that failed");
-    let different: std::collections::HashSet<_> = shown.into_iter().flatten().map(|c| c.to_vec()).collect();
+    let different: std::collections::HashSet<_> =
+        presented.into_iter().flatten().map(|c| c.to_vec()).collect();
     assert_eq!(different.len(), 3, "the first certificate and its two successors");
 }

@@ -76,12 +76,12 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     })?;
     let width = smallest_distance(times);
     lines.put_all(pds_ledger::FAMILIES, counters(&ledger), plan.start)?;
-    let mut shown = (plan.start as f64).next_down();
+    let mut newest = (plan.start as f64).next_down();
     journal::read(&journal, |record| {
         for point in complete(&record, width) {
             // Ranges overlap.
-            if point.time > shown {
-                shown = point.time;
+            if point.time > newest {
+                newest = point.time;
                 #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
                 let second = point.time as i64;
                 if let Some(sink) = resource.polled().show_point(Some(point), subject) {

@@ -124,9 +124,9 @@ async fn ask_all<'a>(
 
 /// The projects as the service lists them.
 fn shown(projects: &list_projects::Reply) -> String {
-    let shown =
+    let described =
         projects.iter().map(|project| format!("{} ({}, {})", &*project.id, &*project.name, &*project.role));
-    shown.collect::<Vec<_>>().join(", ")
+    described.collect::<Vec<_>>().join(", ")
 }
 
 /// The facts about a token.

@@ -95,9 +95,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     };
     let service = reached.open(environment)?;
     let listed = list(&service).await?;
-    let shown: Vec<String> =
+    let named: Vec<String> =
         listed.iter().map(|project| format!("{} ({})", project.id, project.note)).collect();
-    console.say(&format!("The service answers. The token is for {}.", shown.join(", ")));
+    console.say(&format!("The service answers. The token is for {}.", named.join(", ")));
     let mut projects = chosen(console, args, listed)?;
     for project in &mut projects {
         project.apps = apps(console, args, &service, &project.id).await?;

@@ -101,7 +101,7 @@ fn the_route_prefix_drives_probes_and_monitors() {
 
 #[test]
 fn a_deployment_becomes_shards_in_place() {
-    let of = |objects: &[Value], name: &str| {
+    let service = |objects: &[Value], name: &str| {
         let found = objects
             .iter()
             .find(|object| string(object, "/kind") == "Service" && string(object, "/metadata/name") == name);
@@ -109,9 +109,9 @@ fn a_deployment_becomes_shards_in_place() {
     };
     let (before, after) = (template("pds-exporter", &[]), template("pds-exporter", &["mode=sharded"]));
     // clusterIP cannot be changed, so the Service stays and the StatefulSet has one of its own.
-    assert_eq!(of(&before, "pds-exporter"), of(&after, "pds-exporter"));
+    assert_eq!(service(&before, "pds-exporter"), service(&after, "pds-exporter"));
     let set = object(&after, "StatefulSet");
-    let headless = of(&after, string(&set, "/spec/serviceName"));
+    let headless = service(&after, string(&set, "/spec/serviceName"));
     assert_eq!(headless["spec"]["clusterIP"], "None");
     // The ServiceMonitor selects one of the two.
     let monitor = object(&template("pds-exporter", &["serviceMonitor.enabled=true"]), "ServiceMonitor");

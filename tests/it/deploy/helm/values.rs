@@ -39,14 +39,14 @@ fn values_table() -> String {
             assert!(value.is_empty(), "{} has no comment", path.join("."));
             continue;
         }
-        let shown = match value {
+        let default = match value {
             "" | "|" => {
                 skip = depth;
                 "see `values.yaml`".to_owned()
             }
             value => format!("`{value}`"),
         };
-        table += &format!("| `{}` | {shown} |{comment} |\n", path.join("."));
+        table += &format!("| `{}` | {default} |{comment} |\n", path.join("."));
     }
     table
 }

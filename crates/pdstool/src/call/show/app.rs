@@ -96,11 +96,14 @@ mod tests {
         let app: App = serde_json::from_slice(body).unwrap();
         let mut fields = Fields::of(body);
         fields.take("cpu");
-        let shown = format!("{:?}", fields.after(Vec::new()));
-        assert!(shown.contains(r#"["id", "a"]"#) && shown.contains(r#"["novel.depth", "3"]"#), "{shown}");
-        assert!(!shown.contains("gone") && !shown.contains("cpu"), "{shown}");
-        let shown = format!("{:?}", view(&app, Fields::of(body)).blocks.last());
-        assert_eq!(shown.matches("novel.depth").count(), 1, "{shown}");
-        assert!(!shown.contains("\"id\""), "{shown}");
+        let printed = format!("{:?}", fields.after(Vec::new()));
+        assert!(
+            printed.contains(r#"["id", "a"]"#) && printed.contains(r#"["novel.depth", "3"]"#),
+            "{printed}"
+        );
+        assert!(!printed.contains("gone") && !printed.contains("cpu"), "{printed}");
+        let printed = format!("{:?}", view(&app, Fields::of(body)).blocks.last());
+        assert_eq!(printed.matches("novel.depth").count(), 1, "{printed}");
+        assert!(!printed.contains("\"id\""), "{printed}");
     }
 }
