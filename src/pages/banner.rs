@@ -1,14 +1,18 @@
 //! The verdict: whether the numbers can be trusted, and otherwise the reasons and remedies. Below it, facts about the
 //! exporter and its service.
 
+use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::Status;
 use pds_diagnosis::cause::{self, ALL, Cause, Scope, Verdict};
+use pds_diagnosis::incident::Disputed;
 use pds_diagnosis::model::ServiceState;
 use pds_diagnosis::verdict::{Audited, CountedAgain, Reason};
 
-use super::format::{self, age, ago, count as counted, count_of, missing, number, seconds, sign, until};
+use super::format::{
+    self, absolute, age, ago, count as counted, count_of, missing, number, seconds, sign, until,
+};
 use super::layout::Frame;
 
 /// The verdict in one sentence, and its reasons as links.
@@ -24,6 +28,10 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                 p role="status" { (sentence(frame)) }
                 (apps(frame))
                 @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
+                @if let Some(disputed) = summary.disputed {
+                    @let of = format!(" of {}", count(summary.disputed_apps as u64, "app"));
+                    p .sub { (no_longer_there(disputed, "request", &of, None)) }
+                }
                 // Equal ranges say nothing about missing numbers.
                 @if summary.verdict != Verdict::Problem || summary.audit.different > 0 {
                     @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
@@ -56,6 +64,20 @@ pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
         @if rechecked.overcounted > 0 { ", and " (count_of(rechecked.overcounted)) " were no longer there" }
         "."
     })
+}
+
+/// The data that the service no longer has, and the usual causes. The app may have been `created` anew.
+pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: Option<Timestamp>) -> Markup {
+    let anew = created.filter(|at| *at > disputed.start);
+    html! {
+        "The service no longer has " (count(disputed.lacks, one)) (of) " between " (absolute(disputed.start)) " and " (absolute(disputed.end))
+        ". The counters keep them. "
+        @if let Some(at) = anew { "The app was made anew: it was created " (absolute(at)) "." }
+        @else {
+            "Its backend was down, its history is shorter than " code { "accounting.recheck_after" }
+            ", the app was made anew, or the token is of another account."
+        }
+    }
 }
 
 /// `1 request`, `1,520 requests`.

@@ -41,6 +41,8 @@ pub struct Detail {
     pub six_hours: Vec<SlotSummary>,
     /// Builds that became ready within the last day, newest first.
     pub builds: Vec<Incident>,
+    /// When the app was created, as far as the service says.
+    pub created: Option<Timestamp>,
     /// The settings in groups.
     pub settings: Vec<Group>,
     /// Changes to them within the last day, newest first.
@@ -62,6 +64,11 @@ pub struct RunPoint {
     pub p50: Option<f64>,
     pub p90: Option<f64>,
     pub p99: Option<f64>,
+}
+
+/// A point in time from Unix seconds.
+fn timestamp(second: f64) -> Option<Timestamp> {
+    Timestamp::from_duration(SignedDuration::try_from_secs_f64(second).ok()?).ok()
 }
 
 pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
@@ -107,6 +114,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
         changes: changed(&changes, settings.families),
+        created: settings.value(&get_app::family::CREATED).and_then(timestamp),
         settings: settings::groups(&settings),
         next_polls: parts.iter().map(|part| next_poll(part.target.progress.due(), view.now)).collect(),
         polls,

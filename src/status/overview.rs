@@ -71,6 +71,8 @@ impl View {
             problem,
             waiting,
             rechecked: totals.rechecked,
+            disputed: totals.disputed,
+            disputed_apps: totals.disputed_apps,
             audit: Audited { equal: self.snapshot.audit.equal, different: self.snapshot.audit.different },
             ..Summary::default()
         };

@@ -12,6 +12,7 @@ use pds_diagnosis::cause::{self, Cause, Scope};
 use pds_interface::{Cadence, Counted};
 
 use crate::store::{Failure, What};
+use pds_diagnosis::incident::Disputed;
 use pds_diagnosis::model::{Counting, Resource, Service, ServiceState, State};
 use pds_diagnosis::verdict::{CountedAgain, Failing};
 
@@ -25,6 +26,9 @@ pub(super) struct Totals<'a> {
     pub(super) failing: usize,
     /// Requests that were counted again.
     pub(super) rechecked: CountedAgain,
+    /// Requests that the service no longer has, and of how many apps.
+    pub(super) disputed: Option<Disputed>,
+    pub(super) disputed_apps: usize,
     /// When the next poll of any is due.
     pub(super) due: Option<Instant>,
     last_success: Option<Timestamp>,
@@ -64,6 +68,7 @@ impl<'a> Totals<'a> {
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
             self.rechecked.add(resource.rechecked.unwrap_or_default());
+            self.dispute(resource.disputed, 1);
         }
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
@@ -74,6 +79,13 @@ impl<'a> Totals<'a> {
             &target.account,
             reports,
         ));
+    }
+
+    fn dispute(&mut self, disputed: Option<Disputed>, apps: usize) {
+        if let Some(disputed) = disputed {
+            self.disputed = Some(self.disputed.map_or(disputed, |before| before.and(disputed)));
+            self.disputed_apps += apps;
+        }
     }
 
     /// All accounts together.
@@ -99,6 +111,7 @@ impl<'a> Totals<'a> {
     pub(super) fn merge(&mut self, other: Self) {
         self.failing += other.failing;
         self.rechecked.add(other.rechecked);
+        self.dispute(other.disputed, other.disputed_apps);
         self.due = self.due.into_iter().chain(other.due).min();
         self.last_success = self.last_success.max(other.last_success);
         for (name, account) in other.accounts {

@@ -68,6 +68,15 @@ pub struct Disputed {
     pub lacks: u64,
 }
 
+impl Disputed {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let (start, end) = (self.start.min(other.start), self.end.max(other.end));
+        Self { start, end, lacks: self.lacks.saturating_add(other.lacks) }
+    }
+}
+
 /// Time that the service always refused, while it answered for later time. Its requests are in no counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

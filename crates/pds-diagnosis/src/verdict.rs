@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cause::{About, Cause, Verdict};
+use super::incident::Disputed;
 
 /// The verdict on the whole, and the number of apps in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +34,10 @@ pub struct Summary {
     pub waiting: usize,
     /// Requests of all apps that were counted again.
     pub rechecked: CountedAgain,
+    /// Requests that the service no longer has, of all apps; null if it has all.
+    pub disputed: Option<Disputed>,
+    /// Number of those apps.
+    pub disputed_apps: usize,
     /// The results of audits since the start.
     pub audit: Audited,
 }

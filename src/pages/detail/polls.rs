@@ -6,7 +6,7 @@ use crate::status::detail::Detail;
 use crate::store::{Event, What};
 use pds_diagnosis::cause::Verdict;
 
-use super::super::banner::{count, counted_again};
+use super::super::banner::{count, counted_again, no_longer_there};
 use super::super::format::{self, ago, graded, missing, seconds, until, verdict_of};
 use super::super::layout::Frame;
 
@@ -47,10 +47,8 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                         " that were not counted are requested again." }
                 }
                 @if let Some(disputed) = resource.disputed {
-                    p { "The service no longer has " (format::count_of(disputed.lacks)) " of the "
-                        (if resource.resource == "response_time" { "requests" } else { "runs" }) " of " (format::absolute(disputed.start)) " to " (format::absolute(disputed.end))
-                        ". The counters keep them. Its backend was down, its history is shorter than "
-                        code { "accounting.recheck_after" } ", or the app was recreated." }
+                    @let one = if resource.resource == "response_time" { "request" } else { "run" };
+                    p { (no_longer_there(disputed, one, "", detail.created)) }
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Hours counted again: what is said of them, and a service that counts the end of a range twice.
 
-use pds_interface::response_time;
-use pds_simulator::{Quirks, Settings};
+use pds_core::units::count_of;
+use pds_interface::{Cadence, get_app, response_time};
+use pds_simulator::{Fault, Kind, Quirks, Settings};
 use tracing::Level;
 
 use crate::rig::Log;
@@ -10,6 +11,29 @@ use super::Rig;
 
 fn with(quirks: Quirks) -> Settings {
     Settings { apps: 1, quirks, ..Settings::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_show_what_the_service_no_longer_has_and_why_that_is() {
+    let quirks = Quirks { forgets_after: 3600, ..Quirks::default() };
+    let rig = Rig::start(Settings { apps: 2, quirks, ..Settings::default() }, "").await;
+    hours(&rig, 6).await;
+    let status = rig.status();
+    let lacks = |app: usize| {
+        let of = status.apps[app].resources.iter().find(|of| of.resource == "response_time").unwrap();
+        of.disputed.unwrap().lacks
+    };
+    let said = format!("no longer has {} requests of 2 apps between ", count_of(lacks(0) + lacks(1)));
+    let page = rig.web("/");
+    assert!(page.contains(&said) && page.contains("or the token is of another account"), "{page}");
+    let (project, apps) = rig.world.projects().remove(0);
+    let of_app = format!("/apps/{project}/{}", apps[0]);
+    let said = format!("no longer has {} requests between ", count_of(lacks(0)));
+    assert!(rig.web(&of_app).contains(&said));
+    let anew = Kind::Value { field: "createdAt".to_owned(), json: "\"2026-03-01T17:00:00Z\"".to_owned() };
+    rig.world.faults().set([Fault::from(anew).on(get_app::RESOURCE)]);
+    rig.poll(Cadence::Settings).await;
+    assert!(rig.web(&of_app).contains("The app was made anew: it was created "), "{}", rig.web(&of_app));
 }
 
 /// Polls for so many hours, every five minutes.
