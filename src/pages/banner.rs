@@ -72,10 +72,10 @@ pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: 
     html! {
         "The service no longer has " (count(disputed.lacks, one)) (of) " between " (absolute(disputed.start)) " and " (absolute(disputed.end))
         ". The counters keep them. "
-        @if let Some(at) = anew { "The app was made anew: it was created " (absolute(at)) "." }
+        @if let Some(at) = anew { "The app was recreated " (absolute(at)) "." }
         @else {
             "Its backend was down, its history is shorter than " code { "accounting.recheck_after" }
-            ", the app was made anew, or the token is of another account."
+            ", the app was recreated, or the token is of another account."
         }
     }
 }

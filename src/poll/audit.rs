@@ -4,14 +4,17 @@
 //! Each app is audited about once an hour, with at most one additional request per twenty. No app of a service account
 //! and call is counted before one check of them has passed.
 
+use std::collections::BTreeMap;
+
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
-use pds_ledger::{HOUR, Sample};
+use pds_ledger::sample::{AGES, MIN_RATIO};
+use pds_ledger::{Completeness, HOUR, Sample};
 use pds_telemetry::{AuditResult, Difference};
 
 use super::distribution::{self, Shares};
 use super::evidence::Assumption;
-use super::plan::{Plan, Poll};
+use super::plan::{Context, Plan, Poll, Target};
 use super::ranges;
 use super::schedule::phase_seconds;
 
@@ -33,9 +36,6 @@ enum Finding {
 
 /// The minimum age of an audited hour in seconds, so that data rarely arrives meanwhile.
 const AGE: i64 = 600;
-
-/// The minimum part of a sampled hour that is counted in time.
-const MIN_COMPLETENESS: f64 = 0.99;
 
 /// Requests between two audits: twenty times those of an audit, including one more for a difference.
 const APART: i64 = 4 * 20;
@@ -108,25 +108,45 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     }
 }
 
-/// Requests a sampled hour of the target again, to determine how much of it was counted. A failed request is not
-/// repeated.
-pub(super) async fn sample(poll: Poll<'_>, sample: Sample, age: &'static str) {
-    let answer = poll.tally(sample.range()).await;
-    let Ok((Tally { total: Some(known), range, .. }, _)) = answer else { return };
-    let Some(ratio) = sample.completeness(known).filter(|_| range.is_none_or(|of| of == sample.range()))
-    else {
+/// The total of `range` as the service knows it now.
+pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
+    let (tally, _) = poll.tally(range).await.ok()?;
+    tally.total.filter(|_| tally.range.is_none_or(|of| of == range))
+}
+
+/// Shows the last results of samples in the state file, by service account and age.
+pub(super) fn recall_samples(plan: &Plan, context: &Context) {
+    let mut last: BTreeMap<_, (i64, &Target, Sample)> = BTreeMap::new();
+    for target in plan.targets.iter().filter(|target| target.counter.is_some()) {
+        let ledger = context.ledgers.ledger(&target.key).filter(|ledger| plan.audit.verifies(ledger));
+        let Some(sample) = ledger.and_then(|ledger| ledger.sample.as_deref().copied()) else { continue };
+        plan.begins_sample(target, sample.range().end);
+        let is_later =
+            |age| AGES.iter().any(|(of, at)| *of == age && Some(*at) > plan.watermark.ages().last());
+        for (age, result) in sample.results().filter(|(age, _)| is_later(*age)) {
+            let newest = last.entry((target.account.name(), age)).or_insert((result.start, target, sample));
+            if newest.0 < result.start {
+                *newest = (result.start, target, sample);
+            }
+        }
+    }
+    last.iter().for_each(|((_, age), (_, target, sample))| note_sample(context, target, sample, age));
+}
+
+/// Shows the result of `sample` at `age`, and logs if it is new that requests are missing.
+pub(super) fn note_sample(context: &Context, target: &Target, sample: &Sample, age: &'static str) {
+    let Some((_, Completeness { start, ratio })) = sample.results().find(|(of, _)| *of == age) else {
         return;
     };
-    let Poll { context, target, .. } = poll;
     let account = target.account.name();
-    let lacks = (ratio < MIN_COMPLETENESS).then(|| Difference {
+    let lacks = (ratio < MIN_RATIO).then(|| Difference {
         account: account.into(),
         what: format!("{:.1} % of an hour came too late to be counted", 100.0 * (1.0 - ratio)).into(),
-        remedy: format!("add \"{age}\" to accounting.recheck_after").into(),
+        remedy: format!("add \"{}\" to accounting.recheck_after", sample.complete_at(age)).into(),
         target: target.key.to_string(),
     });
     let (hour, text) =
-        (rfc3339(sample.start), lacks.as_ref().map(|lacks| format!("{}; {}", lacks.what, lacks.remedy)));
+        (rfc3339(start), lacks.as_ref().map(|lacks| format!("{}; {}", lacks.what, lacks.remedy)));
     if context.telemetry.sampled(account, age, ratio, lacks)
         && let Some(text) = text
     {

@@ -127,8 +127,11 @@ const IN_A_ROW: u8 = 3;
 /// Time without a difference that ends one: each app with traffic is audited in it, that which differed among them.
 const AUDITED_WITHIN: Duration = Duration::from_secs(2 * 3600);
 
-/// Time between two sampled hours of an account, in seconds: each costs three requests.
+/// Minimum time between two sampled hours of an account, in seconds.
 const SAMPLED_EVERY: i64 = 24 * HOUR;
+
+/// Minimum number of polls of a target between two sampled hours: the three requests of a sample are a hundredth.
+const POLLS_APART: i64 = 300;
 
 impl Audit {
     /// The audit of `config`: that of the configuration `before` if both query the same service in the same way.
@@ -157,7 +160,9 @@ impl Audit {
 
     /// The `ledger` after it has counted with these settings.
     pub(super) fn verified(&self, mut ledger: Ledger) -> Ledger {
-        ledger.verified = self.settings;
+        if !self.verifies(&ledger) {
+            (ledger.verified, ledger.sample) = (self.settings, None);
+        }
         ledger
     }
 
@@ -212,9 +217,10 @@ impl Evidence {
         may
     }
 
-    /// Whether an hour that ends at `end` may be a sample; if so, no hour of the following day may.
-    pub(super) fn begin_sample(&mut self, end: i64) -> bool {
-        let may = end >= self.sampled_until + SAMPLED_EVERY;
+    /// Whether an hour that ends at `end` may be a sample of a target that is requested `every` so many seconds; if so, no
+    /// hour of the following day may.
+    pub(super) fn begin_sample(&mut self, end: i64, every: i64) -> bool {
+        let may = end >= self.sampled_until + SAMPLED_EVERY.max(every.saturating_mul(POLLS_APART));
         if may {
             self.sampled_until = end;
         }

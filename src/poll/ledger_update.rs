@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::recheck::{Due, Recheck};
-use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal, Sample};
+use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
 
 use super::audit;
 use super::error::PollError;
@@ -147,9 +147,7 @@ impl<'a> LedgerUpdate<'a> {
                         ledger.recheck(range, tally, distributed, self.due())?
                     {
                         let sample = next.sample_of(ledger, range, recheck, watermark.ages());
-                        if let Some(sample) =
-                            sample.filter(|_| next.sample.is_none() && plan.begins_sample(target, range.end))
-                        {
+                        if let Some(sample) = sample.filter(|_| plan.begins_sample(target, range.end)) {
                             next.sample = Some(Box::new(sample));
                         }
                         self.counted_again(next, recheck);
@@ -184,12 +182,18 @@ impl<'a> LedgerUpdate<'a> {
         self.rechecked = Some(self.rechecked.map_or(recheck, |before| before.and(recheck)));
     }
 
-    /// The sampled hour to request now, and its age; from now on it counts as requested.
-    pub(super) fn take_sample(&mut self) -> Option<(Sample, &'static str)> {
-        let due = self.ledger()?.sample_due(phase(self.poll.target))?;
-        let next = self.ledger()?.after_sample();
+    /// Requests the sampled hour if it is due, to determine how much of it was counted. A failed request is not
+    /// repeated.
+    pub(super) async fn sample(&mut self) {
+        let Some(sample) = self.ledger().and_then(|ledger| ledger.sample_due(phase(self.poll.target))) else {
+            return;
+        };
+        let known = audit::known(self.poll, sample.range()).await;
+        let Some((next, age)) = self.ledger().map(|ledger| ledger.after_sample(known)) else { return };
+        if let (Some(sample), Some(age)) = (&next.sample, age) {
+            audit::note_sample(self.poll.context, self.poll.target, sample, age);
+        }
         self.becomes(next, Change::Begun);
-        Some(due)
     }
 
     /// Whether `range` was given up.

@@ -34,9 +34,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     all.look_for_hole().await;
     // Only if everything else went well.
     if all.result.is_ok() {
-        if let Some((sample, age)) = all.update.take_sample() {
-            audit::sample(poll, sample, age).await;
-        }
+        all.update.sample().await;
         if let Some(range) = audit::due(poll) {
             audit::audit(poll, range).await;
         }

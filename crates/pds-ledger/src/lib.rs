@@ -49,7 +49,7 @@ pub use error::{NotCommitted, Refusal, StateError};
 pub use key::{Key, Owner};
 pub use ledger::{Hold, Ledger};
 pub use ledger_store::{COMMIT_INTERVAL, LedgerStore, Opening};
-pub use stretch::{HOUR, Sample};
+pub use stretch::{Completeness, HOUR, Sample};
 pub use watermark::{Config, Settled, Watermark};
 
 /// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as

@@ -11,7 +11,7 @@ use crate::Key;
 use super::buckets::{Absent, Buckets};
 use super::counters::Number;
 use super::ledger::Ledger;
-use super::stretch::{Open, Sample};
+use super::stretch::{Completeness, Open, Sample};
 use super::varint::{put, put_signed, take, take_signed};
 
 /// A ledger and its name, on its way to the file; `None` removes it.
@@ -28,10 +28,17 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     if ledger.fraction != 0.0 {
         bytes.extend(ledger.fraction.to_le_bytes());
     }
-    if let Some(Sample { start, counted, asked }) = ledger.sample.as_deref() {
+    if let Some(Sample { start, counted, asked, results }) = ledger.sample.as_deref() {
         put_signed(&mut bytes, *start);
         put(&mut bytes, *counted);
         bytes.push(*asked);
+        for result in results {
+            bytes.push(u8::from(result.is_some()));
+            if let Some(Completeness { start, ratio }) = result {
+                put_signed(&mut bytes, *start);
+                bytes.extend(ratio.to_le_bytes());
+            }
+        }
     }
     put(&mut bytes, thresholds.len() as u64);
     for threshold in &**thresholds {
@@ -80,7 +87,15 @@ pub fn decode(record: &[u8]) -> Option<Ledger> {
     if flags & 4 != 0 {
         let (start, counted) = (take_signed(&mut bytes)?, take(&mut bytes)?);
         let [asked] = take_bytes(&mut bytes)?;
-        ledger.sample = Some(Box::new(Sample { start, counted, asked }));
+        let mut results = [None; 3];
+        for result in &mut results {
+            if take_bytes(&mut bytes)? != [0] {
+                let start = take_signed(&mut bytes)?;
+                let ratio = f64::from_le_bytes(take_bytes(&mut bytes)?);
+                *result = Some(Completeness { start, ratio }).filter(|_| (0.0..=1.0).contains(&ratio));
+            }
+        }
+        ledger.sample = Some(Box::new(Sample { start, counted, asked, results }));
     }
     let count = take(&mut bytes)?;
     let mut threshold = || match take(&mut bytes)? {
@@ -129,7 +144,8 @@ mod tests {
         (ledger.total, ledger.unaccounted, ledger.late, ledger.overcounted) = (9, 60, 3, 2);
         (ledger.rechecked_until, ledger.set_aside, ledger.accounted) = (1_772_362_800, true, 3600);
         (ledger.disputed, ledger.fraction, ledger.verified) = (4, 0.25, 513);
-        ledger.sample = Some(Box::new(Sample { start: -3600, counted: 1234, asked: 2 }));
+        let results = [Some(Completeness { start: -7200, ratio: 0.75 }), None, None];
+        ledger.sample = Some(Box::new(Sample { start: -3600, counted: 1234, asked: 2, results }));
         let balance = Balance { from: 1_772_366_400, lacking: vec![-64; 6], added: vec![0; 6] };
         let added = Counts::of(&[1, 2, 7, 9]);
         let stretch = Stretch { start: 1_772_362_800, end: 1_772_366_400, added, ..Stretch::default() };

@@ -5,10 +5,13 @@ use pds_interface::TimeRange;
 
 use super::ledger::{Ledger, exact};
 use super::recheck::{Ages, Recheck};
-use super::stretch::{HOUR, Sample};
+use super::stretch::{Completeness, HOUR, Sample};
 
 /// The ages at which samples are requested, as the label `age` and in seconds.
 pub const AGES: [(&str, i64); 3] = [("3h", 3 * HOUR), ("24h", 24 * HOUR), ("3d", 72 * HOUR)];
+
+/// The minimum part of a sampled hour that is counted in time.
+pub const MIN_RATIO: f64 = 0.99;
 
 /// The least that an hour has counted to be a sample.
 const MIN_COUNTED: u64 = 1000;
@@ -19,10 +22,16 @@ impl Sample {
         TimeRange { start: self.start, end: self.start + HOUR }
     }
 
-    /// The part of the hour that was counted, if there are `known` in all. `None` if there are fewer than were counted:
-    /// the service has forgotten some.
-    pub fn completeness(self, known: u64) -> Option<f64> {
-        (known >= self.counted).then(|| exact(self.counted) / exact(known))
+    /// The last result at each age.
+    pub fn results(&self) -> impl Iterator<Item = (&'static str, Completeness)> + use<> {
+        AGES.into_iter().zip(self.results).filter_map(|((age, _), result)| Some((age, result?)))
+    }
+
+    /// The least age at which the service knew of what it knew at `age`: a recheck then counts it.
+    pub fn complete_at(&self, age: &'static str) -> &'static str {
+        let Some((_, of)) = self.results().find(|(at, _)| *at == age) else { return age };
+        let has_all = |at: Completeness| at.start == of.start && of.ratio >= at.ratio * MIN_RATIO;
+        self.results().find(|(_, at)| has_all(*at)).map_or(age, |(least, _)| least)
     }
 }
 
@@ -39,26 +48,38 @@ impl Ledger {
         let counted = before.added_in_hour(range.start).filter(|_| is_last)? + recheck.late;
         let counted = counted.checked_sub(recheck.overcounted).filter(|counted| *counted >= MIN_COUNTED)?;
         let asked = AGES.iter().filter(|(_, age)| ages.last() >= Some(*age)).count();
-        (asked < AGES.len()).then_some(Sample {
+        let former = before.sample.as_deref().copied().unwrap_or_default();
+        let is_idle = before.sample.is_none() || usize::from(former.asked) >= AGES.len();
+        (is_idle && asked < AGES.len()).then_some(Sample {
             start: range.start,
             counted,
             asked: u8::try_from(asked).ok()?,
+            results: former.results,
         })
     }
 
-    /// The sample that is due to be requested, and its age; each age counts from `phase` seconds later.
-    pub fn sample_due(&self, phase: i64) -> Option<(Sample, &'static str)> {
+    /// The sample that is due to be requested; each age counts from `phase` seconds later.
+    pub fn sample_due(&self, phase: i64) -> Option<Sample> {
         let sample = *self.sample.as_deref()?;
-        let (label, age) = AGES.get(usize::from(sample.asked))?;
-        (sample.range().end + age + phase <= self.until).then_some((sample, label))
+        let (_, age) = AGES.get(usize::from(sample.asked))?;
+        (sample.range().end + age + phase <= self.until).then_some(sample)
     }
 
-    /// The ledger after its sample was requested, whether the service answered or not.
+    /// The ledger after its sample was requested, and the age if the reply was of use: the service knows `known`. Fewer
+    /// than were counted prove nothing, as the service has forgotten some.
     #[must_use]
-    pub fn after_sample(&self) -> Self {
-        let asked = self.sample.iter().map(|sample| Sample { asked: sample.asked + 1, ..**sample });
-        let sample = asked.filter(|sample| usize::from(sample.asked) < AGES.len()).map(Box::new).next();
-        Self { sample, ..self.clone() }
+    pub fn after_sample(&self, known: Option<u64>) -> (Self, Option<&'static str>) {
+        let Some(mut sample) = self.sample.as_deref().copied() else { return (self.clone(), None) };
+        let asked = usize::from(sample.asked);
+        sample.asked = sample.asked.saturating_add(1);
+        let ratio =
+            known.filter(|known| *known >= sample.counted).map(|known| exact(sample.counted) / exact(known));
+        let result = ratio.map(|ratio| Completeness { start: sample.start, ratio });
+        if let Some(place) = sample.results.get_mut(asked).filter(|_| result.is_some()) {
+            *place = result;
+        }
+        let age = result.and(AGES.get(asked)).map(|(age, _)| *age);
+        (Self { sample: Some(Box::new(sample)), ..self.clone() }, age)
     }
 }
 
@@ -71,10 +92,14 @@ mod tests {
 
     /// A ledger of one hour of 1,200 and what its recheck at that age makes of `known`.
     fn recheck(age: i64, known: u64) -> Option<Sample> {
+        recheck_of(Ledger::open(0), age, known)
+    }
+
+    fn recheck_of(ledger: Ledger, age: i64, known: u64) -> Option<Sample> {
         let tally = |total| Tally { total: Some(total), ..Tally::default() };
         let hour = TimeRange { start: 0, end: HOUR };
         let ages = Ages::new([age]);
-        let mut ledger = Ledger::open(0).add(hour, &tally(1200), false, 0).unwrap();
+        let mut ledger = ledger.add(hour, &tally(1200), false, 0).unwrap();
         ledger.until = HOUR + age;
         let due = Due { ages: &ages, phase: 0, oldest: None };
         let mut sample = None;
@@ -88,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_hour_becomes_a_sample_with_its_last_recheck() {
-        let sample = |counted, asked| Some(Sample { start: 0, counted, asked });
+        let sample = |counted, asked| Some(Sample { start: 0, counted, asked, results: [None; 3] });
         assert_eq!(recheck(HOUR, 1250), sample(1250, 0));
         assert_eq!(recheck(12 * HOUR, 1250), sample(1250, 1));
         assert_eq!(recheck(100 * HOUR, 1250), None, "no age is greater");
@@ -96,19 +121,26 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_due_at_each_greater_age_once() {
-        let sample = Sample { start: 0, counted: 1900, asked: 0 };
+    fn a_sample_is_due_at_each_greater_age_once_and_the_next_one_keeps_its_results() {
+        let sample = Sample { start: 0, counted: 1900, ..Sample::default() };
         let mut ledger = Ledger { sample: Some(Box::new(sample)), ..Ledger::default() };
         let mut due = Vec::new();
         for hour in 0..200 {
             ledger.until = hour * HOUR;
-            if let Some((_, age)) = ledger.sample_due(60) {
+            if ledger.sample_due(60).is_some() {
+                let known = [1899, 2000, 2001][due.len()];
+                let (next, age) = ledger.after_sample(Some(known));
                 due.push((hour, age));
-                ledger = ledger.after_sample();
+                ledger = next;
             }
         }
-        assert_eq!(due, [(5, "3h"), (26, "24h"), (74, "3d")]);
-        assert_eq!(ledger.sample, None);
-        assert_eq!((sample.completeness(2000), sample.completeness(1899)), (Some(0.95), None));
+        assert_eq!(due, [(5, None), (26, Some("24h")), (74, Some("3d"))], "fewer than counted say nothing");
+        let done = *ledger.sample.clone().unwrap();
+        let results: Vec<_> = done.results().map(|(age, of)| (age, of.start, of.ratio)).collect();
+        assert_eq!(results, [("24h", 0, 0.95), ("3d", 0, 1900.0 / 2001.0)]);
+        assert_eq!(["24h", "3d"].map(|age| done.complete_at(age)), ["24h"; 2], "nothing more came later");
+
+        let next = recheck_of(Ledger { until: 0, ..ledger }, HOUR, 1250).unwrap();
+        assert_eq!(next, Sample { counted: 1250, asked: 0, ..done });
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Dispute {
 }
 
 /// A sampled hour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Its start, Unix seconds.
     pub start: i64,
@@ -51,6 +51,17 @@ pub struct Sample {
     pub counted: u64,
     /// How many of [`AGES`](super::sample::AGES) are done: requested, or covered by rechecks.
     pub(super) asked: u8,
+    /// The last result at each age, of this hour or an earlier one.
+    pub(super) results: [Option<Completeness>; 3],
+}
+
+/// How complete the counters of an hour were at an age.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Completeness {
+    /// Start of the hour, Unix seconds.
+    pub start: i64,
+    /// The counted part of what the service knew.
+    pub ratio: f64,
 }
 
 impl Stretch<'_> {

@@ -1,7 +1,7 @@
 //! Hours counted again: what is said of them, and a service that counts the end of a range twice.
 
 use pds_core::units::count_of;
-use pds_interface::{Cadence, get_app, response_time};
+use pds_interface::{Cadence, TimeRange, get_app, response_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings};
 use tracing::Level;
 
@@ -137,14 +137,48 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     assert_eq!(completeness(&rig), []);
     assert_eq!(rig.context().telemetry.snapshot().audit.differences, []);
     rig.reload(tables);
-    // The sample is in the state file.
+    // The state file has the sample and what was found.
     rig.restart().await;
+    assert_eq!(completeness(&rig), of_hours);
+    let found = || log.lines_with("an audit found a difference");
+    assert!(found()[1].contains("add \"3h\" to accounting.recheck_after"), "{:?}", found());
     hours(&rig, 22).await;
     let of_day = completeness(&rig).into_iter().find(|(age, _)| age == "24h");
     assert!(of_day.as_ref().is_some_and(|(_, later)| later < early), "{of_day:?} {early}");
+    assert!(found()[2].contains("add \"24h\" to accounting.recheck_after"), "{:?}", found());
+    let before = completeness(&rig);
+    rig.restart().await;
+    assert_eq!(completeness(&rig), before);
+    // Other settings: nothing is known of them.
+    rig.tables = format!("{tables}[accounting]\nstep = \"120s\"\n");
+    rig.restart().await;
+    assert_eq!(completeness(&rig), []);
+    hours(&rig, 1).await;
+    rig.restart().await;
+    assert_eq!(completeness(&rig), []);
 
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
     let rig = Rig::start(with(quirks), tables).await;
     hours(&rig, 8).await;
     assert_eq!(completeness(&rig), [("3h".to_owned(), 1.0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn samples_are_a_hundredth_of_the_requests_however_rare_polls_are() {
+    for (interval, days) in [(300, 1), (3600, 14)] {
+        let tables = format!(
+            "[poll]\nresources = [\"response_time\"]\nwindows = [\"1m\"]\ninterval = \"{interval}s\"\n"
+        );
+        let rig = Rig::start(with(Quirks::default()), &tables).await;
+        let (mut samples, mut all) = (0, 0);
+        for _ in 0..days * 86_400 / interval {
+            let ranges = rig.pass(interval, response_time::RESOURCE).await;
+            let is_sample = |range: &&TimeRange| {
+                range.seconds() == 3600 && range.end <= rig.clock.unix_seconds() - 3 * 3600
+            };
+            samples += ranges.iter().filter(is_sample).count();
+            all += ranges.len();
+        }
+        assert!(samples > 0 && samples * 100 <= all - samples, "{samples} of {all} every {interval} s");
+    }
 }
