@@ -329,7 +329,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "requests arrive after they begin",
         "requests_that_arrive_once_they_are_finished_are_counted_in_their_buckets",
     ),
-    ("the service answers 0 for half an hour", "half_an_hour_of_zeros_instead_of_errors_loses_nothing"),
+    ("the service answers 0 for half an hour", "hours_of_zeros_instead_of_errors_lose_nothing"),
     ("an app is made anew under its id", "a_recreated_app_keeps_its_counts_and_gets_its_late_data"),
     ("the service keeps two hours", "a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added"),
     ("ranges are rounded, the asked range echoed", "rounded_ranges_that_claim_to_be_exact_are_not_counted"),

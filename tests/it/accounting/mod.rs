@@ -4,6 +4,7 @@ mod late;
 mod rig;
 mod service;
 mod services;
+mod table;
 
 use std::sync::Arc;
 

@@ -132,6 +132,12 @@ async fn rounded_ranges_that_claim_to_be_exact_are_not_counted() {
     let until = rig.ledger().until;
     assert_eq!(rig.ledger().total, 0);
     assert_eq!(remedy(&rig), "set accounting.step to the length that the service rounds to");
+    let reasons = &rig.status().summary.reasons;
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.detail.as_deref().is_some_and(|of| of.contains("accounting.step")))
+    );
     rig.reload("[accounting]\nstep = \"15m\"\n");
     for _ in 0..20 {
         rig.pass(60, RESOURCE).await;

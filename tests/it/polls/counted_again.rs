@@ -33,7 +33,7 @@ async fn pages_show_what_the_service_no_longer_has_and_why_that_is() {
     let anew = Kind::Value { field: "createdAt".to_owned(), json: "\"2026-03-01T17:00:00Z\"".to_owned() };
     rig.world.faults().set([Fault::from(anew).on(get_app::RESOURCE)]);
     rig.poll(Cadence::Settings).await;
-    assert!(rig.web(&of_app).contains("The app was made anew: it was created "), "{}", rig.web(&of_app));
+    assert!(rig.web(&of_app).contains("The app was recreated "), "{}", rig.web(&of_app));
 }
 
 /// Polls for so many hours, every five minutes.
