@@ -49,18 +49,12 @@ async fn no_count_is_lost_with_victoria_metrics() {
     Cast::gather(Kind::VictoriaMetrics).await.play(FEW_KILLS).await;
 }
 
-/// Some requests are known late, but before they are counted; some apps have few or none.
+/// Some requests are known only after their range was counted, and lost; some apps have few or none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_count_is_lost_but_a_scrape_gap_in_either_of_two_replicas_behind_one_store() {
-    let quirks = Quirks { late_share: 0.03, late_within: 4, ..Quirks::default() };
-    let cast =
-        Cast::gather_with(Kind::Pair, Settings { projects: 2, apps: 8, quirks, ..Settings::default() });
-    let cast = cast.await;
-    let text = std::fs::read_to_string(&cast.config).unwrap();
-    let patient = text.replace("settle = \"1s\"", "settle = \"5s\"");
-    assert_ne!(text, patient);
-    std::fs::write(&cast.config, patient).unwrap();
-    cast.play(KILLS).await;
+    let quirks = Quirks { late_share: 0.03, late_within: 20, ..Quirks::default() };
+    let settings = Settings { projects: 2, apps: 8, quirks, ..Settings::default() };
+    Cast::gather_with(Kind::Pair, settings).await.play(KILLS).await;
 }
 
 /// The service, the engine, and what exporters are started with.
@@ -192,7 +186,7 @@ impl Cast {
     }
 
     /// Asserts that the increase on each server is the truth, less the requests between its last scrape of one process
-    /// and the cursor at which the next one began.
+    /// and the cursor at which the next one began, and less late data: no hour is counted again here.
     async fn assert_exact(&self) {
         let mut counted = 0.0;
         for (resource, name) in [("response_time", "requests_total"), ("run_execution_time", "runs_total")] {
@@ -221,7 +215,14 @@ impl Cast {
                     missed += truth(before.until, after.until);
                 }
                 let all = truth(samples[0].until, samples.last().unwrap().until);
-                assert_eq!(increase + missed, all, "{name} of {app:?} in {server}, {missed} missed");
+                let late = all - increase - missed;
+                // Five standard deviations above the usual.
+                let usual = self.world.settings().quirks.late_share * all;
+                let most = usual + 5.0 * usual.sqrt();
+                assert!(
+                    (0.0..=most).contains(&late),
+                    "{name} of {app:?} in {server}: {late} of {all}, {missed} missed"
+                );
                 counted += all;
             }
         }

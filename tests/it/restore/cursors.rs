@@ -1,6 +1,9 @@
 //! The cursor that counts, and counters without one.
 
 use pds_interface::response_time;
+use tracing::Level;
+
+use crate::rig::Log;
 
 use super::prometheus::Labels;
 use super::rig::{ARRIVES, RESTORED, Rig};
@@ -8,6 +11,7 @@ use super::{CURSOR, cursor, greatest, key, reasons};
 
 #[tokio::test]
 async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
+    let (log, _guard) = Log::start(Level::WARN);
     let rig = Rig::start(1).await;
     rig.predecessor("a").await;
     rig.pass(35).await;
@@ -26,6 +30,7 @@ async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
     scraped("b", now + 7200);
     let exporter = rig.started("a").await;
     assert_eq!(cursor(&rig, &exporter), unsettled);
+    assert_eq!(log.lines_with("ignored cursors in Prometheus that lie in the future").len(), 1);
     exporter.poll().await;
     assert_eq!(cursor(&rig, &exporter), unsettled, "nothing is counted before it has settled");
     rig.run(&exporter, 3).await;
@@ -37,6 +42,7 @@ async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
 #[tokio::test]
 async fn counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found()
 {
+    let (log, _guard) = Log::start(Level::WARN);
     let rig = Rig::start(2).await;
     let exporter = rig.exporter(rig.config(2, "prometheus_selector = 'job=\"pds\"'"), "a").await;
     exporter.poll().await;
@@ -56,6 +62,8 @@ async fn counters_without_a_cursor_begin_where_they_were_configured_and_that_is_
     for part in ["no_cursors: ", "with job=\"pds\"", "exported_app"] {
         assert!(reasons.contains(part), "{reasons}");
     }
+    let told = log.lines_with("target label `app` or `project` renames ours to `exported_app`");
+    assert!(told.len() == 1 && told[0].contains("job=\\\"pds"), "{told:?}");
     rig.run(&exporter, 2).await;
     assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (2, Some(1.0)));
     rig.assert_exact();
