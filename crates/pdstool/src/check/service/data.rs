@@ -112,18 +112,26 @@ pub fn objectives(asking: &Asking) -> Option<Finding> {
     Some(Finding::note(format!("{app}: {coarse} Counters cannot show whether it is met.")))
 }
 
-/// The differences that the audits of a running exporter found: it alone knows what came after the last recheck.
+/// The share of late requests from which on a longer `poll.settle` is worth a try.
+const MUCH_LATE: f64 = 0.01;
+
+/// The differences that the audits of a running exporter found, and how much came late: it alone knows what came after
+/// the last recheck.
 pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
     match exporter.status().await {
         Ok((status, _)) => {
             let reasons = status.summary.reasons.iter();
             let found: Vec<_> =
                 reasons.filter(|reason| reason.code == AUDIT_DIFFERS.code).map(Finding::from).collect();
-            if found.is_empty() {
-                vec![Finding::ok("the exporter's audits find no difference")]
-            } else {
-                found
-            }
+            let late = status.summary.rechecked.late_share().filter(|share| *share >= MUCH_LATE);
+            let late = late.map(|share| {
+                let share = units::percent(share);
+                Finding::note(format!(
+                    "{share} of the requests came after poll.settle, and a recheck added them; --late-for 10m suggests a longer one"
+                ))
+            });
+            let equal = found.is_empty().then(|| Finding::ok("the exporter's audits find no difference"));
+            equal.into_iter().chain(found).chain(late).collect()
         }
         Err(error) => {
             let text = format!("no status from {}: {}", exporter.name, with_sources(&error));
