@@ -78,7 +78,7 @@ async fn a_service_with_other_names_is_reported_once_and_counted_with_the_lines_
     let told: Vec<&str> = log.lines().filter(|line| line.contains("the service ignores")).collect();
     let [line] = &*told else { panic!("{log}") };
     for part in [
-        "`start` and `end`: it answered ",
+        "`start` and `end`: it returned ",
         "set api.query_names.start and .end to the names that `pdstool check service` prints",
     ] {
         assert!(line.contains(part), "{line}");

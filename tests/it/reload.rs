@@ -104,7 +104,7 @@ async fn a_bad_file_changes_nothing_and_is_reported() {
     assert!(status == 500 && text.contains(&named), "{status}: {text}");
     let page = running.exporter.get("/config").await;
     assert!(page.contains("poll.setle: ") && page.contains("Refused "), "{page}");
-    let refusals = || running.exporter.log().matches("the configuration was not loaded").count();
+    let refusals = || running.exporter.log().matches("the configuration was not reloaded").count();
     until("both refusals are logged", async || refusals() == 2).await;
     running.exporter.signal("HUP");
     until("the signal's reload fails, too", async || refusals() == 3).await;
@@ -218,7 +218,7 @@ impl Running {
 }
 
 const RELOADED: &str = "the configuration was reloaded";
-const REFUSED: &str = "the configuration was not loaded";
+const REFUSED: &str = "the configuration was not reloaded";
 const FOLLOW: &[&str] = &["--config.auto-reload-interval=100ms"];
 
 /// The targets of a project with this many apps: 3 per app, 2 of the project, 1 of the account.

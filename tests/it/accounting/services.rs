@@ -240,7 +240,7 @@ async fn missing_history_is_not_blamed_on_the_end_of_ranges() {
     exporter.poll_until(at(15, 0), |_| ()).await;
     let (what, remedy) = difference(&exporter);
     assert!(
-        what.starts_with("parts of a range have 10,800, the range ")
+        what.starts_with("parts of a range have 10,800, the whole range has ")
             && what.ends_with("; the cause is unknown")
     );
     assert!(!remedy.contains("range_end"), "{remedy}");

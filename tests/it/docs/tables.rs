@@ -264,7 +264,7 @@ fn the_documented_cost_of_windows_and_containers_is_right() {
     let container = with(&|config| config.projects[0].apps[0].containers.push("c-1".into())) - app(&base);
     let said = format!(
         "(`windows = [\"1m\"]`) shares its request with the counters: {shared:.1} an app. Each further window adds \
-         {window:.0}, each container of an app {container:.0} for each window."
+         {window:.0}, each container of an app {container:.0} per window."
     );
     let page = std::fs::read_to_string("docs/configure.md").unwrap();
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
