@@ -98,7 +98,7 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
     let config = rig.config(1, &more);
     let exporter = rig.started_with(config.clone(), "a").await;
     let obstacle = exporter.obstacle().await;
-    assert!(obstacle.contains("state.prometheus_password_file names"), "{obstacle}");
+    assert!(obstacle.contains("state.prometheus_password_file: cannot read"), "{obstacle}");
     std::fs::write(&password, "hunter2\n").unwrap();
     rig.prometheus.answer(|asked| {
         let told = asked.headers["authorization"].to_str().unwrap();
