@@ -218,7 +218,7 @@ pub fn apps(config: &Config) -> impl Iterator<Item = (String, String)> {
 /// The given project, the one with this `app`, or the only one of `config`.
 ///
 /// # Errors
-/// If none is given and several of the configuration, or none, can be meant.
+/// If none is given and several configured projects, or none, match.
 pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Result<String> {
     let has = |project: &&Project| project.apps.iter().any(|known| Some(&*known.id) == app);
     // Ids of apps usually begin with their project's.
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_needed_only_where_several_can_be_meant() {
+    fn a_project_is_needed_only_if_several_match() {
         let text = ["p-1 a p-1-b", "p-2 a p-2-b"].map(|line| {
             let (id, apps) = line.split_once(' ').unwrap_or_default();
             let apps = apps.split(' ').map(|app| format!("\"{app}\"")).collect::<Vec<_>>().join(", ");
@@ -260,8 +260,8 @@ mod tests {
             (None, Some("p-1-b"), Ok("p-1")),
             (None, Some("p-2-unknown"), Ok("p-2")),
             (Some("p-9"), Some("p-1-b"), Ok("p-9")),
-            (None, Some("a"), Err("several projects can be meant (p-1, p-2)")),
-            (None, None, Err("several projects can be meant (p-1, p-2)")),
+            (None, Some("a"), Err("several projects match (p-1, p-2)")),
+            (None, None, Err("several projects match (p-1, p-2)")),
         ] {
             match (project(&config, given, app).map_err(|error| error.to_string()), found) {
                 (Ok(id), Ok(found)) => assert_eq!(id, found),

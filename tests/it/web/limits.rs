@@ -159,7 +159,7 @@ async fn the_scrape_timeout_of_the_client_is_kept() {
     server.stub.open.send_replace(false);
     let asked = "X-Prometheus-Scrape-Timeout-Seconds: 0.2";
     let reply = curl(&["-H", asked, &server.url("/metrics")]).await;
-    assert_eq!((reply.status, reply.text()), (503, "The page was not made within 0.2 s.\n"));
+    assert_eq!((reply.status, reply.text()), (503, "The page was not rendered within 0.2 s.\n"));
 }
 
 #[tokio::test]
