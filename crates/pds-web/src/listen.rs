@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(resolved.map(|at| at.to_string()), ["[::]:1", "[::]:1", "[::1]:1", "127.0.0.1:1"]);
         for (bad, problem) in [
             ("10090", "the port is missing"),
-            ("localhost:http", "the port is no number"),
-            (":70000", "the port is no number"),
+            ("localhost:http", "the port is not a number"),
+            (":70000", "the port is not a number"),
             ("::1:80", "needs brackets"),
             ("[::1:80", "a ']' is missing"),
             ("[x]:80", "no IPv6 address"),
