@@ -79,18 +79,25 @@ pub struct Fault {
     /// Kind of failure.
     pub kind: Kind,
     /// Only for this call: its id (`get_app`), or the resource it is polled as (`app`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Only for this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Only for this app.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
     /// Only for this container of a metrics call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// Only for ranges of a metrics call that are longer than this many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than: Option<u32>,
     /// Only for this share of the requests, 0..=1, chosen reproducibly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Only this many times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
@@ -102,7 +109,11 @@ pub enum Kind {
     /// The reply is delayed.
     Latency { millis: u64 },
     /// An error as in section 7 instead of the reply, with a Retry-After header if one is given; the call has no effect.
-    Status { status: u16, retry_after: Option<RetryAfter> },
+    Status {
+        status: u16,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<RetryAfter>,
+    },
     /// An error whose body is this plain text, as proxies send it.
     RawError { status: u16, text: String },
     /// An error or reply whose body is an HTML page.
