@@ -279,6 +279,10 @@ mod tests {
         }
         redactor.add(&"default".into(), &Secret::new("name"));
         assert_eq!(redactor.text(r#"{"name":"a"}"#), r#"{"name":"a"}"#, "a word of the reply is no secret");
+        redactor.add(&"short".into(), &Secret::new("elevenbytes"));
+        redactor.add(&"long".into(), &Secret::new("twelve-bytes"));
+        assert_eq!(redactor.text("elevenbytes twelve-bytes"), "elevenbytes [redacted]");
+        assert_eq!(redactor.text("twelve- twelve-b"), "twelve- [redacted]", "eight bytes are a beginning");
         assert_eq!(Redactor::of([&Secret::new("name")]).text("no name"), "no [redacted]");
         assert_eq!(Redactor::of([&Secret::new("")]).text("nothing to hide"), "nothing to hide");
     }
@@ -290,6 +294,22 @@ mod tests {
         let text = secrets.each_ref().map(Secret::expose).join(" ");
         assert_eq!(redactor.text(text), "[redacted] [redacted]");
         assert_eq!(redactor.text("eyJhbGciOiJ.si\\u0078 and on"), "[redacted] and on");
+    }
+
+    #[test]
+    fn each_form_is_found_alone_and_a_word_that_begins_like_a_secret_to_its_end() {
+        const SECRET: &str = "1ok'en-of-a-kind";
+        let redactor = Redactor::of([&Secret::new(SECRET)]);
+        let digits: String = SECRET.bytes().map(|byte| format!("{byte:02X}")).collect();
+        for text in [&*digits, "1ok&apos;en-of-a-kind", "1ok&#0000039;en-of-a-kind", "1ok&#x27;en-of-a-kind"]
+        {
+            assert_eq!(redactor.text(text), "[redacted]", "{text}");
+        }
+        for byte in "+/=_.~-\\%&;#".chars() {
+            let text = format!("1ok'en-o{byte}x y");
+            assert_eq!(redactor.text(&text), "[redacted] y", "{text}");
+        }
+        assert_eq!(redactor.text("%41ok'en-of-a-kind"), "%4[redacted]", "no escape, but its first character");
     }
 
     /// The ways to write a text that the documentation promises to find, each by another encoder than the search's: for a
