@@ -53,7 +53,7 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- end -}}
 {{- end -}}
 
-{{/* Fails if a string lacks the `form` that values.schema.json requires. Helm itself would print only the pattern. */}}
+{{/* Fails if a value with a `form` in values.schema.json is no string or lacks it. Helm itself would print only type and pattern. */}}
 {{- define "pds-exporter.forms" -}}
 {{- $all := . -}}
 {{- $value := .value -}}
@@ -61,8 +61,11 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- with get $schema "$ref" -}}
 {{- $schema = get $all.definitions (base .) -}}
 {{- end -}}
-{{- if kindIs "string" $value -}}
-{{- if not (regexMatch (get $schema "form") $value) -}}
+{{- if and (hasKey $schema "form") (not (kindIs "invalid" $value)) -}}
+{{- if not (kindIs "string" $value) -}}
+{{- fail (printf "%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" (trimPrefix "." .path) $value) -}}
+{{- end -}}
+{{- if or (not (regexMatch $schema.form $value)) (and (hasKey $schema "isEmpty") (not $value)) -}}
 {{- fail (printf "%s: %q is not %s" (trimPrefix "." .path) $value $schema.is) -}}
 {{- end -}}
 {{- else if kindIs "slice" $value -}}
@@ -84,23 +87,18 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 
 {{/* Fails if values contradict each other; values.schema.json refuses single invalid values. */}}
 {{- define "pds-exporter.refuse" -}}
-{{- $texts := pick .Values "commonLabels" "commonAnnotations" "annotations" "podAnnotations" "podLabels" "nodeSelector" -}}
-{{- range $section, $value := omit .Values "global" -}}
-{{- range $key := list "labels" "annotations" "additionalLabels" -}}
-{{- if and (kindIs "map" $value) (not (hasKey $texts $section)) -}}
-{{- $_ := set $texts (printf "%s.%s" $section $key) (get $value $key) -}}
+{{- $labels := pick .Values "commonLabels" "podLabels" -}}
+{{- range $section, $value := omit .Values "global" "commonLabels" "podLabels" -}}
+{{- range $key := list "labels" "additionalLabels" -}}
+{{- if kindIs "map" $value -}}
+{{- $_ := set $labels (printf "%s.%s" $section $key) (get $value $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- range $path, $texts := $texts -}}
+{{- range $path, $labels := $labels -}}
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" -}}
-{{- if and (hasKey ($texts | default dict) $key) (not (contains "nnotations" $path)) (ne $path "nodeSelector") -}}
+{{- if hasKey (ternary $labels dict (kindIs "map" $labels)) $key -}}
 {{- fail (printf "%s: %s selects the pods, and follows from nameOverride and the release" $path $key) -}}
-{{- end -}}
-{{- end -}}
-{{- range $key, $text := ternary $texts dict (kindIs "map" $texts) -}}
-{{- if not (kindIs "string" $text) -}}
-{{- fail (printf "%s.%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" $path $key $text) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
