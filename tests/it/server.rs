@@ -32,9 +32,10 @@ pub(crate) struct Server {
 
 impl Server {
     /// The Prometheus `program` with `prometheus.yml` and the files beside it.
-    pub(crate) async fn prometheus(program: &str, files: &[(&str, &str)], argument: &str) -> Self {
+    pub(crate) async fn prometheus(program: &str, files: &[(&str, &str)], arguments: &str) -> Self {
         // Debian's Prometheus has a folder of the system as its default.
-        Self::any_prometheus(program, files, &["--storage.tsdb.path=data", argument]).await
+        let own = ["--storage.tsdb.path=data"].into_iter();
+        Self::any_prometheus(program, files, &own.chain(arguments.split(' ')).collect::<Vec<_>>()).await
     }
 
     /// The Prometheus `program` that scrapes the exporter at `url` every second.

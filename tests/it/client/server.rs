@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
+use http_body_util::{BodyExt as _, Collected};
 use hyper::body::{Body, Frame};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -30,6 +31,7 @@ pub(crate) struct Seen {
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
     pub(crate) version: http::Version,
+    pub(crate) body: Bytes,
 }
 
 impl Seen {
@@ -193,7 +195,7 @@ pub(crate) fn flooding() -> (String, Arc<AtomicU64>) {
 async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
     let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
         let state = state.clone();
-        async move { Ok::<_, std::io::Error>(state.answer(&request).await) }
+        async move { Ok::<_, std::io::Error>(state.answer(request).await) }
     });
     let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     // Connections break in these tests on purpose; what the client makes of it is what counts.
@@ -207,15 +209,18 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
 }
 
 impl State {
-    async fn answer(self: Arc<Self>, request: &http::Request<hyper::body::Incoming>) -> Response<Telling> {
+    async fn answer(self: Arc<Self>, request: http::Request<hyper::body::Incoming>) -> Response<Telling> {
+        let (request, body) = request.into_parts();
+        let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
         let seen = {
             let mut all = self.seen.lock().unwrap();
             let seen = Seen {
                 number: all.len(),
-                method: request.method().to_string(),
-                target: request.uri().to_string(),
-                headers: request.headers().clone(),
-                version: request.version(),
+                method: request.method.to_string(),
+                target: request.uri.to_string(),
+                headers: request.headers,
+                version: request.version,
+                body,
             };
             all.push(seen.clone());
             seen

@@ -17,7 +17,7 @@ use crate::rig::{self, Configuration};
 use crate::server::{PROMETHEUS_2, Server};
 
 /// How much faster.
-const FASTER: u64 = 60;
+pub(super) const FASTER: u64 = 60;
 
 /// The configuration's defaults, 60 times faster.
 pub(super) const CONFIG: &str = r#"
@@ -35,19 +35,14 @@ step = "1s"
 /// All of it, running.
 pub(super) struct Stage {
     pub(super) world: World,
-    pub(super) exporter: Exporter,
     pub(super) prometheus: Server,
-    pub(super) alertmanager: Server,
+    alertmanager: Server,
+    _exporter: Exporter,
     _folder: TempDir,
 }
 
 impl Stage {
     pub(super) async fn set() -> Self {
-        Self::set_with(PROMETHEUS_2).await
-    }
-
-    /// With this Prometheus.
-    pub(super) async fn set_with(program: &str) -> Self {
         let world = World::new(Settings::default(), Clock::system());
         let service = rig::serve(&world).await;
         let folder = tempfile::tempdir().unwrap();
@@ -63,8 +58,8 @@ impl Stage {
             files.iter().flat_map(|(flag, path)| [*flag, path.to_str().unwrap()]).collect();
         let exporter = Exporter::start(&flags);
 
-        let (prometheus, alertmanager) = watch(program, &exporter).await;
-        Self { world, exporter, prometheus, alertmanager, _folder: folder }
+        let (prometheus, alertmanager) = watch(&exporter).await;
+        Self { world, prometheus, alertmanager, _exporter: exporter, _folder: folder }
     }
 
     /// The alerts of this name that Alertmanager holds.
@@ -75,8 +70,8 @@ impl Stage {
     }
 }
 
-/// The Prometheus `program` with the shipped rules, 60 times faster, and an Alertmanager with the shipped routing.
-pub(super) async fn watch(program: &str, exporter: &Exporter) -> (Server, Server) {
+/// A Prometheus with the shipped rules, 60 times faster, and an Alertmanager with the shipped routing.
+pub(super) async fn watch(exporter: &Exporter) -> (Server, Server) {
     let routing = text("prometheus/alertmanager.yml").replace("group_wait: 30s", "group_wait: 0s");
     let alertmanager = Server::alertmanager(&routing).await;
     let scraped = exporter.url.trim_start_matches("http://").to_owned();
@@ -87,13 +82,13 @@ pub(super) async fn watch(program: &str, exporter: &Exporter) -> (Server, Server
         .replace("localhost:9093", &alertmanager.address);
     let rules = files("prometheus/rules", "yml").into_iter().map(|path| {
         let name = format!("rules/{}", path.file_name().unwrap().to_string_lossy());
-        (name, faster(&fs::read_to_string(deploy("prometheus/rules").join(path)).unwrap()))
+        (name, faster(&fs::read_to_string(deploy("prometheus/rules").join(path)).unwrap(), FASTER))
     });
     let rules: Vec<(String, String)> = rules.collect();
     let mut given = vec![("prometheus.yml", config.as_str())];
     given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
     // Samples older than five minutes are stale, as elsewhere.
-    let prometheus = Server::prometheus(program, &given, "--query.lookback-delta=5s").await;
+    let prometheus = Server::prometheus(PROMETHEUS_2, &given, "--query.lookback-delta=5s").await;
     (prometheus, alertmanager)
 }
 
@@ -106,11 +101,11 @@ pub(super) fn configuration<'a>(world: &'a World, base_url: &str, rhythm: &str) 
 
 /// Rules with every duration divided: those of expressions, `for`, `keep_firing_for` and `interval`, and the seconds that
 /// are compared with. A fifth of a window is enough for a test, where alerts want nine tenths.
-pub(super) fn faster(rules: &str) -> String {
+pub(super) fn faster(rules: &str, pace: u64) -> String {
     let mut file = yaml(rules).remove(0);
     let shorten = |of: &mut Value, key: &str| {
         if let Some(time) = of[key].as_str() {
-            of[key] = shorter(time).into();
+            of[key] = shorter(time, pace).into();
         }
     };
     for group in file["groups"].as_array_mut().unwrap() {
@@ -118,7 +113,7 @@ pub(super) fn faster(rules: &str) -> String {
         for rule in group["rules"].as_array_mut().unwrap() {
             shorten(rule, "for");
             shorten(rule, "keep_firing_for");
-            rule["expr"] = divided(&string(rule, "/expr").replace("0.9 * ", "0.2 * ")).into();
+            rule["expr"] = divided(&string(rule, "/expr").replace("0.9 * ", "0.2 * "), pace).into();
             // A key that was not there.
             rule.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         }
@@ -128,7 +123,7 @@ pub(super) fn faster(rules: &str) -> String {
 }
 
 /// An expression with its durations and ages divided: `5m`, and whole numbers of minutes from 300 on.
-fn divided(expression: &str) -> String {
+fn divided(expression: &str, pace: u64) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_.:".contains(c);
     let mut text = String::new();
     let mut rest = expression;
@@ -142,9 +137,9 @@ fn divided(expression: &str) -> String {
                 && part.ends_with(['m', 'h', 'd', 'w'])
         };
         match word.parse::<u64>() {
-            Ok(seconds) if seconds >= 300 && seconds % 60 == 0 => text += &(seconds / FASTER).to_string(),
+            Ok(seconds) if seconds >= 300 && seconds % 60 == 0 => text += &(seconds / pace).to_string(),
             _ if word.split(':').all(is_duration) && !word.is_empty() => {
-                text += &word.split(':').map(shorter).collect::<Vec<_>>().join(":");
+                text += &word.split(':').map(|part| shorter(part, pace)).collect::<Vec<_>>().join(":");
             }
             _ => text += word,
         }
@@ -155,7 +150,7 @@ fn divided(expression: &str) -> String {
 }
 
 /// A duration of Prometheus, divided.
-fn shorter(duration: &str) -> String {
+fn shorter(duration: &str, pace: u64) -> String {
     let (number, unit) = duration.split_at(duration.len() - 1);
     let seconds = match unit {
         "m" => 60,
@@ -164,7 +159,7 @@ fn shorter(duration: &str) -> String {
         "w" => 604_800,
         _ => panic!("{duration}: no unit known here"),
     };
-    format!("{}s", number.parse::<u64>().unwrap() * seconds / FASTER)
+    format!("{}s", number.parse::<u64>().unwrap() * seconds / pace)
 }
 
 #[test]
@@ -178,5 +173,5 @@ fn every_duration_of_a_rule_is_divided() {
         "count_over_time(pds:x:rate5m[5m:1m]) > 900 and y[1d] offset 1m) > a:count / 3600) >= 0.9 * 21600";
     let expected =
         "count_over_time(pds:x:rate5m[5s:1s]) > 15 and y[1440s] offset 1s) > a:count / 60) >= 0.2 * 360";
-    assert_eq!(faster(&rule("2m", given, "1h")), rule("2s", expected, "60s"));
+    assert_eq!(faster(&rule("2m", given, "1h"), FASTER), rule("2s", expected, "60s"));
 }

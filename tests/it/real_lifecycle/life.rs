@@ -71,8 +71,7 @@ impl Life {
         Configuration::new(&self.world, &self.service).of_projects(owned)
     }
 
-    /// Starts the exporter that Prometheus knows by this instance, of the release `pds` where a namespace stands before it:
-    /// `team/pds-0`.
+    /// Starts the exporter that Prometheus knows by this instance.
     pub(crate) async fn start(&mut self, instance: &'static str, config: Config) {
         let telemetry = Telemetry::new(false).unwrap();
         telemetry.shard(config.shard.index, config.shard.count.get());
@@ -100,12 +99,7 @@ impl Life {
         for _ in 0..minutes * 60 / self.scrape {
             tokio::time::sleep(Duration::from_secs(self.scrape)).await;
             for (instance, running) in &self.running {
-                let release = match instance.split_once('/') {
-                    Some((namespace, instance)) => {
-                        format!("namespace=\"{namespace}\",job=\"pds\",instance=\"{instance}\"")
-                    }
-                    None => format!("job=\"pds-exporter\",instance=\"{instance}\""),
-                };
+                let release = format!("job=\"pds-exporter\",instance=\"{instance}\"");
                 let page = rig::whole_page(&running.handle.context);
                 let up = [("up", 1.0)];
                 for (name, value) in series(&page).chain(up) {
@@ -194,11 +188,7 @@ impl Life {
 
     /// The alerts that fire, minute by minute, as the shipped rules have it in a real Prometheus.
     pub(crate) fn firing(self) -> Vec<BTreeSet<String>> {
-        self.firing_by(&files("prometheus/rules", "yml"))
-    }
-
-    /// The same as these rules have it.
-    pub(crate) fn firing_by(self, rules: &[std::path::PathBuf]) -> Vec<BTreeSet<String>> {
+        let rules = files("prometheus/rules", "yml");
         let texts: Vec<String> = rules.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
         let order = texts.iter().flat_map(|text| {
             let groups = yaml(text).remove(0)["groups"].as_array().unwrap().clone();

@@ -2,26 +2,19 @@
 //! ones, and no others.
 
 pub(crate) mod life;
-pub(crate) mod teams;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_config::{Config, Shard};
-use pds_interface::response_time;
+use pds_config::Config;
 use pds_simulator::{Fault, Kind, Settings};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::deploy::kubernetes::kustomize;
-use crate::deploy::rendered::{routing_of, rules_of};
-use crate::deploy::{text, yaml};
-use crate::golden::assert_golden;
+use crate::deploy::{list, string, text};
 use crate::process::{http, until};
-use crate::rig::Configuration;
 use crate::server::Server;
 
 use life::Life;
@@ -44,28 +37,10 @@ async fn not_held_back(alertmanager: &Server) -> Value {
     alerts
 }
 
-/// The labels by which notifications are told apart.
-const TOLD: [&str; 7] = ["alertname", "namespace", "instance", "token", "project", "app", "resource"];
-
-/// The notifications of these alerts: the receiver, and the values of these labels.
-pub(crate) fn names_of(alerts: &Value) -> BTreeSet<String> {
-    let name = |alert: &Value| {
-        assert_eq!(alert["status"]["state"], "active", "{alert}");
-        let labels = TOLD.iter().filter_map(|label| alert["labels"][label].as_str());
-        let labels = labels.collect::<Vec<_>>().join(" ");
-        let receiver = alert["receivers"][0]["name"].as_str().unwrap();
-        // About an app or project, for its owner.
-        let is_owned = alert["labels"].get("project").is_some();
-        assert!(!is_owned || !["chat", "pager"].contains(&receiver), "{alert}");
-        format!("{receiver} {labels}")
-    };
-    alerts.as_array().unwrap().iter().map(name).collect()
-}
-
-/// The notifications of Alertmanager with this configuration, minute by minute.
-async fn notified(firing: Vec<BTreeSet<String>>, routing: &str) -> Vec<BTreeSet<String>> {
+/// The names of the alerts that Alertmanager notifies of with the shipped routing, minute by minute.
+async fn notified(firing: Vec<BTreeSet<String>>) -> Vec<BTreeSet<String>> {
     tokio::time::resume();
-    let alertmanager = Server::alertmanager(routing).await;
+    let alertmanager = Server::alertmanager(&text("prometheus/alertmanager.yml")).await;
     let url = format!("http://{}/api/v2/alerts", alertmanager.address);
     let mut told: Vec<BTreeSet<String>> = Vec::new();
     let (mut before, mut posted) = (BTreeSet::new(), Timestamp::now());
@@ -91,20 +66,15 @@ async fn notified(firing: Vec<BTreeSet<String>>, routing: &str) -> Vec<BTreeSet<
             http().post(&url).header("content-type", "application/json").body(body).send().await.unwrap();
         assert_eq!(reply.status(), 200, "{}", reply.text().await.unwrap());
         (before, posted) = (alerts, ended);
-        let held = not_held_back(&alertmanager).await;
-        told.push(names_of(&held));
+        let loud = not_held_back(&alertmanager).await;
+        told.push(list(&loud).iter().map(|alert| string(alert, "/labels/alertname").to_owned()).collect());
     }
     told
 }
 
 /// That exactly these alerts are notified of, each once: none comes, goes and comes again.
 async fn expect(life: Life, expected: &[&str]) {
-    let told = notified(life.firing(), &text("prometheus/alertmanager.yml")).await;
-    let name = |notification: &String| {
-        let (_, rest) = notification.split_once(' ').unwrap();
-        rest.split(' ').next().unwrap().to_owned()
-    };
-    let told: Vec<BTreeSet<String>> = told.iter().map(|minute| minute.iter().map(name).collect()).collect();
+    let told = notified(life.firing()).await;
     let mut begun: Vec<(usize, String)> = Vec::new();
     for (minute, pair) in told.windows(2).enumerate() {
         begun.extend(pair[1].difference(&pair[0]).map(|name| (minute + 1, name.clone())));
@@ -222,19 +192,6 @@ async fn ignored_ranges_alert_and_their_consequences_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_shards_raise_no_alert() {
-    let mut life = settled().await;
-    life.stop(ONE).await;
-    for (index, instance) in ["pds-0", "pds-1"].into_iter().enumerate() {
-        let shard = Shard::new(index.try_into().unwrap(), 2.try_into().unwrap()).unwrap();
-        let config = life.config().load().shard(shard);
-        life.start(instance, config).await;
-    }
-    life.pass(75).await;
-    expect(life, &[]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_night_is_quiet() {
     let mut life = Life::at("2026-03-01T21:00:20Z").await;
     let config = life.config().load();
@@ -262,24 +219,6 @@ async fn an_outage_of_7_hours_alerts_once_without_its_consequences() {
 async fn a_storm_of_429_alerts_as_throttling() {
     let throttled = Fault::from(Kind::Status { status: 429, retry_after: None });
     expect(failing(throttled, 40).await, &["PdsApiThrottled", "PdsMostTargetsFailing"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refused_token_alerts_and_its_consequences_do_not() {
-    let life = settled().await;
-    let (project, _) = life.world.projects().remove(0);
-    drop(life);
-    let refused = Fault::status(401).of_project(&project);
-    expect(failing(refused, 40).await, &["PdsTokenRejected"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_forbidden_app_alerts_and_its_late_counters_do_not() {
-    let life = Life::at(NOON).await;
-    let (_, apps) = life.world.projects().remove(0);
-    drop(life);
-    let forbidden = Fault::status(403).on(response_time::RESOURCE).of_app(&apps[0]);
-    expect(failing(forbidden, 40).await, &["PdsTargetFailing"]).await;
 }
 
 #[tokio::test(start_paused = true)]
