@@ -284,7 +284,8 @@ async fn play(program: &str, pace: u64, addresses: Addresses) -> Result<String, 
     releases[deleted].reload();
     discover(&releases);
     within(pace, "all are over", async || are_told(&TOLD, false)).await?;
-    assert!(webhook.seen().iter().any(|request| request.target == "/watchdog"));
+    let watchdog = async || webhook.seen().iter().any(|request| request.target == "/watchdog");
+    within(pace, "the watchdog is told", watchdog).await?;
     Ok(lines_of(&notified(&webhook)))
 }
 
