@@ -1,6 +1,6 @@
 //! Audits: services that count otherwise than assumed are found out, honest ones never.
 
-use pds_interface::{Resource, response_time};
+use pds_interface::{Cadence, Resource, response_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings};
 use pds_telemetry::AuditSnapshot;
 
@@ -165,6 +165,8 @@ async fn counters_stand_at_0_until_a_check_has_passed_which_the_state_file_remem
     assert_eq!(of_requests("pds_app_requests_total{").len(), 3);
     assert!(!page.contains("pds_app_accounting_behind_seconds{"), "{page}");
     assert_eq!(rig.ledger().until, first);
+    rig.poll(Cadence::Settings).await;
+    assert!(rig.context().store.is_complete(), "it is ready");
     rig.world.faults().clear();
     // Ranges become longer again one poll after the other.
     for _ in 0..15 {
