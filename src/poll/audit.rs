@@ -4,17 +4,15 @@
 //! Each app is audited about once an hour, with at most one additional request per twenty. No app of a service account
 //! and call is counted before one check of them has passed.
 
-use std::collections::BTreeMap;
-
 use pds_interface::range::rfc3339;
-use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
+use pds_interface::{Ignored, RangeEnd, Tally, TimeRange, response_time};
 use pds_ledger::sample::{AGES, MIN_RATIO};
-use pds_ledger::{Completeness, HOUR, Sample};
+use pds_ledger::{Completeness, HOUR, Ledger, Sample};
 use pds_telemetry::{AuditResult, Difference};
 
 use super::distribution::{self, Shares};
 use super::evidence::Assumption;
-use super::plan::{Context, Plan, Poll, Target};
+use super::plan::{Plan, Poll};
 use super::ranges;
 use super::schedule::phase_seconds;
 
@@ -114,30 +112,46 @@ pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
     tally.total.filter(|_| tally.range.is_none_or(|of| of == range))
 }
 
-/// Shows the last results of samples in the state file, by service account and age.
-pub(super) fn recall_samples(plan: &Plan, context: &Context) {
-    let mut last: BTreeMap<_, (i64, &Target, Sample)> = BTreeMap::new();
-    for target in plan.targets.iter().filter(|target| target.counter.is_some()) {
-        let ledger = context.ledgers.ledger(&target.key).filter(|ledger| plan.audit.verifies(ledger));
-        let Some(sample) = ledger.and_then(|ledger| ledger.sample.as_deref().copied()) else { continue };
-        plan.begins_sample(target, sample.range().end);
-        let is_later =
-            |age| AGES.iter().any(|(of, at)| *of == age && Some(*at) > plan.watermark.ages().last());
-        for (age, result) in sample.results().filter(|(age, _)| is_later(*age)) {
-            let newest = last.entry((target.account.name(), age)).or_insert((result.start, target, sample));
-            if newest.0 < result.start {
-                *newest = (result.start, target, sample);
-            }
-        }
-    }
-    last.iter().for_each(|((_, age), (_, target, sample))| note_sample(context, target, sample, age));
+/// Whether the hour of the target that ends at `end` may be a sample: an hour a day of each service account, whatever
+/// call, or fewer if polls are rare.
+pub(super) fn begins_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
+    let every = i64::try_from(plan.interval(target).as_secs()).unwrap_or(i64::MAX);
+    let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
+    plan.config.accounting.audit && evidence().begin_sample(end, every)
 }
 
-/// Shows the result of `sample` at `age`, and logs if it is new that requests are missing.
-pub(super) fn note_sample(context: &Context, target: &Target, sample: &Sample, age: &'static str) {
-    let Some((_, Completeness { start, ratio })) = sample.results().find(|(of, _)| *of == age) else {
+/// Shows the results in a ledger's sample that are newer than those of its service account so far. Those in the state
+/// file are, after a restart.
+pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
+    let Poll { plan, target, .. } = poll;
+    let Some(sample) = ledger.sample.as_deref().filter(|_| plan.audit.verifies(ledger)) else { return };
+    if !plan.config.accounting.audit {
         return;
-    };
+    }
+    begins_sample(poll, sample.range().end);
+    for (index, (age, seconds)) in AGES.into_iter().enumerate() {
+        let result = sample
+            .results()
+            .find(|(of, _)| *of == age)
+            .filter(|_| plan.watermark.ages().last() < Some(seconds));
+        let Some((_, result)) = result else { continue };
+        let replaces = plan
+            .audit
+            .evidence(target.account.name(), response_time::RESOURCE)
+            .replace_older(index, result.start);
+        if replaces {
+            note_sample(poll, sample, age, result);
+        }
+    }
+}
+
+/// Shows the `result` of `sample` at `age`, and logs if it is new that requests are missing.
+fn note_sample(
+    Poll { context, target, .. }: Poll<'_>,
+    sample: &Sample,
+    age: &'static str,
+    Completeness { start, ratio }: Completeness,
+) {
     let account = target.account.name();
     let lacks = (ratio < MIN_RATIO).then(|| Difference {
         account: account.into(),

@@ -114,6 +114,8 @@ pub(super) struct Evidence {
     pub(super) reach: Option<i64>,
     /// The end of the last sampled hour.
     sampled_until: i64,
+    /// The start of the hour of the last result at each age.
+    results_of: [i64; AGES.len()],
     /// When an app may check again whether replies can be trusted.
     again_at: Option<Instant>,
 }
@@ -225,6 +227,12 @@ impl Evidence {
             self.sampled_until = end;
         }
         may
+    }
+
+    /// Whether the result at this age of the hour that begins at `start` is newer than the last one, which it replaces.
+    pub(super) fn replace_older(&mut self, age: usize, start: i64) -> bool {
+        let last = self.results_of.get_mut(age).filter(|last| **last < start);
+        last.map(|last| *last = start).is_some()
     }
 
     /// Records the result of a check. Returns whether it is new.

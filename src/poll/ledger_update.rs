@@ -49,6 +49,7 @@ impl<'a> LedgerUpdate<'a> {
         // It is not known yet where counting continues.
         let may_open = counts && context.ledgers.hidden_by(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
+        ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
         let before = ledger.clone();
         let mut update =
             Self { poll, ledger, before, may_open, change: Change::None, gave_up: None, rechecked: None };
@@ -147,7 +148,7 @@ impl<'a> LedgerUpdate<'a> {
                         ledger.recheck(range, tally, distributed, self.due())?
                     {
                         let sample = next.sample_of(ledger, range, recheck, watermark.ages());
-                        if let Some(sample) = sample.filter(|_| plan.begins_sample(target, range.end)) {
+                        if let Some(sample) = sample.filter(|_| audit::begins_sample(self.poll, range.end)) {
                             next.sample = Some(Box::new(sample));
                         }
                         self.counted_again(next, recheck);
@@ -189,10 +190,8 @@ impl<'a> LedgerUpdate<'a> {
             return;
         };
         let known = audit::known(self.poll, sample.range()).await;
-        let Some((next, age)) = self.ledger().map(|ledger| ledger.after_sample(known)) else { return };
-        if let (Some(sample), Some(age)) = (&next.sample, age) {
-            audit::note_sample(self.poll.context, self.poll.target, sample, age);
-        }
+        let Some(next) = self.ledger().map(|ledger| ledger.after_sample(known)) else { return };
+        audit::note_samples(self.poll, &next);
         self.becomes(next, Change::Begun);
     }
 

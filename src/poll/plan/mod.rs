@@ -15,11 +15,10 @@ use pds_client::{Account, Client, Turn};
 use pds_config::{App, Config};
 use pds_core::clock::Clock;
 use pds_interface::polled::Polled;
-use pds_interface::{Cadence, Resource, Scope, Subject, Window, response_time};
+use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 use pds_telemetry::Telemetry;
 
-use super::audit;
 use super::evidence::{Audit, Evidence};
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
@@ -139,14 +138,6 @@ impl Plan {
         self.audit.evidence(target.account.name(), target.key.resource)
     }
 
-    /// Whether the hour of `target` that ends at `end` may be a sample: an hour a day of each service account, whatever call,
-    /// or fewer if polls are rare.
-    pub(super) fn begins_sample(&self, target: &Target, end: i64) -> bool {
-        let every = i64::try_from(self.interval(target).as_secs()).unwrap_or(i64::MAX);
-        self.config.accounting.audit
-            && self.audit.evidence(target.account.name(), response_time::RESOURCE).begin_sample(end, every)
-    }
-
     /// The targets of `config`. Creates their cells in the store and shows the known counters. Targets that stay take
     /// over their state from `before`.
     pub fn new(
@@ -213,10 +204,6 @@ impl Plan {
             }
         }
         context.telemetry.targets(plan.targets.iter().map(|target| target.subjects.len()).sum());
-        if plan.config.accounting.audit && knows_ledgers && before.is_none_or(|before| !before.knows_ledgers)
-        {
-            audit::recall_samples(&plan, context);
-        }
         plan
     }
 

@@ -139,6 +139,7 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     rig.reload(tables);
     // The state file has the sample and what was found.
     rig.restart().await;
+    rig.pass(0, response_time::RESOURCE).await;
     assert_eq!(completeness(&rig), of_hours);
     let found = || log.lines_with("an audit found a difference");
     assert!(found()[1].contains("add \"3h\" to accounting.recheck_after"), "{:?}", found());
@@ -148,13 +149,14 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     assert!(found()[2].contains("add \"24h\" to accounting.recheck_after"), "{:?}", found());
     let before = completeness(&rig);
     rig.restart().await;
+    rig.pass(0, response_time::RESOURCE).await;
     assert_eq!(completeness(&rig), before);
     // Other settings: nothing is known of them.
     rig.tables = format!("{tables}[accounting]\nstep = \"120s\"\n");
     rig.restart().await;
-    assert_eq!(completeness(&rig), []);
     hours(&rig, 1).await;
     rig.restart().await;
+    rig.pass(0, response_time::RESOURCE).await;
     assert_eq!(completeness(&rig), []);
 
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
