@@ -4,7 +4,7 @@ use pds_core::template::Template;
 use serde_json::Value;
 
 use super::param::Param;
-use super::polled::Polled;
+use super::polled::{Polled, Terms};
 use super::reply::{DecodeError, Format, ReplyBody, json};
 
 /// HTTP methods that the interface uses.
@@ -49,8 +49,8 @@ pub struct Call {
     pub body: &'static [Param],
     /// The format of a successful reply.
     pub format: Format,
-    /// The fields without which a successful reply says nothing.
-    pub needs: &'static [&'static str],
+    /// The fields without which a successful reply says nothing; a polled call reads its own.
+    needs: &'static [&'static str],
     decodes: fn(&[u8]) -> Result<(), DecodeError>,
     /// The schema of its reply in JSON. Code that the daemon has no use for.
     #[cfg(feature = "openapi")]
@@ -105,11 +105,14 @@ impl Call {
         Self { needs, ..self }
     }
 
-    /// Judges a successful reply: whether it contains the result of the call.
+    /// Judges a successful reply: whether it contains the result of the call. For a polled call, as each poll does.
     ///
     /// # Errors
     /// The problem.
     pub fn judge(&self, body: &[u8]) -> Result<(), DecodeError> {
+        if let Some(polled) = &self.polled {
+            return polled.decode(body, &Terms::default()).map(drop);
+        }
         (self.decodes)(body)?;
         let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
         let lacks = |field: &&&str| match reply.get(**field) {

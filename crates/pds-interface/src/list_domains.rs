@@ -27,8 +27,7 @@ pub static CALL: Call = Call::new::<Reply>(
     "list custom domains",
     Command::safe(&["domains", "list"], ""),
 )
-.polled_as(Polled::of::<Facts>("domains", Scope::Project, Cadence::Settings, EXAMPLE))
-.needing(&["domains"]);
+.polled_as(Polled::of::<Facts>("domains", Scope::Project, Cadence::Settings, EXAMPLE));
 
 const EXAMPLE: &str = r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#;
 

@@ -67,7 +67,7 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
         if error.is_data() {
             return Err(error);
         }
-        let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
+        let text = String::from_utf8_lossy(without_mark(body));
         // A word alone is no reply.
         if !text.trim_start().starts_with(['{', '[']) {
             return Err(error);
@@ -83,6 +83,11 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
         })
     })
     .map_err(|error| page_title(body).map_or(DecodeError::Json(error), DecodeError::WebPage))
+}
+
+/// A body without its byte-order mark.
+fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
 /// The text of a reply without what common writers deviate in.
@@ -123,7 +128,7 @@ fn scalar(word: &str) -> Cow<'_, str> {
 /// The title of a web page, in brackets, or nothing if it has none; `None` for what is no web page.
 fn page_title(body: &[u8]) -> Option<String> {
     const MAX: usize = 60;
-    let body = body.trim_ascii_start();
+    let body = without_mark(body).trim_ascii_start();
     if !body.starts_with(b"<") {
         return None;
     }
@@ -177,7 +182,7 @@ impl ReplyBody for String {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         match page_title(body) {
             Some(title) => Err(DecodeError::WebPage(title)),
-            None => Ok(std::str::from_utf8(body)?.trim().to_owned()),
+            None => Ok(std::str::from_utf8(without_mark(body))?.trim().to_owned()),
         }
     }
 

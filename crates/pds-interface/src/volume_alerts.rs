@@ -27,8 +27,7 @@ pub static CALL: Call = Call::new::<Reply>(
     "storage alert thresholds",
     Command::safe(&["volume-alerts"], ""),
 )
-.polled_as(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings, EXAMPLE))
-.needing(&["thresholds"]);
+.polled_as(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings, EXAMPLE));
 
 const EXAMPLE: &str = r#"{"thresholds":[80,95]}"#;
 

@@ -85,6 +85,13 @@ impl Reply {
         Self { body: Told::Cut(Bytes::from_static(body.as_bytes())), ..self }
     }
 
+    /// With a byte-order mark before its body.
+    pub(crate) fn after_mark(self) -> Self {
+        let Told::Whole(body) = &self.body else { panic!("no whole body") };
+        let body = if body.is_empty() { body.clone() } else { [b"\xef\xbb\xbf", &body[..]].concat().into() };
+        Self { body: Told::Whole(body), ..self }
+    }
+
     pub(crate) fn dripping(self) -> Self {
         Self { body: Told::Drip, ..self }
     }

@@ -10,6 +10,7 @@ use pds_client::Account;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_interface::Request;
+use pds_interface::reply::json;
 
 /// Makes the call with the token of `project`. Without a project, makes it with every token that a configured project
 /// uses; the entries of all lists are one list then, each once. The second part is the refusal of some of several
@@ -51,9 +52,10 @@ pub async fn ask(
 /// The list that the service has for one token.
 async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Value>> {
     let reply = service.client.call(account, request).await?;
-    let not_a_list =
-        |error: serde_json::Error| ToolError::failed(format!("the reply is not a list: {error}"));
-    serde_json::from_slice(&reply.body).map_err(not_a_list)
+    match json(&reply.body) {
+        Value::Array(list) => Ok(list),
+        _ => Err(ToolError::failed("the reply is not a list")),
+    }
 }
 
 /// The tokens without a list, and why; the same reason once.

@@ -17,10 +17,11 @@ use crate::page;
 use pds_core::printable::plain;
 use pds_core::secret::REDACTED;
 use pds_interface::param::{Param, ParamKind};
+use pds_interface::reply::json;
 use pds_interface::{Arguments, Call};
 
 use super::show::fields::flat;
-use super::{print_json, show};
+use super::{print_reply, show};
 
 /// A new file for a secret. It is created before the call, since a secret that cannot be stored is lost, and removed if
 /// nothing is written.
@@ -71,18 +72,18 @@ pub fn deliver(
     call: &'static Call,
     field: &str,
 ) -> Result<()> {
-    let mut known: Value = serde_json::from_slice(reply).unwrap_or_default();
+    let mut known = json(reply);
     let Some(Value::String(secret)) =
         known.get_mut(field).map(|secret| std::mem::replace(secret, REDACTED.into()))
     else {
         // The interface does not have it, but it must not be lost.
-        return print_json(console, reply);
+        return print_reply(console, format, reply);
     };
     // On a terminal without control characters.
     let printed = if console.out_is_terminal { plain(&secret) } else { Cow::Borrowed(&*secret) };
     let Some(mut file) = file else {
         if !format.is_for_people() {
-            return print_json(console, reply);
+            return print_reply(console, format, reply);
         }
         console.print(&printed)?;
         console.out.flush()?;
@@ -99,7 +100,7 @@ pub fn deliver(
     }
     let redacted = known.to_string().into_bytes();
     if !format.is_for_people() {
-        return print_json(console, &redacted);
+        return print_reply(console, format, &redacted);
     }
     page::print_as(console, format, &show::view(call, &redacted, true)?.blocks)?;
     console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
@@ -111,7 +112,7 @@ pub fn deliver(
 /// # Errors
 /// If a parameter was ignored. The key exists nevertheless; the error names its id.
 pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<()> {
-    let created: Value = serde_json::from_slice(reply).unwrap_or_default();
+    let created = json(reply);
     let differences: Vec<String> = call
         .query
         .iter()

@@ -19,13 +19,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use pds_client::request_url;
 use pds_config::Config;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
-use pds_interface::Request;
+use pds_interface::reply::json;
+use pds_interface::{ReplyBody as _, Request};
 
 use super::console::Console;
 use super::error::{Result, ToolError};
@@ -124,12 +125,9 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     }
     // An invalid reply is printed unchanged for programs.
     let view = verdict.and_then(|()| show::view(call, &reply, format == OutputFormat::Wide));
-    match format {
-        OutputFormat::Json => print_json(console, &reply)?,
-        OutputFormat::Csv => print_csv(console, &reply)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            page::print_as(console, format, view.as_ref().map_or(&[], |view| &*view.blocks))?;
-        }
+    match format.is_for_people() {
+        true => page::print_as(console, format, view.as_ref().map_or(&[], |view| &*view.blocks))?,
+        false => print_reply(console, format, &reply)?,
     }
     if let Some(refused) = refused {
         return Err(refused);
@@ -144,7 +142,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
 fn dry_run(console: &mut Console, config: &Config, args: &CallArgs, request: &Request) -> Result<()> {
     let (method, url) = (request.method.as_str(), request_url(&config.api.base_url, request));
     if args.output == Some(OutputFormat::Json) {
-        let request = json!({ "method": method, "url": url.as_str(), "body": request.body });
+        let request = serde_json::json!({ "method": method, "url": url.as_str(), "body": request.body });
         return Ok(console.print(&request.to_string())?);
     }
     console.print(&format!("{method} {url}\nAuthorization: Bearer {REDACTED}"))?;
@@ -154,11 +152,20 @@ fn dry_run(console: &mut Console, config: &Config, args: &CallArgs, request: &Re
     Ok(())
 }
 
+/// Writes a reply for programs.
+fn print_reply(console: &mut Console, format: OutputFormat, reply: &[u8]) -> Result<()> {
+    match format {
+        OutputFormat::Csv => Ok(print_csv(console, reply)?),
+        _ => print_json(console, reply),
+    }
+}
+
 /// Writes a reply as it came; on a terminal indented, where it is JSON.
 fn print_json(console: &mut Console, reply: &[u8]) -> Result<()> {
     if console.out_is_terminal {
-        let indented = serde_json::from_slice::<Value>(reply).map(|value| format!("{value:#}"));
-        let text = indented.unwrap_or_else(|_| String::from_utf8_lossy(reply).into_owned());
+        let value = json(reply);
+        let text = || String::from_utf8_lossy(reply).into_owned();
+        let text = if value.is_null() { text() } else { format!("{value:#}") };
         console.print(&plain_lines(&text))?;
     } else {
         console.out.write_all(reply)?;
@@ -169,52 +176,72 @@ fn print_json(console: &mut Console, reply: &[u8]) -> Result<()> {
     Ok(console.out.flush()?)
 }
 
-/// Prints a reply as comma-separated values, as the service sends them: a row for each entry of its list, or for each of
-/// its fields if it has none.
+/// Prints a reply as comma-separated values, as the service sends them: a row for each entry of its list, with the fields
+/// around the list; or for each of its fields if it has none.
 fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
-    let text = || Value::from(String::from_utf8_lossy(reply).trim());
-    let reply = serde_json::from_slice(reply).unwrap_or_else(|_| text());
-    let Some(entries) = entries(&reply) else {
-        let fields = match &reply {
-            Value::Object(fields) => flat(fields),
-            other => vec![(String::new(), cell(other))],
-        };
-        let rows: Vec<_> = fields.into_iter().map(|(name, value)| vec![name, value]).collect();
+    let mut fields = json(reply);
+    if fields.is_null() {
+        let lossy = |_| String::from_utf8_lossy(reply).trim().to_owned();
+        fields = String::decode(reply).unwrap_or_else(lossy).into();
+    }
+    let entries = take_entries(&mut fields);
+    let mut around = match fields {
+        Value::Object(fields) => flat(&fields),
+        Value::Null => Vec::new(),
+        other => vec![(String::new(), cell(&other))],
+    };
+    let Some(entries) = entries else {
+        let rows: Vec<_> = around.into_iter().map(|(name, value)| vec![name, value]).collect();
         return page::print_csv_rows(console, &["field", "value"], &rows);
     };
-    let entries: Vec<_> = entries.into_iter().map(flat).collect();
-    let names = names(&entries);
-    let row = |entry: &Vec<Field>| names.iter().map(|name| value(entry, &[name])).collect();
-    page::print_csv_rows(console, &names, &entries.iter().map(row).collect::<Vec<_>>())
+    let entries: Vec<_> = entries.iter().map(flat).collect();
+    let own = names(&entries);
+    for (name, _) in around.iter_mut().filter(|(name, _)| own.contains(&&**name)) {
+        name.insert_str(0, "reply.");
+    }
+    let columns: Vec<&str> = own.iter().copied().chain(around.iter().map(|(name, _)| &**name)).collect();
+    let row = |entry: &Vec<Field>| {
+        let cells = own.iter().map(|name| value(entry, &[name]));
+        cells.chain(around.iter().map(|(_, value)| value.clone())).collect()
+    };
+    page::print_csv_rows(console, &columns, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The entries of the reply's list: the reply itself, or its only field that holds a list of objects. An empty field may
-/// be a list of anything.
-fn entries(reply: &Value) -> Option<Vec<&Map<String, Value>>> {
-    fn objects(value: &Value) -> Option<Vec<&Map<String, Value>>> {
-        value.as_array()?.iter().map(Value::as_object).collect()
-    }
-    let field = || {
-        let mut fields = reply.get("data").unwrap_or(reply).as_object()?.values().filter_map(objects);
-        fields.find(|entries| !entries.is_empty())
+/// Takes out the entries of the reply's list: the reply itself, or its first field that holds a list of objects. An empty
+/// field may be a list of anything.
+fn take_entries(reply: &mut Value) -> Option<Vec<Map<String, Value>>> {
+    let is_list = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_object));
+    let list = if is_list(reply) {
+        reply.take()
+    } else {
+        let inner = if reply.get("data").is_some() { reply.get_mut("data") } else { Some(reply) };
+        let fields = inner?.as_object_mut()?;
+        let (name, _) = fields
+            .iter()
+            .find(|(_, value)| is_list(value) && value.as_array().is_some_and(|list| !list.is_empty()))?;
+        let name = name.clone();
+        fields.remove(&name)?
     };
-    objects(reply).or_else(field)
+    serde_json::from_value(list).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_field_without_entries_does_not_hide_the_others() {
-        for (reply, count) in [
+        for (mut reply, count) in [
             (json!({ "id": "a", "volumes": [] }), None),
             (json!({ "thresholds": [] }), None),
             (json!({ "data": { "time_series": [], "total_runs": 0 } }), None),
             (json!({ "aliases": [], "domains": [{ "id": "d" }] }), Some(1)),
             (json!([]), Some(0)),
         ] {
-            assert_eq!(entries(&reply).map(|entries| entries.len()), count, "{reply}");
+            let entries = take_entries(&mut reply);
+            assert_eq!(entries.map(|entries| entries.len()), count, "{reply}");
         }
     }
 }

@@ -8,9 +8,11 @@ pub(super) mod fields;
 mod metrics;
 mod tree;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use crate::page::{self, Align, Block, Table};
+use crate::page::{Align, Block, Table};
 use pds_core::units;
 use pds_interface::{
     Call, DecodeError, Number, ReplyBody, Visitor, branches, change_plan, delete_app, delete_domain,
@@ -80,13 +82,17 @@ impl Visitor for Show {
     fn list_domains(&self, _: list_domains::Reply) -> View {
         let domains = self.fields.inside("domains");
         let domains: Vec<Vec<Field>> = domains.each().map(Fields::flat).collect();
+        // The interface names no field of a domain.
+        let is_known = |(_, names): &&(&str, &[&str])| domains.iter().any(|it| !value(it, names).is_empty());
+        let known: Vec<_> = DOMAIN.iter().filter(is_known).collect();
         let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
         let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
-        let wide = if self.wide { &*others } else { &[] };
-        let mut columns = page::columns(DOMAIN.map(|(title, _)| (title, Align::Left)));
-        columns.extend(wide.iter().map(|name| (name.to_uppercase().into(), Align::Left)));
+        let wide = if self.wide || known.is_empty() { &*others } else { &[] };
+        let titles = known.iter().map(|(title, _)| Cow::from(*title));
+        let titles = titles.chain(wide.iter().map(|name| name.to_uppercase().into()));
+        let columns = titles.map(|title| (title, Align::Left)).collect();
         let cells = |domain: &Vec<Field>| {
-            let first = DOMAIN.iter().map(|(_, names)| value(domain, names));
+            let first = known.iter().map(|(_, names)| value(domain, names));
             first.chain(wide.iter().map(|name| value(domain, &[name]))).collect()
         };
         let rows = domains.iter().map(cells).collect();
