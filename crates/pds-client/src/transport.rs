@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderName;
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderValue,
-    LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap,
+    HeaderValue, LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
 };
 use http_body_util::Full;
 use hyper_util::client::legacy;
@@ -200,6 +200,7 @@ impl Transport {
             .method(method)
             .uri(url.as_str())
             .header(ACCEPT, "application/json, text/plain;q=0.9")
+            .header(ACCEPT_ENCODING, "identity")
             .header(USER_AGENT, pds_http::USER_AGENT)
             .header(AUTHORIZATION, token.header.clone());
         if let Some(login) = &self.proxy_login {
@@ -237,7 +238,15 @@ impl Transport {
             {
                 Reason::TlsPort(message)
             }
-            _ => Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) },
+            _ => {
+                let proxy = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
+                // A gateway's errors may be those of the proxy.
+                let proxy = proxy.filter(|_| matches!(status, 407 | 502..=504));
+                let proxy = proxy.map(|proxy| format!("through the proxy {proxy}"));
+                let said = [Some(message).filter(|message| !message.is_empty()), proxy];
+                let message = said.into_iter().flatten().collect::<Vec<_>>().join("; ");
+                Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) }
+            }
         }
     }
 }
