@@ -14,7 +14,6 @@ use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use crate::store::Store;
 use pds_client::Account;
-use pds_config::keys::nearest;
 use pds_config::{App, Project};
 use pds_exposition::{Family, Labels, Samples};
 use pds_interface::{ReplyBody as _, Resource, Scope, list_projects};
@@ -22,7 +21,8 @@ use pds_ledger::{Owner, Settled, ledger_store::Found};
 use pds_telemetry::Snapshot;
 
 use super::incidents::Observed;
-use pds_diagnosis::cause::{self, Cause};
+use pds_diagnosis::cause::Cause;
+use pds_diagnosis::cause_text::mistake_in_id;
 use pds_diagnosis::model;
 
 /// Unknown ids that a view compares with those that are known.
@@ -157,18 +157,9 @@ impl View {
         self.plan.targets.get(start..end).unwrap_or_default()
     }
 
-    /// The cause of polls with `account` that fail with this class. At a wrong address no id is known, and a token for
-    /// another project may read nothing.
+    /// The cause of polls with `account` that fail with this class.
     pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
-        let cause = Cause::of_class(class);
-        let refusals = [&cause::NOT_FOUND, &cause::FORBIDDEN, &cause::TOKEN_REFUSED];
-        if *cause == cause::NOT_FOUND && self.has_wrong_address() {
-            &cause::WRONG_ADDRESS
-        } else if refusals.contains(&cause) && self.other_project(account.name()).is_some() {
-            &cause::TOKEN_ELSEWHERE
-        } else {
-            cause
-        }
+        Cause::within(class, self.has_wrong_address(), self.other_project(account.name()).is_some())
     }
 
     /// The project of a token that is set for another one, in words.
@@ -187,26 +178,19 @@ impl View {
         })
     }
 
-    /// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a
-    /// project's is in the token's list. Compares only the first ids that it is called for: a list may be long.
+    /// The likely mistake in an id that the service does not know. Compares only the first ids that it is called for: a
+    /// list may be long.
     pub(super) fn known_as(&self, owner: &Owner) -> Option<String> {
         if self.compared.fetch_add(1, Ordering::Relaxed) >= MAX_COMPARED {
             return None;
         }
-        let prefix = format!("{}-", owner.project);
-        if !owner.app.is_empty() && !owner.app.starts_with(&prefix) {
-            return Some(format!("{} is short for {prefix}{}", owner.app, owner.app));
-        }
-        let account = self.plan.client.account(&owner.project);
-        let list = self.of_accounts().iter().find(|target| target.account == account)?;
-        let reply = self.context.store.replies().of(&list.key)?;
-        let projects = list_projects::Reply::decode(reply.text.as_bytes()).ok()?;
-        let ids = || projects.iter().map(|project| &*project.id);
-        if ids().any(|id| *id == *owner.project) {
-            return None;
-        }
-        let near = nearest(&owner.project, ids()).map(|near| format!("; the nearest is {near}"));
-        Some(format!("the token knows no project {}{}", owner.project, near.unwrap_or_default()))
+        mistake_in_id(&owner.project, &owner.app, || {
+            let account = self.plan.client.account(&owner.project);
+            let list = self.of_accounts().iter().find(|target| target.account == account)?;
+            let reply = self.context.store.replies().of(&list.key)?;
+            let projects = list_projects::Reply::decode(reply.text.as_bytes()).ok()?;
+            Some(projects.into_iter().map(|project| project.id.0).collect())
+        })
     }
 
     /// A project of the configuration and one of its apps.

@@ -289,6 +289,19 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
+    /// The cause of polls that fail with this class at an address without a list of projects, or with a token for another
+    /// project: at a wrong address no id is known, and such a token may read nothing.
+    pub fn within(class: &str, at_wrong_address: bool, with_other_token: bool) -> &'static Self {
+        let cause = Self::of_class(class);
+        if *cause == NOT_FOUND && at_wrong_address {
+            &WRONG_ADDRESS
+        } else if [&NOT_FOUND, &FORBIDDEN, &TOKEN_REFUSED].contains(&cause) && with_other_token {
+            &TOKEN_ELSEWHERE
+        } else {
+            cause
+        }
+    }
+
     /// The cause of a token that expires in this many seconds, if that is within a week.
     pub fn of_expiry(seconds: i64) -> Option<&'static Self> {
         match seconds {

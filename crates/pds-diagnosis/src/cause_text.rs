@@ -1,5 +1,6 @@
-//! The texts of causes, about the tokens and addresses at fault.
+//! The texts of causes, about the tokens, addresses and ids at fault.
 
+use pds_config::keys::nearest;
 use pds_core::units;
 use pds_http::host_and_port;
 
@@ -53,6 +54,26 @@ impl Cause {
         };
         self.remedy.replace("{file}", &file).replace("{then}", &then)
     }
+}
+
+/// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a project's is
+/// among those that are `listed` for the token.
+pub fn mistake_in_id(
+    project: &str,
+    app: &str,
+    listed: impl FnOnce() -> Option<Vec<String>>,
+) -> Option<String> {
+    let prefix = format!("{project}-");
+    if !app.is_empty() && !app.starts_with(&prefix) {
+        return Some(format!("{app} is short for {prefix}{app}"));
+    }
+    let listed = listed()?;
+    if listed.iter().any(|id| id == project) {
+        return None;
+    }
+    let near = nearest(project, listed.iter().map(String::as_str));
+    let near = near.map(|near| format!("; the nearest is {near}")).unwrap_or_default();
+    Some(format!("the token knows no project {project}{near}"))
 }
 
 #[cfg(test)]

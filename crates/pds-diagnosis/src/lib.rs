@@ -1,7 +1,7 @@
 //! The diagnosis that daemon and tool share: what can be wrong, and how it is reported.
 //!
-//! - [`cause`]: every cause with its remedy: the one table that page, log, `pdstool` and documentation read; `cause_text`: its
-//!   texts about certain tokens and addresses.
+//! - [`cause`]: every cause with its remedy: the one table that page, log, `pdstool` and documentation read; [`cause_text`]: its
+//!   texts about certain tokens, addresses and ids.
 //! - [`verdict`]: verdicts with their problems and reasons.
 //! - [`model`]: the parts of `/api/v1/status`.
 //! - [`incident`]: what happened in the last hours.
@@ -10,7 +10,7 @@
 //! No I/O: the daemon fills the model, and `pdstool` reads it back.
 
 pub mod cause;
-mod cause_text;
+pub mod cause_text;
 pub mod columns;
 pub mod incident;
 pub mod model;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use jiff::Timestamp;
 use pds_core::units;
 use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
@@ -46,8 +47,8 @@ pub struct Console {
     pub input: Box<dyn BufRead>,
     /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
-    /// Whether it is one that knows escape sequences.
-    pub is_screen: bool,
+    /// Whether the terminal knows no escape sequences.
+    pub is_dumb: bool,
     /// Whether the tool can prompt: `err` and `input` are terminals.
     pub can_ask: bool,
     /// Whether styles are written to `out`.
@@ -71,7 +72,7 @@ impl Console {
         Self {
             can_ask: err.is_terminal() && input.is_terminal(),
             out_is_terminal,
-            is_screen: out_is_terminal && !is_dumb,
+            is_dumb,
             color: out_is_terminal && !is_dumb && !no_color,
             cut: width.is_some(),
             width: width.unwrap_or(USUAL_WIDTH),
@@ -79,6 +80,14 @@ impl Console {
             err: Box::new(err),
             input: Box::new(input.lock()),
         }
+    }
+
+    /// Shows `progress` on standard error, if that is a terminal that can.
+    pub fn shown(&self, progress: ProgressBar) -> ProgressBar {
+        if self.is_dumb {
+            progress.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        progress
     }
 
     /// Writes `text` and a line end to standard output.
@@ -209,7 +218,7 @@ pub async fn repeat(
     every: Duration,
     mut show: impl AsyncFnMut(&mut Console) -> Result<()>,
 ) -> Result<()> {
-    if !console.is_screen {
+    if !console.out_is_terminal || console.is_dumb {
         loop {
             attempt(console, &mut show).await?;
             console.print("")?;

@@ -125,7 +125,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
     let work = Work::open(plan, args)?;
     let (total, done) = (work.plan.requests(), work.answered_requests()?);
     say_plan(console, &work, done);
-    let progress = progress(total, done);
+    let progress = progress(console, total, done);
     let result = ask::all(&service, &work, &progress).await;
     progress.finish_and_clear();
     if let Err(error) = result {
@@ -139,10 +139,10 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
 }
 
 /// A progress bar on a terminal; nothing elsewhere.
-fn progress(total: u64, done: u64) -> ProgressBar {
+fn progress(console: &Console, total: u64, done: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests  {per_sec}  {eta} left");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let progress = ProgressBar::new(total).with_style(style).with_position(done);
+    let progress = console.shown(ProgressBar::new(total).with_style(style).with_position(done));
     progress.reset_eta();
     progress
 }

@@ -138,5 +138,5 @@ fn certificates(policy: ClientAuth) -> &'static str {
 fn limit(rate: &Rate) -> String {
     let seconds = rate.interval.as_secs_f64();
     let lasting = if seconds > 0.0 { number(1.0 / seconds) } else { "unlimited".to_owned() };
-    format!("{lasting} requests/s, bursts of {}", rate.burst)
+    format!("{lasting} requests/s, bursts of {}", count(f64::from(rate.burst.get())))
 }

@@ -1,15 +1,17 @@
 //! Each call's answer with its time, and the service's clock.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use pds_client::Fetched;
+use pds_client::{Account, Fetched};
 
 use crate::error::{Result, ToolError};
 use crate::service::{self, Service};
 use pds_core::units;
 use pds_diagnosis::cause::{self, Cause};
-use pds_interface::{Resource, Scope};
+use pds_diagnosis::cause_text::mistake_in_id;
+use pds_interface::{ReplyBody as _, Resource, Scope, list_projects};
 
 use crate::report::{Finding, Report, first_few, grouped};
 
@@ -21,13 +23,20 @@ const AT_ONCE: usize = 8;
 /// The most apps whose settings are requested.
 const MAX_APPS: usize = 200;
 
+/// Subject of a request: resource, project and app.
+type Asked = (Resource, String, String);
+
 /// Findings so far.
 #[derive(Debug, Default)]
 struct Answers {
-    took: Vec<Duration>,
+    took: Vec<(Resource, Duration)>,
     /// The service's clock minus ours at each reply, in seconds.
     skews: Vec<f64>,
     failures: Vec<Failure>,
+    /// The ids of the projects that each token lists, by the account's name.
+    listed: HashMap<String, Vec<String>>,
+    /// Whether the address has no list of projects.
+    at_wrong_address: bool,
 }
 
 /// Calls that fail for one reason, or for one cause that stops them all.
@@ -42,20 +51,34 @@ struct Failure {
 
 /// Makes every polled call and reports its result. Returns the times that replies took.
 pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
+    let resources = &service.config.poll.resources;
+    let asked = resources
+        .iter()
+        .copied()
+        .flat_map(|resource| subjects(service, resource).map(move |(project, app)| (resource, project, app)));
+    let mut asked: Vec<Asked> = asked.collect();
+    // A list of projects comes first: it shows whether address and token are right.
+    asked.sort_by_key(|(resource, ..)| resource.polled().scope != Scope::Account);
+    let lists = asked.partition_point(|(resource, ..)| resource.polled().scope == Scope::Account);
+    let (first, others) = asked.split_at(lists.max(1).min(asked.len()));
     let mut answers = Answers::default();
-    for resource in service.config.poll.resources.clone() {
-        let subjects = subjects(service, resource);
-        let asked = subjects
-            .iter()
-            .map(|(project, app)| async move { (project, app, service.probe(resource, project, app).await) });
-        let mut replies = stream::iter(asked).buffered(AT_ONCE);
-        let mut took = Vec::new();
-        while let Some((project, app, reply)) = replies.next().await {
-            took.extend(answers.add(service, resource, project, app, reply));
+    for asked in [first, others] {
+        let replies = asked.iter().map(|asked| async move {
+            let (resource, project, app) = asked;
+            (asked, service.probe(*resource, project, app).await)
+        });
+        let mut replies = stream::iter(replies).buffered(AT_ONCE);
+        while let Some((asked, reply)) = replies.next().await {
+            answers.add(service, asked, reply);
         }
+    }
+    for resource in resources {
+        let asked = asked.iter().filter(|(of, ..)| of == resource).count();
+        let took: Vec<_> =
+            answers.took.iter().filter(|(of, _)| of == resource).map(|(_, took)| took).collect();
         if let (Some(least), Some(most)) = (took.iter().min(), took.iter().max()) {
             let [least, most] = [least, most].map(|took| units::seconds(took.as_secs_f64()));
-            let text = match (subjects.len(), took.len()) {
+            let text = match (asked, took.len()) {
                 (1, _) => format!("answers in {most}"),
                 (asked, answered) => {
                     let [asked, answered] = [asked, answered].map(|count| units::count_of(count as u64));
@@ -65,24 +88,26 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
             };
             report.add(CHECK, [Finding::ok(format!("{}: {text}", resource.call().purpose))]);
         }
-        answers.took.extend(took);
     }
-    if answers.took.is_empty() && answers.failures.is_empty() {
+    if asked.is_empty() {
         report.add(CHECK, [Finding::note("no projects or apps are configured")]);
     }
+    // A token that cannot be read is reported as such.
+    answers.failures.retain(|failure| *failure.cause != cause::TOKEN_UNREADABLE);
     for Failure { cause, reason, subjects, .. } in &answers.failures {
-        let text = format!("{}: {}: {reason}", cause.says_of(&[]), first_few(subjects));
+        let place = cause.place(&service.config.api);
+        let text = format!("{}{place}: {}: {reason}", cause.says_of(&[]), first_few(subjects));
         report.add(CHECK, [Finding::problem(text, cause.remedy_at(None))]);
     }
     if !answers.took.is_empty() {
         report.add("clock", [service::clock(&answers.skews)]);
     }
-    answers.took
+    answers.took.into_iter().map(|(_, took)| took).collect()
 }
 
 /// The subjects of a resource: every account, every project, and the first app of each project; for settings every app,
 /// to find mistyped ids.
-fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
+fn subjects(service: &Service, resource: Resource) -> impl Iterator<Item = (String, String)> {
     let projects = &service.config.projects;
     let ids = projects.iter().map(|project| project.id.to_string());
     let mut subjects: Vec<(String, String)> = match resource.polled().scope {
@@ -100,40 +125,58 @@ fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
         }
     };
     subjects.truncate(MAX_APPS.max(projects.len()));
-    subjects
+    subjects.into_iter()
 }
 
 impl Answers {
-    /// The duration of the reply; `None` if there is no usable one.
-    fn add(
-        &mut self,
-        service: &Service,
-        resource: Resource,
-        project: &str,
-        app: &str,
-        reply: Result<Fetched>,
-    ) -> Option<Duration> {
+    fn add(&mut self, service: &Service, (resource, project, app): &Asked, reply: Result<Fetched>) {
+        let account = service.client.account(project);
         match reply {
             Ok(fetched) => {
                 self.skews.extend(service::skew(&fetched));
-                Some(fetched.took)
+                self.took.push((*resource, fetched.took));
+                if let (list_projects::RESOURCE, Ok(projects)) =
+                    (*resource, list_projects::Reply::decode(&fetched.body))
+                {
+                    let ids = projects.into_iter().map(|project| project.id.0).collect();
+                    self.listed.insert(account.name().to_owned(), ids);
+                }
             }
             Err(error) => {
-                let subject = match (project, app) {
-                    ("", _) => format!("token {}", service.client.account("").name()),
+                let subject = match (&**project, &**app) {
+                    ("", _) => format!("token {}", account.name()),
                     (project, "") => project.to_owned(),
                     (_, app) => app.to_owned(),
                 };
-                self.failed(resource, format!("{} of {subject}", resource.as_str()), &error);
-                None
+                let is_list = resource.polled().scope == Scope::Account;
+                self.at_wrong_address |=
+                    is_list && matches!(&error, ToolError::Fetch(error) if error.is_not_found());
+                let cause = self.cause(service, &account, &error);
+                let listed = || self.listed.get(account.name()).cloned();
+                let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
+                let mistake = if is_of_id { mistake_in_id(project, app, listed) } else { None };
+                let reason =
+                    [Some(error.reason()), mistake].into_iter().flatten().collect::<Vec<_>>().join("; ");
+                self.failed(*resource, format!("{} of {subject}", resource.as_str()), cause, reason);
             }
         }
     }
 
-    fn failed(&mut self, resource: Resource, subject: String, error: &ToolError) {
-        let (reason, cause) = (error.reason(), cause(resource, error));
-        // After a refusal, the token's other calls are not sent.
-        let stops_all = cause.scope == cause::Scope::Token;
+    /// The cause of a call with `account` that does not answer, as the daemon has it.
+    fn cause(&self, service: &Service, account: &Account, error: &ToolError) -> &'static Cause {
+        match error {
+            ToolError::Fetch(error) => {
+                let has_other_token = service.client.for_other_projects().contains_key(account.name());
+                Cause::within(error.class().as_str(), self.at_wrong_address, has_other_token)
+            }
+            ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
+            _ => &cause::REQUEST_REFUSED,
+        }
+    }
+
+    fn failed(&mut self, resource: Resource, subject: String, cause: &'static Cause, reason: String) {
+        // After a refusal, the token's other calls are not sent; nothing is at a wrong address.
+        let stops_all = cause.scope == cause::Scope::Token || *cause == cause::WRONG_ADDRESS;
         let is_same = |known: &&mut Failure| {
             known.cause == cause && (stops_all || known.resource == resource || known.reason == reason)
         };
@@ -141,18 +184,5 @@ impl Answers {
             Some(known) => known.subjects.push(subject),
             None => self.failures.push(Failure { resource, cause, reason, subjects: vec![subject] }),
         }
-    }
-}
-
-/// The cause of a call that does not answer.
-fn cause(resource: Resource, error: &ToolError) -> &'static Cause {
-    match error {
-        // The list of projects carries no id.
-        ToolError::Fetch(error) if error.is_not_found() && resource.polled().scope == Scope::Account => {
-            &cause::WRONG_ADDRESS
-        }
-        ToolError::Fetch(error) => Cause::of_class(error.class().as_str()),
-        ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
-        _ => &cause::REQUEST_REFUSED,
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use rustix::fs::{Access, access, statvfs};
+use rustix::process::geteuid;
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -41,12 +42,19 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
 
 async fn of_file(path: &Path) -> Finding {
     let name = path.display();
+    let tried = match geteuid().is_root() {
+        true => "; root may read and write it: run the doctor as the daemon's user, too",
+        false => "",
+    };
     match state::examine(path).await {
         Ok(Examined::InUse) => Finding::ok(format!("{name} is in use by a running daemon")),
         Ok(Examined::Ledgers(count)) => {
-            Finding::ok(format!("{name} is sound and holds {}", units::counted(count, "ledger", "ledgers")))
+            let ledgers = units::counted(count, "ledger", "ledgers");
+            Finding::ok(format!("{name} is sound and holds {ledgers}{tried}"))
         }
-        Ok(Examined::Missing) => Finding::note(format!("{name} does not exist yet; the daemon creates it")),
+        Ok(Examined::Missing) => {
+            Finding::note(format!("{name} does not exist yet; the daemon creates it{tried}"))
+        }
         Err(error) => {
             let remedy =
                 "Make it readable for the daemon's user, restore it, or move it away to count from zero.";
@@ -94,7 +102,10 @@ pub async fn listening(address: SocketAddr) -> Finding {
 pub fn web_config(path: &Path) -> Finding {
     match webconfig::check(path) {
         Ok(_) => Finding::ok(format!("{} is valid", path.display())),
-        Err(error) => Finding::problem(with_sources(&error), cause::WEB_CONFIG_REFUSED.remedy),
+        Err(error) => {
+            let text = format!("{}: {}", path.display(), with_sources(&error));
+            Finding::problem(text, cause::WEB_CONFIG_REFUSED.remedy)
+        }
     }
 }
 

@@ -64,8 +64,7 @@ pub struct DoctorArgs {
 /// If a check finds a problem.
 pub async fn run(console: &mut Console, environment: &Environment, args: &DoctorArgs) -> Result<()> {
     let mut report = Report::default();
-    // Hidden unless standard error is a terminal.
-    let progress = ProgressBar::new_spinner();
+    let progress = console.shown(ProgressBar::new_spinner());
     let step = |text: &'static str| {
         progress.set_message(text);
         progress.tick();

@@ -1,5 +1,7 @@
 //! A problem that many share is reported once.
 
+use std::time::Duration;
+
 use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN};
 use super::{PROJECT, Patient, answering};
@@ -26,7 +28,7 @@ fn a_problem_of_many_apps_is_one_finding_that_names_the_first_few() {
         Some((_, number)) if number.len() == 2 => {
             status(404, format!(r#"{{"message":"no app p-1-lost-{number}"}}"#).leak())
         }
-        _ => answering(seen),
+        _ => answering(seen).after(Duration::from_millis(100)),
     });
     let configured = |app: &str| {
         let apps: Vec<String> =
@@ -42,6 +44,7 @@ fn a_problem_of_many_apps_is_one_finding_that_names_the_first_few() {
     let first = "the service does not know the id: app of p-1-lost-10, app of p-1-lost-11, app of p-1-lost-12, app of \
                  p-1-lost-13, app of p-1-lost-14 and 35 more: returned 404: no app p-1-lost-10";
     assert_eq!((check, text, remedy), ("calls", first, cause::NOT_FOUND.remedy));
+    assert!(service.server.most_under_way() > 1, "calls are made side by side");
 
     let found = patient.examined(&configured("{ id = 'ID', interval = 'never' }"));
     let (check, text, _) = found.only();

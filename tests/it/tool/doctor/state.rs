@@ -27,6 +27,12 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     let held = std::fs::File::open(&file).unwrap();
     held.lock().unwrap();
     patient.examined(&text).says("state file", "is in use by a running daemon");
+    let web = patient.path("web.yml");
+    std::fs::write(&web, "tls_server_config: 3\n").unwrap();
+    let found = patient.examined_by(&text, |command| command.arg("--web.config.file").arg(&web));
+    let (check, said, remedy) = found.only();
+    assert!(check == "web configuration" && said.contains("web.yml"), "{said}");
+    assert_eq!(remedy, pds_diagnosis::cause::WEB_CONFIG_REFUSED.remedy);
     let elsewhere = patient.path("elsewhere");
     let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &patient.exporter.url()]);
     command.arg("--config.file").arg(patient.path("pds-exporter.toml")).arg("--state.path").arg(&elsewhere);
