@@ -126,8 +126,13 @@ async fn the_first_sentence_reports_why_the_service_sends_nothing() {
              <span class=\"reason\">what it said</span><span class=\"action\">"
         );
         assert!(said.starts_with(&wanted), "{class}: {said}");
-        let json = get(&site(&fixture.source, ""), "/api/v1/status", "");
+        let site = site(&fixture.source, "");
+        let json = get(&site, "/api/v1/status", "");
         assert!(json.contains(&format!("\"state\":\"{state}\",\"last_success\"")), "{class}: {json}");
+        for path in ["/", "/apps/p-00000000/p-00000000-app-0"] {
+            let page = texts(&get(&site, path, ""));
+            assert!(!page.contains("_paused") && !page.contains("app's page"), "{class}: {page}");
+        }
     }
 }
 
@@ -312,4 +317,8 @@ async fn the_header_shows_the_health_of_the_exporter() {
          Token ✕ expires in 2 d token file of default cannot be read \
          Up 31 min since 2026-03-01 03:00:00 UTC"
     );
+    telemetry.token_read("default", true);
+    fixture.fail("401", "no", |_| true);
+    advance(Duration::from_secs(5)).await;
+    assert!(facts().contains("Token ✕ refused"), "{}", facts());
 }

@@ -139,11 +139,14 @@ async fn the_demo_serves_everything_without_any_set_up() {
 fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
     let folder = tempfile::tempdir().unwrap();
     let api = "[api]\nbase_url = \"http://api.example.com\"\ntoken = \"abc\"\n";
-    configuration(folder.path(), &format!("{api}{PROJECT}"));
+    let apps: Vec<String> = (0..2_400).map(|app| format!("\"p-1-{app}\"")).collect();
+    configuration(folder.path(), &format!("{api}[[projects]]\nid = \"p-1\"\napps = [{}]\n", apps.join(", ")));
     let check = ["--config.check", "--shard.count=2", "--web.external-url=https://me:hunter2@host/x"];
     let (code, said) = run(&check, &[], folder.path());
     assert_eq!(code, Some(0), "{said}");
     for line in [
+        "the configuration is valid: 1 project, 1,197 apps, 5,068",
+        " requests per minute to the service\n",
         "flag: --shard.count=2\n",
         "flag: --web.external-url=https://host/x\n",
         "warning: api.base_url http://api.example.com/ is plain http: anyone on the network can read the token; use https\n",

@@ -83,9 +83,8 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     let (world, _folder, config) = service(2).await;
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;
-    world
-        .faults()
-        .set([of_first_app(&world, Kind::Value { field: "1s".to_owned(), json: "1e400".to_owned() })]);
+    let text = r#"{"data":{"total_requests":1,"distribution":{"soonish":50}},"status":"success"}"#.to_owned();
+    world.faults().set([of_first_app(&world, Kind::RawError { status: 200, text })]);
     let mut field = String::new();
     until("it is counted again and again", async || {
         let page = exporter.get("/metrics").await;
@@ -101,7 +100,9 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     let lines: Vec<&str> =
         log.lines().filter(|line| line.contains("a value violates the interface")).collect();
     let [line] = &*lines else { panic!("{log}") };
-    assert!(line.contains(&format!("field={field} ")) && line.contains("resource=response_time"), "{line}");
+    for part in [&*format!("field={field} "), "resource=response_time", "label=soonish"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

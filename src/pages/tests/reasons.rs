@@ -225,6 +225,16 @@ async fn counters_that_wait_for_the_clocks_are_a_reason_of_their_own() {
     let (code, text, _) = only(&fixture).await;
     assert_eq!(code, "counters_wait");
     assert_eq!(text, "Counters wait until the time is certain");
+    let behind = || fixture.context.clock.now() - jiff::SignedDuration::from_secs(231);
+    fixture.context.telemetry.clock_skew(-231.0);
+    fixture.plan.watermark.observe(Some(behind()));
+    let apart = "The clocks of the service and of this machine differ: the service's is 231 s behind ours";
+    let begins = "; counting begins once two of its replies agree on the time";
+    assert_eq!(only(&fixture).await.1, format!("{apart}{begins}"));
+    fixture.plan.watermark.observe(Some(behind()));
+    let codes: Vec<_> = reasons(&fixture).await.iter().map(|reason| reason.text.clone()).collect();
+    assert_eq!(codes.first().map(String::as_str), Some(apart), "{codes:?}");
+    fixture.context.telemetry.clock_skew(0.0);
     fixture.answer(1.0);
     assert_eq!(reasons(&fixture).await, []);
 }

@@ -93,6 +93,9 @@ async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
     let telemetry = &fixture.context.telemetry;
     (0..9_120).for_each(|_| telemetry.audited(response_time::RESOURCE, AuditResult::Equal));
     assert!(banner().await.contains("9,120 ranges checked, all equal."), "{}", banner().await);
+    fixture.fail("timeout", "no reply", |key| key.owner.app.ends_with("app-1"));
+    assert!(!banner().await.contains("checked"), "under numbers that cannot be trusted, it would calm");
+    fixture.answer(1.0);
     telemetry.audited(response_time::RESOURCE, AuditResult::Different);
     telemetry.audit_differs(
         response_time::RESOURCE,

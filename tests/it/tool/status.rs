@@ -75,6 +75,12 @@ fn apps_with_problems_come_first_in_every_form() {
     let printed = formats.map(|(columns, format)| run_at(&service, &["apps", "-o", format], columns));
     let text = printed.concat();
     assert_golden(&golden("apps.txt"), &text);
+    let alike = r#"{"apps":[{"project":"p-vbq86i4m","id":"p-vbq86i4m-embeddings-eu"},{"project":"p-vbq86i4m",
+        "id":"p-vbq86i4m-embeddings-us","problems":["settings: the service does not know the id (404)"]}]}"#;
+    let narrow = run_at(&exporter(alike), &["apps"], "64");
+    let ids: Vec<&str> =
+        narrow.lines().filter_map(|line| line.split_whitespace().find(|it| it.contains('…'))).collect();
+    assert_eq!(ids, ["p-vbq86i4m-embe…eu", "p-vbq86i4m-embe…us"], "{narrow}");
     let problems = run(&service, &["apps", "--problems", "--filter", "LATE", "-o", "csv"]);
     assert!(problems.contains("p-1-late") && !problems.contains("p-2-down"), "{problems}");
     assert!(run(&service, &["apps", "--filter", "nowhere"]).contains("No app matches."));

@@ -45,6 +45,11 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
+    /// The screen with its styles as escape sequences.
+    pub(super) fn styled(&self) -> String {
+        self.tmux(&["capture-pane", "-e", "-p"])
+    }
+
     /// The screen, once it is as wanted.
     pub(super) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 use super::terminal::Terminal;
 use super::{Service, ended, golden, pdstool, stderr, stdout};
@@ -19,6 +20,9 @@ const STATUS: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":
 
 const OTHER: &str = r#"{"exporter":{"shard":1,"shards":2},"summary":{"verdict":"ok","apps":{"all":1,"ok":1}},
  "apps":[{"project":"p-2","id":"p-2-maps","status":"active","verdict":"ok","problems":[]}]}"#;
+
+/// A problem in the style that it has in every command.
+const RED_PROBLEM: &str = "\u{1b}[31mproblem";
 
 /// An exporter that answers while `up`.
 fn exporter(up: &Arc<AtomicBool>) -> Service {
@@ -42,6 +46,7 @@ fn an_exporter_is_watched_until_ctrl_c_and_a_lost_one_is_read_again() {
         let terminal = Terminal::run(name, &format!("sh -c '{}'", command(name).replace('\'', r"'\''")));
         let screen = terminal.wait_for("the table", |screen| screen.contains(shown));
         assert!(screen.contains(" UTC, every 100 ms; Ctrl-C ends it"), "{screen}");
+        assert!(terminal.styled().contains(RED_PROBLEM), "{}", terminal.styled());
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
         up.store(false, SeqCst);
         terminal.wait_for("the failure alone", |screen| screen.contains("503") && !screen.contains(shown));
@@ -64,6 +69,21 @@ fn a_dumb_terminal_and_a_pipe_get_no_escape_sequences() {
     terminal.wait_for("two tables", |screen| screen.matches("p-1-ranker").count() > 1);
     let raw = std::fs::read_to_string(&file).unwrap();
     assert!(raw.contains("p-1-ranker") && !raw.contains('\u{1b}'), "{raw:?}");
+
+    let file = folder.path().join("doctor");
+    let slow = Service::start(|_| status(403, "{}").after(Duration::from_millis(700)));
+    let (exporter, token) = (service.url(), "PDS_EXPORTER__API__TOKEN=t");
+    let doctor = format!("{program} doctor --base-url {} --exporter {exporter}", slow.url());
+    let terminal = Terminal::run("doctor", &format!("{token} {doctor}; sleep 60"));
+    terminal.wait_for("the progress", |screen| screen.contains("making each call"));
+    terminal.wait_for("the verdict", |screen| screen.starts_with("2 problems"));
+    assert!(terminal.styled().contains(RED_PROBLEM), "{}", terminal.styled());
+    let terminal = Terminal::run("plain", &format!("sleep 1; TERM=dumb {token} {doctor}; sleep 60"));
+    terminal.tmux(&["pipe-pane", &format!("cat > {}", file.display())]);
+    terminal.wait_for("the verdict", |screen| screen.contains("2 problems"));
+    let raw = std::fs::read_to_string(&file).unwrap();
+    assert!(raw.contains("problem") && !raw.contains('\u{1b}'), "{raw:?}");
+
     let watch = format!("{program} apps --watch=100ms --exporter {} | head -7", service.url());
     let output = std::process::Command::new("sh").args(["-c", &watch]).output().unwrap();
     let text = stdout(&output);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
-use pds_diagnosis::cause::{self, Cause};
+use pds_diagnosis::cause::{self, About, Cause};
 use pds_interface::{Resource, get_app, list_projects, response_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use serde_json::Value;
@@ -231,9 +231,13 @@ async fn examine(set_up: &SetUp) {
     let text = |field: &str| reason[field].as_str().unwrap().to_owned();
     let (remedy, says) = (text("remedy"), text("text"));
     assert_names(cause, &format!("{name}: the JSON"), &says);
+    let loaded = pds_config::load(Path::new(&patient.config), []);
+    let place = loaded.map(|loaded| cause.place(&loaded.config.api)).unwrap_or_default();
     let has_words = |what: &str, said: &str| {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(set_up.words), "{name}: {what} does not say `{}`:\n{said}", set_up.words);
+        for part in [set_up.words, &place] {
+            assert!(said.contains(part), "{name}: {what} does not say `{part}`:\n{said}");
+        }
     };
     has_words("the JSON", &reason.to_string());
     assert!(remedy.starts_with(cause.remedy.split('{').next().unwrap()), "{name}: {remedy}");
@@ -257,7 +261,18 @@ async fn examine(set_up: &SetUp) {
         log.lines().find(|line| line.contains(&remedy)).map(str::to_owned)
     };
     until(&format!("{name}: the log says {remedy}"), async || told().is_some()).await;
-    assert_names(cause, &format!("{name}: the log"), &told().unwrap());
+    let line = told().unwrap();
+    assert_names(cause, &format!("{name}: the log"), &line);
+    // The line of a failed poll has its URL or its proxy, and not the ids that are known.
+    let host = place.trim_start_matches(" (").split(':').next().unwrap();
+    assert!(line.contains(host), "{name}: the log does not say {host}: {line}");
+    if *cause != cause::NOT_FOUND {
+        let log = patient.exporter.log().replace("\\\"", "\"");
+        assert!(log.contains(set_up.words), "{name}: the log does not say `{}`: {log}", set_up.words);
+    }
+    if cause.about == About::Apps || *cause == cause::NOT_FOUND {
+        has_words("pdstool apps", &patient.tool(&["apps", "-o", "csv"]).await);
+    }
 
     let said = patient.tool(&["doctor", "-o", "json", "--config.file", &patient.config]).await;
     let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{name}: {said}"));
@@ -273,6 +288,7 @@ async fn examine(set_up: &SetUp) {
     );
     if set_up.step.is_none() {
         assert_names(cause, &format!("{name}: the doctor's first finding"), said("text"));
+        has_words("the doctor's first finding", said("text"));
     }
     let of_daemon = wrong.iter().find(|finding| finding["check"] == "daemon").unwrap();
     assert_eq!(of_daemon["remedy"], *remedy, "{name}: the doctor asks the daemon");

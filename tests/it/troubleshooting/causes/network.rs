@@ -117,9 +117,27 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
         edited("a proxy that forbids", &cause::PROXY_REFUSES, |text| {
             proxied(&text, &format!("http://{}", port(Some("HTTP/1.1 403 Forbidden\r\n\r\n"))))
         }),
+        edited("a proxy that cannot reach the service", &cause::PROXY_REFUSES, |text| {
+            proxied(&text, &format!("http://{}", port(Some("HTTP/1.1 502 Bad Gateway\r\n\r\n"))))
+        }),
+        edited("a proxy that cannot reach the service over http", &cause::SERVICE_ERROR, |text| {
+            const BAD: &str = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n";
+            let text = proxied(&text, &format!("http://{}", port(Some(BAD))));
+            addressed(&text, |url| url.replace("https://", "http://"))
+        })
+        .saying("answered 502: through the proxy 127.0.0.1:"),
         edited("a version in the address", &cause::WRONG_ADDRESS, |text| {
             addressed(&text, |url| format!("{url}/v2"))
         }),
+        edited("a path in the address", &cause::WRONG_ADDRESS, |text| {
+            addressed(&text, |url| format!("{url}/api"))
+        }),
+        edited("another server", &cause::WRONG_ADDRESS, |text| {
+            const SAID: &str =
+                "HTTP/1.1 404 Not Found\r\ncontent-length: 32\r\n\r\n<title>Welcome to nginx!</title>";
+            addressed(&text, |_| format!("http://{}", port(Some(SAID))))
+        })
+        .saying("Welcome to nginx!"),
         SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
         SetUp {
             api: "timeout = \"1s\"\n",
@@ -132,6 +150,7 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             &cause::NOT_THE_SERVICE,
             Kind::Redirect { location: "/login".to_owned() },
         ),
-        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 }),
+        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 })
+            .saying("a web page (200) instead of JSON"),
     ]
 }

@@ -38,6 +38,10 @@ pub(super) fn of_a_token() -> Vec<SetUp> {
             in_file(&text, |token| format!("{{\"apiKey\":\"{token}\"}}\n"))
         })
         .saying("is JSON"),
+        unreadable("a token in quotes", |text| in_file(&text, |token| format!("\"{token}\"\n")))
+            .saying("stands in quotes"),
+        unreadable("two tokens", |text| in_file(&text, |token| format!("{token}\n{token}\n")))
+            .saying("has more than one line"),
         SetUp::edited("a token of another project", &cause::TOKEN_ELSEWHERE, |text| {
             text.replace("id = \"", "id = \"p-other")
         })
