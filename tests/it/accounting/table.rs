@@ -24,7 +24,7 @@ const ROWS: &[[&str; 4]] = &[
         "accounting/services a_recreated_app_keeps_its_counts_and_gets_its_late_data",
     ],
     [
-        "reads a token of another account",
+        "gets a token of another account",
         "the same",
         "earlier late data",
         "accounting/services a_token_of_another_account_keeps_the_counts_and_gets_the_late_data_of_that_account",
@@ -64,7 +64,7 @@ const ROWS: &[[&str; 4]] = &[
         "coarse buckets; a note on the page of an app with a finer objective",
         "half a percent at most",
         "accounting/services shares_in_whole_percent_are_counted_within_their_resolution, polls/shown \
-         shares_too_coarse_for_an_objective_are_said_on_the_apps_page_and_in_the_json_and_are_no_reason",
+         shares_too_coarse_for_an_objective_are_on_the_apps_page_and_in_the_json_but_no_reason",
     ],
     [
         "sends another range's distribution",

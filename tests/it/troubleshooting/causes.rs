@@ -300,7 +300,13 @@ async fn examine(set_up: &SetUp) {
 async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
     // Runs as many at a time as two processors can serve.
     let (places, local, mut all) = (Rc::new(Semaphore::new(6)), LocalSet::new(), JoinSet::new());
-    let set_ups = [network::of_the_service(), token::of_a_token(), of_replies(), exporter::of_the_exporter()];
+    let set_ups = [
+        network::of_the_service(),
+        network::of_proxies(),
+        token::of_a_token(),
+        of_replies(),
+        exporter::of_the_exporter(),
+    ];
     for set_up in set_ups.into_iter().flatten() {
         let places = places.clone();
         let examined = async move {

@@ -98,6 +98,38 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
         edited("a handshake that breaks off", &cause::TLS_FAILED, |text| {
             addressed(&text, |_| format!("https://{}", port(Some(""))))
         }),
+        edited("a version in the address", &cause::WRONG_ADDRESS, |text| {
+            addressed(&text, |url| format!("{url}/v2"))
+        }),
+        edited("a path in the address", &cause::WRONG_ADDRESS, |text| {
+            addressed(&text, |url| format!("{url}/api"))
+        }),
+        edited("another server", &cause::WRONG_ADDRESS, |text| {
+            const SAID: &str =
+                "HTTP/1.1 404 Not Found\r\ncontent-length: 32\r\n\r\n<title>Welcome to nginx!</title>";
+            addressed(&text, |_| format!("http://{}", port(Some(SAID))))
+        })
+        .saying("Welcome to nginx!"),
+        SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
+        SetUp {
+            api: "timeout = \"1s\"\n",
+            ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
+        },
+        SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
+        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 }),
+        SetUp::failing(
+            "a login page",
+            &cause::NOT_THE_SERVICE,
+            Kind::Redirect { location: "/login".to_owned() },
+        ),
+        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 })
+            .saying("a web page (200) instead of JSON"),
+    ]
+}
+
+pub(super) fn of_proxies() -> Vec<SetUp> {
+    let edited = SetUp::edited;
+    vec![
         edited("a dead proxy", &cause::PROXY_DOWN, |text| proxied(&text, CLOSED)),
         edited("a dead proxy to http", &cause::PROXY_DOWN, |text| {
             addressed(&proxied(&text, CLOSED), |url| url.replace("https://", "http://"))
@@ -125,32 +157,6 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             let text = proxied(&text, &format!("http://{}", port(Some(BAD))));
             addressed(&text, |url| url.replace("https://", "http://"))
         })
-        .saying("answered 502: through the proxy 127.0.0.1:"),
-        edited("a version in the address", &cause::WRONG_ADDRESS, |text| {
-            addressed(&text, |url| format!("{url}/v2"))
-        }),
-        edited("a path in the address", &cause::WRONG_ADDRESS, |text| {
-            addressed(&text, |url| format!("{url}/api"))
-        }),
-        edited("another server", &cause::WRONG_ADDRESS, |text| {
-            const SAID: &str =
-                "HTTP/1.1 404 Not Found\r\ncontent-length: 32\r\n\r\n<title>Welcome to nginx!</title>";
-            addressed(&text, |_| format!("http://{}", port(Some(SAID))))
-        })
-        .saying("Welcome to nginx!"),
-        SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
-        SetUp {
-            api: "timeout = \"1s\"\n",
-            ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
-        },
-        SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
-        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 }),
-        SetUp::failing(
-            "a login page",
-            &cause::NOT_THE_SERVICE,
-            Kind::Redirect { location: "/login".to_owned() },
-        ),
-        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 })
-            .saying("a web page (200) instead of JSON"),
+        .saying("returned 502: through the proxy 127.0.0.1:"),
     ]
 }
