@@ -211,6 +211,8 @@ document.addEventListener("input", (event) => {
     refresh();
   }, TYPING_MILLIS);
 });
+// A change of the address would cancel the way to the page of the form.
+document.addEventListener("submit", () => clearTimeout(typed));
 
 // Shows the values under the pointer, or under the crosshair moved by the arrow keys, from the plot's own table.
 function point(chart, find) {

@@ -21,7 +21,7 @@ export async function plots() {
   const id = decodeURIComponent(app.split("/").pop());
   await page.goto(app);
   await faults([value("latestReadyBuildId", '"b-brand-new"', { app: id }), status(500, { app: id, call: "response_time" })]);
-  await until(page, "failed polls and a new build", async () => /new build/.test(await text(page, "main")) && (await text(page, ".banner")).includes("answers with errors"));
+  await until(page, "failed polls and a new build", async () => /new build/.test(await text(page, "main")) && (await text(page, ".banner")).includes("returns errors"));
   await faults([value("latestReadyBuildId", '"b-brand-new"', { app: id })]);
   await until(page, "an app that is well", async () => (await text(page, ".banner")).includes("can be trusted"));
   const titles = await page.locator("figure h3").allTextContents();

@@ -38,7 +38,7 @@ async function process_() {
   const { child, root } = await start(0, "--state.path", `${folder}/state`);
   const page = await open(root, { base: new URL(root).origin });
   const says = () => text(page, ".banner");
-  await until(page, "the outage", async () => (await says()).includes("answers with errors"));
+  await until(page, "the outage", async () => (await says()).includes("returns errors"));
   check(!/no request|no failures|none fail/i.test(await text(page, "body")), "an outage is called none");
 
   // An outage of seconds shows at once, and is over at once.
@@ -46,7 +46,7 @@ async function process_() {
     await faults([], service);
     await until(page, "all is well", async () => (await says()).includes("All numbers can be trusted"));
     if (round === 0) await faults([status(503)], service);
-    if (round === 0) await until(page, "a short outage", async () => (await says()).includes("answers with errors"));
+    if (round === 0) await until(page, "a short outage", async () => (await says()).includes("returns errors"));
   }
 
   await configuration(page, child, root);
