@@ -197,7 +197,7 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     let expected =
-        format!("pds-exporter: the directory of the state file {} cannot be written", state.display());
+        format!("pds-exporter: the directory of the state file {} is not writable", state.display());
     assert!(said.contains(&expected) && said.contains("daemon's user: Read-only file system"), "{said}");
 }
 
