@@ -1,7 +1,10 @@
 //! Exposes the counters of ledgers that keep up, and hides the others.
 
+use std::sync::Arc;
+
 use tokio::time::{Duration, Instant};
 
+use pds_interface::Resource;
 use pds_ledger::{Hold, Ledger, Settled};
 
 use super::plan::{Context, Plan, Target};
@@ -85,7 +88,6 @@ impl Plan {
     /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy
     /// apps, and at least three, no longer have requests.
     pub(super) fn is_silent(&self, target: &Target) -> bool {
-        const MIN_SILENT: usize = 3;
         let mut known = self.silences.lock();
         let key = (target.account.name().into(), target.key.resource);
         if let Some((at, is_silent)) = known.get(&key)
@@ -93,13 +95,8 @@ impl Plan {
         {
             return *is_silent;
         }
-        let alike = self.targets.iter().filter(|other| {
-            other.key.resource == target.key.resource && other.account.name() == target.account.name()
-        });
-        let (busy, silent) = alike
-            .filter_map(|other| other.progress.busy())
-            .fold((0, 0), |(busy, silent), since| (busy + 1, silent + usize::from(since.is_some())));
-        let is_silent = silent >= MIN_SILENT && silent * 10 >= busy * 9;
+        let silent = self.silent_of(&key);
+        let is_silent = silent > 0;
         let before = known.insert(key, (Instant::now(), is_silent));
         if is_silent && before.is_none_or(|(_, was_silent)| !was_silent) {
             tracing::warn!(
@@ -111,6 +108,25 @@ impl Plan {
             );
         }
         is_silent
+    }
+
+    /// The number of silent apps of an account and call; 0 unless they are nearly all that are busy.
+    fn silent_of(&self, (account, resource): &(Arc<str>, Resource)) -> usize {
+        const MIN_SILENT: usize = 3;
+        let alike = self
+            .targets
+            .iter()
+            .filter(|target| target.key.resource == *resource && target.account.name() == &**account);
+        let (busy, silent) = alike
+            .filter_map(|target| target.progress.busy())
+            .fold((0, 0), |(busy, silent), since| (busy + 1, silent + usize::from(since.is_some())));
+        if silent >= MIN_SILENT && silent * 10 >= busy * 9 { silent } else { 0 }
+    }
+
+    /// The number of apps whose zeros are not counted because the service seems to be down.
+    pub fn silent_apps(&self) -> usize {
+        let known: Vec<_> = self.silences.lock().keys().cloned().collect();
+        known.iter().map(|key| self.silent_of(key)).max().unwrap_or_default()
     }
 
     /// Whether nothing is counted because it is not known yet whether the service's replies can be trusted.

@@ -62,6 +62,11 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         stopped.objects.push(target.clone());
         stopped.detail = Some(format!("{what}; {remedy}"));
     }
+    let silent = view.plan.silent_apps();
+    if silent > 0 {
+        let silent = units::counted(silent, "app", "apps");
+        found.of(&cause::NO_REQUESTS).more = format!(": the counters of {silent} wait");
+    }
     // The apps of an empty shard are in other shards.
     if status.apps.is_empty() && status.exporter.shards == 1 {
         found.of(&cause::NO_APPS);

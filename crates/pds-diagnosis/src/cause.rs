@@ -196,6 +196,9 @@ causes! {
     AUDIT_DIFFERS "audit_differs" Numbers Problem Exporter []
         "an audit found ranges that do not add up"
         "Do what the audit advises." => "/metrics-catalogue#pds_audit_ranges_total"
+    NO_REQUESTS "no_requests" Numbers Warning Service []
+        "all busy apps of a token stopped having requests at once"
+        "Check the service's backend. Zeros are counted after ten minutes; late data is added."
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token may not read this resource"
         "Grant the service account that permission, or set token_file of the project to a token that has it."

@@ -164,8 +164,9 @@ fn replies() -> String {
     )
 }
 
-/// Every reason of a verdict, with its remedy.
+/// Every reason of a verdict, with its remedy. A remedy, or a long second part of one, is written once.
 fn reasons() -> String {
+    const LONG: usize = 60;
     let (mut lists, mut remedies) = (String::new(), HashMap::new());
     for verdict in [Verdict::Problem, Verdict::Warning, Verdict::Waiting] {
         let name = serde_json::to_value(verdict).unwrap();
@@ -177,7 +178,16 @@ fn reasons() -> String {
                 if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(" ")) };
             let (wrong, remedy) = (cause.says_of(&[]), cause.remedy_at(None));
             let first = *remedies.entry(remedy.clone()).or_insert(cause.code);
-            let remedy = if first == cause.code { remedy } else { format!("See `{first}`.") };
+            let remedy = match remedy.split_once("; ") {
+                _ if first != cause.code => format!("See `{first}`."),
+                Some((begin, then)) if then.len() > LONG => {
+                    match *remedies.entry(then.to_owned()).or_insert(cause.code) {
+                        first if first != cause.code => format!("{begin}; see `{first}`."),
+                        _ => remedy,
+                    }
+                }
+                _ => remedy,
+            };
             writeln!(lists, "- **`{}`**{classes}: {wrong}. {remedy}", cause.code).unwrap();
         }
     }

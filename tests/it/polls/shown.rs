@@ -80,6 +80,30 @@ async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn zeros_of_all_busy_apps_are_a_reason_while_their_counters_wait() {
+    let rig = Rig::start(Settings { apps: 6, ..Settings::default() }, "").await;
+    let reason = |rig: &Rig| {
+        let reasons = &rig.status().summary.reasons;
+        reasons.iter().find(|reason| reason.code == "no_requests").map(|reason| reason.text.clone())
+    };
+    for _ in 0..15 {
+        rig.pass(60, response_time::RESOURCE).await;
+        assert_eq!(reason(&rig), None);
+    }
+    let zero = Kind::Value { field: "total_requests".to_owned(), json: "0".to_owned() };
+    rig.world.faults().set([Fault::from(zero)]);
+    for _ in 0..3 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    let text = reason(&rig).unwrap_or_default();
+    let begins = "All busy apps of a token stopped having requests at once: the counters of ";
+    assert!(text.starts_with(begins) && text.ends_with(" apps wait"), "{text}");
+    rig.world.faults().clear();
+    rig.pass(60, response_time::RESOURCE).await;
+    assert_eq!(reason(&rig), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn shares_too_coarse_for_an_objective_are_on_the_apps_page_and_in_the_json_but_no_reason() {
     const NOTE: &str =
         "The service reports shares in steps of 1 %, coarser than the 0.4 % that the objective allows.";
