@@ -30,7 +30,10 @@ async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
     scraped("b", now + 7200);
     let exporter = rig.started("a").await;
     assert_eq!(cursor(&rig, &exporter), unsettled);
-    assert_eq!(log.lines_with("ignored cursors in Prometheus that are ahead of the service's clock").len(), 1);
+    assert_eq!(
+        log.lines_with("ignored cursors in Prometheus that are ahead of the service's clock").len(),
+        1
+    );
     exporter.poll().await;
     assert_eq!(cursor(&rig, &exporter), unsettled, "nothing is counted before it has settled");
     rig.run(&exporter, 3).await;
