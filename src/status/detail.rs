@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Event, History, Reply, SlotSummary};
+use pds_core::clock::from_unix_seconds;
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
@@ -66,11 +67,6 @@ pub struct RunPoint {
     pub p99: Option<f64>,
 }
 
-/// A point in time from Unix seconds.
-fn timestamp(second: f64) -> Option<Timestamp> {
-    Timestamp::from_duration(SignedDuration::try_from_secs_f64(second).ok()?).ok()
-}
-
 pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let projects = &view.plan.config.projects;
     let p = projects.iter().position(|known| *known.id == *project)?;
@@ -114,7 +110,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
         changes: changed(&changes, settings.families),
-        created: settings.value(&get_app::family::CREATED).and_then(timestamp),
+        created: settings.value(&get_app::family::CREATED).and_then(from_unix_seconds),
         settings: settings::groups(&settings),
         next_polls: parts.iter().map(|part| next_poll(part.target.progress.due(), view.now)).collect(),
         polls,

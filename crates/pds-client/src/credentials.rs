@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Account;
 use super::observer::Observer;
+use pds_core::clock::from_unix_seconds;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
 use pds_core::redact::Redactor;
@@ -345,6 +346,5 @@ fn claims(secret: &Secret) -> Option<serde_json::Map<String, serde_json::Value>>
 
 /// The expiry that the token states, if any.
 pub(super) fn expiry(secret: &Secret) -> Option<Timestamp> {
-    let seconds = claims(secret)?.get("exp")?.as_f64()?;
-    Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
+    from_unix_seconds(claims(secret)?.get("exp")?.as_f64()?)
 }

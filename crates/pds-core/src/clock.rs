@@ -23,6 +23,11 @@ pub fn to_second(time: Timestamp) -> Timestamp {
     time.round(jiff::Unit::Second).unwrap_or(time)
 }
 
+/// The time at `seconds` since 1970; `None` if it is beyond all dates.
+pub fn from_unix_seconds(seconds: f64) -> Option<Timestamp> {
+    Timestamp::from_duration(SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
+}
+
 /// A source of wall-clock time. Cloning shares the source.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Source>);

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use pds_core::clock::from_unix_seconds;
 
 /// The seconds from `start` (included) to `end` (excluded), since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +67,7 @@ impl TimeRange {
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.starts_with(is_digit) && text.chars().all(|c| is_digit(c) || c == '.') {
-        return Timestamp::from_duration(SignedDuration::try_from_secs_f64(text.parse().ok()?).ok()?).ok();
+        return from_unix_seconds(text.parse().ok()?);
     }
     // A date without a time names no instant.
     text.contains(':').then_some(())?;

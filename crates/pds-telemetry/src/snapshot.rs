@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::time::Instant;
 
+use pds_core::clock::from_unix_seconds;
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 
@@ -71,7 +72,7 @@ impl Telemetry {
         let good = |value: f64| value > 0.0;
         let mut tokens: BTreeMap<String, TokenSnapshot> = BTreeMap::new();
         for (name, seconds) in metrics.token_expiry.all() {
-            tokens.entry(name).or_default().expires = time(seconds);
+            tokens.entry(name).or_default().expires = from_unix_seconds(seconds);
         }
         for (name, readable) in metrics.token_read.all() {
             tokens.entry(name).or_default().readable = Some(good(readable));
@@ -80,7 +81,7 @@ impl Telemetry {
         let figures = self.0.figures.lock();
         Snapshot {
             config_good: metrics.config_loaded.get().map(good),
-            config_loaded: metrics.config_loaded_time.get().and_then(time),
+            config_loaded: metrics.config_loaded_time.get().and_then(from_unix_seconds),
             web_config_good: metrics.web_config_loaded.get().map(good),
             state_good: metrics.state_committed.get().map(good),
             state_error: figures.state_error.clone(),
@@ -94,11 +95,6 @@ impl Telemetry {
             tokens,
         }
     }
-}
-
-/// Unix seconds as a time.
-fn time(seconds: f64) -> Option<Timestamp> {
-    Timestamp::from_duration(SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
 }
 
 #[cfg(test)]
