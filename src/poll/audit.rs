@@ -112,34 +112,29 @@ pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
     tally.total.filter(|_| tally.range.is_none_or(|of| of == range))
 }
 
-/// Whether the hour of the target that ends at `end` may be a sample: an hour a day of each service account, whatever
-/// call, or fewer if polls are rare.
-pub(super) fn begins_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
+/// Begins a sample with the hour of the target that ends at `end`, if it may: an hour a day of each service account,
+/// whatever call, or fewer if polls are rare.
+pub(super) fn begin_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
     let every = i64::try_from(plan.interval(target).as_secs()).unwrap_or(i64::MAX);
     let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
     plan.config.accounting.audit && evidence().begin_sample(end, every)
 }
 
-/// Shows the results in a ledger's sample that are newer than those of its service account so far. Those in the state
-/// file are, after a restart.
+/// Shows the results in a ledger's sample that are newer than those of its service account so far: a new one, or after a
+/// restart those of the state file.
 pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
     let Poll { plan, target, .. } = poll;
     let Some(sample) = ledger.sample.as_deref().filter(|_| plan.audit.verifies(ledger)) else { return };
     if !plan.config.accounting.audit {
         return;
     }
-    begins_sample(poll, sample.range().end);
-    for (index, (age, seconds)) in AGES.into_iter().enumerate() {
-        let result = sample
-            .results()
-            .find(|(of, _)| *of == age)
-            .filter(|_| plan.watermark.ages().last() < Some(seconds));
-        let Some((_, result)) = result else { continue };
-        let replaces = plan
-            .audit
-            .evidence(target.account.name(), response_time::RESOURCE)
-            .replace_older(index, result.start);
-        if replaces {
+    begin_sample(poll, sample.range().end);
+    for (place, (age, seconds)) in AGES.into_iter().enumerate() {
+        let Some(result) = sample.result(age) else { continue };
+        // A recheck at that age counts what the sample lacks.
+        let is_counted = plan.watermark.ages().last() >= Some(seconds);
+        let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
+        if !is_counted && evidence().replace_older(place, result.start) {
             note_sample(poll, sample, age, result);
         }
     }

@@ -1,6 +1,6 @@
 //! Exposes the counters of ledgers that keep up, and hides the others.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use tokio::time::{Duration, Instant};
 
@@ -95,7 +95,10 @@ impl Plan {
         {
             return *is_silent;
         }
-        let silent = self.silent_of(&key);
+        let is_alike = |other: &Target| {
+            other.key.resource == target.key.resource && other.account.name() == target.account.name()
+        };
+        let silent: usize = self.silent(is_alike).sum();
         let is_silent = silent > 0;
         let before = known.insert(key, (Instant::now(), is_silent));
         if is_silent && before.is_none_or(|(_, was_silent)| !was_silent) {
@@ -110,23 +113,23 @@ impl Plan {
         is_silent
     }
 
-    /// The number of silent apps of an account and call; 0 unless they are nearly all that are busy.
-    fn silent_of(&self, (account, resource): &(Arc<str>, Resource)) -> usize {
+    /// The numbers of silent apps of each account and call whose busy apps nearly all are, among the targets `of` concern.
+    fn silent(&self, of: impl Fn(&Target) -> bool) -> impl Iterator<Item = usize> {
         const MIN_SILENT: usize = 3;
-        let alike = self
-            .targets
-            .iter()
-            .filter(|target| target.key.resource == *resource && target.account.name() == &**account);
-        let (busy, silent) = alike
-            .filter_map(|target| target.progress.busy())
-            .fold((0, 0), |(busy, silent), since| (busy + 1, silent + usize::from(since.is_some())));
-        if silent >= MIN_SILENT && silent * 10 >= busy * 9 { silent } else { 0 }
+        let mut counts: HashMap<(&str, Resource), (usize, usize)> = HashMap::new();
+        for target in self.targets.iter().filter(|target| of(target)) {
+            if let Some(since) = target.progress.busy() {
+                let (busy, silent) = counts.entry((target.account.name(), target.key.resource)).or_default();
+                (*busy, *silent) = (*busy + 1, *silent + usize::from(since.is_some()));
+            }
+        }
+        let is_outage = |(busy, silent): &(usize, usize)| *silent >= MIN_SILENT && silent * 10 >= busy * 9;
+        counts.into_values().filter(is_outage).map(|(_, silent)| silent)
     }
 
     /// The number of apps whose zeros are not counted because the service seems to be down.
     pub fn silent_apps(&self) -> usize {
-        let known: Vec<_> = self.silences.lock().keys().cloned().collect();
-        known.iter().map(|key| self.silent_of(key)).max().unwrap_or_default()
+        self.silent(|_| true).max().unwrap_or_default()
     }
 
     /// Whether nothing is counted because it is not known yet whether the service's replies can be trusted.

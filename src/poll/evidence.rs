@@ -266,7 +266,31 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn an_audit_holds_for_the_settings_that_affect_counting() {
+        let of = |(host, tables): (&str, &str)| {
+            let text = format!(
+                "[api]\nbase_url = \"https://{host}\"\ntoken = \"t\"\n{tables}\n[[projects]]\nid = \"p\"\n"
+            );
+            settings(&pds_config::load_text(Path::new("pds-exporter.toml"), &text).unwrap().config)
+        };
+        let all = [
+            ("a.example.com", ""),
+            ("b.example.com", ""),
+            ("a.example.com", "[api.query_names]\nstart = \"from\""),
+            ("a.example.com", "[api.query_names]\nend = \"to\""),
+            ("a.example.com", "[accounting]\nrange_end = \"inclusive\""),
+            ("a.example.com", "[accounting]\nstep = \"5m\""),
+        ];
+        let all = all.map(of);
+        assert_eq!(BTreeSet::from(all).len(), all.len(), "{all:?}");
+        assert_eq!(of(("a.example.com", "[poll]\ninterval = \"2m\"")), all[0]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn equal_audits_of_other_apps_end_no_difference_and_no_suspicion() {

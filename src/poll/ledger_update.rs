@@ -148,7 +148,7 @@ impl<'a> LedgerUpdate<'a> {
                         ledger.recheck(range, tally, distributed, self.due())?
                     {
                         let sample = next.sample_of(ledger, range, recheck, watermark.ages());
-                        if let Some(sample) = sample.filter(|_| audit::begins_sample(self.poll, range.end)) {
+                        if let Some(sample) = sample.filter(|_| audit::begin_sample(self.poll, range.end)) {
                             next.sample = Some(Box::new(sample));
                         }
                         self.counted_again(next, recheck);

@@ -22,14 +22,19 @@ impl Sample {
         TimeRange { start: self.start, end: self.start + HOUR }
     }
 
+    /// The last result at an age of [`AGES`].
+    pub fn result(&self, age: &str) -> Option<Completeness> {
+        self.results().find_map(|(at, result)| (at == age).then_some(result))
+    }
+
     /// The last result at each age.
-    pub fn results(&self) -> impl Iterator<Item = (&'static str, Completeness)> + use<> {
+    fn results(&self) -> impl Iterator<Item = (&'static str, Completeness)> + use<> {
         AGES.into_iter().zip(self.results).filter_map(|((age, _), result)| Some((age, result?)))
     }
 
     /// The least age at which the service knew of what it knew at `age`: a recheck then counts it.
     pub fn complete_at(&self, age: &'static str) -> &'static str {
-        let Some((_, of)) = self.results().find(|(at, _)| *at == age) else { return age };
+        let Some(of) = self.result(age) else { return age };
         let has_all = |at: Completeness| at.start == of.start && of.ratio >= at.ratio * MIN_RATIO;
         self.results().find(|(_, at)| has_all(*at)).map_or(age, |(least, _)| least)
     }
