@@ -173,7 +173,7 @@ causes! {
         "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
     TOKEN_ELSEWHERE "token_elsewhere" Numbers Problem Token []
-        "{token} belongs to another project"
+        "{token} may only read another project"
         "Set the project's own token, or correct its id."
     TOKEN_REFUSED "token_refused" Numbers Problem Token ["401" "unauthorized_paused"]
         "the service refuses {token}"
@@ -204,7 +204,7 @@ causes! {
         "Grant the service account that permission, or set token_file of the project to a token that has it."
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
-        "Correct the id in the configuration, or remove it there if the service has deleted it."
+        "Correct the id in the configuration, or remove it there if the service has deleted it. If the service knows none of the ids, correct api.base_url."
     PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
         "the service requires payment"
         "Pay, or change the plan."

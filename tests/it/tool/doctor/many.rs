@@ -67,7 +67,7 @@ fn a_token_of_another_project_and_a_proxy_that_is_not_used_are_named() {
         )
     };
     let said =
-        format!("the default token belongs to another project: it is for {other}, and set for {wanted}");
+        format!("the default token may only read another project: it is for {other}, and set for {wanted}");
     assert_eq!(patient.examined(&text(other)).wrong().iter().filter(|(_, text, _)| *text == said).count(), 1);
     let found = patient.examined_with(&text(wanted), &[("HTTPS_PROXY", "http://127.0.0.1:1")]);
     let said = found.wrong().into_iter().map(|(_, text, _)| text).collect::<Vec<_>>();
