@@ -78,7 +78,11 @@ pub(super) async fn watch(exporter: &Exporter) -> (Server, Server) {
     let config = text("prometheus/prometheus.yml")
         .replace("scrape_interval: 15s", "scrape_interval: 250ms")
         .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
-        .replace("localhost:10090", &scraped)
+        // With target labels of the names of ours, as the discovery of Kubernetes may set them.
+        .replace(
+            "\"localhost:10090\"]",
+            &format!("{scraped:?}]\n        labels: {{ app: exporter, project: infra }}"),
+        )
         .replace("localhost:9093", &alertmanager.address);
     let rules = files("prometheus/rules", "yml").into_iter().map(|path| {
         let name = format!("rules/{}", path.file_name().unwrap().to_string_lossy());

@@ -18,6 +18,9 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     let absent = patient.examined(&text);
     assert_eq!(absent.code, Some(0), "{:#}", absent.json);
     absent.says("state file", "does not exist yet");
+    let is_root = rustix::process::geteuid().is_root();
+    let proves_nothing = absent.json.to_string().contains("root may read and write it");
+    assert_eq!(proves_nothing, is_root, "{:#}", absent.json);
     let homeless = patient.examined(&text.replace("\"state\"", "\"nowhere/state\""));
     assert!(homeless.only().1.ends_with("/nowhere does not exist"), "{:#}", homeless.json);
     std::fs::write(&file, "not a database").unwrap();
