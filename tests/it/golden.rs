@@ -13,10 +13,13 @@ pub(crate) fn assert_golden(path: &Path, text: &str) {
         std::fs::write(path, text).unwrap();
     }
     let kept = std::fs::read_to_string(path).unwrap_or_default();
+    let same = kept.lines().zip(text.lines()).take_while(|(kept, now)| kept == now).count();
+    let [was, now] = [&kept, text].map(|text| text.lines().nth(same).unwrap_or_default());
     assert!(
         kept == text,
-        "{} differs; UPDATE_GOLDEN=1 writes it anew\n--- kept\n{kept}\n--- now\n{text}",
-        path.display()
+        "{} differs; UPDATE_GOLDEN=1 writes it anew\n{text}\nline {}\n- {was}\n+ {now}",
+        path.display(),
+        same + 1
     );
 }
 

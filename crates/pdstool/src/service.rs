@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -184,9 +185,15 @@ impl Service {
 
 /// The service's clock minus ours at a reply that was just read, in seconds, if it says so.
 pub fn skew(fetched: &Fetched) -> Option<f64> {
-    let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
+    Some(least_skew(fetched.date?, fetched.took, Timestamp::now()))
+}
+
+/// The least difference of clocks that explains a reply, dated at some time between its request and `now`.
+fn least_skew(date: Timestamp, took: Duration, now: Timestamp) -> f64 {
+    let half = took.as_secs_f64() / 2.0;
     // A date has whole seconds, so is half a second early on average.
-    Some(fetched.date?.as_duration().as_secs_f64() + 0.5 - ours)
+    let skew = (date.as_duration() - now.as_duration()).as_secs_f64() + 0.5 + half;
+    skew - skew.clamp(-half, half)
 }
 
 /// The service's clock against ours, which differ by these seconds.
@@ -246,6 +253,17 @@ pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_reply_is_no_evidence_of_a_clock() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        for (date, took, least) in
+            [(1_000, 0, 0.5), (990, 1, -8.5), (990, 20, 0.0), (990, 8, -1.5), (1_009, 4, 9.5)]
+        {
+            let skew = least_skew(Timestamp::from_second(date).unwrap(), Duration::from_secs(took), now);
+            assert!((skew - least).abs() < 1e-9, "{date} {took}: {skew}");
+        }
+    }
 
     #[test]
     fn a_project_is_needed_only_if_several_match() {

@@ -164,17 +164,16 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
     };
     let service = Service::start(answering);
     let file = patient.path("pds-exporter.toml");
-    let broken =
-        "max_requests_per_second = 1\n[state]\npath = \"no/folder/state\"\n[poll]\ninterval = \"1s\"\n";
     // Enough for replies as slow as a busy machine makes them.
-    let slow = "max_requests_per_second = 50\nmax_concurrent_requests = 1000\n";
+    let slow = "timeout = \"1m\"\nmax_requests_per_second = 50\nmax_concurrent_requests = 1000\n";
+    let broken = slow.replace("50", "1") + "[state]\npath = \"no/folder/state\"\n[poll]\ninterval = \"1s\"\n";
     let many = |apps: u32| (0..apps).map(|app| format!("'p-1-{app}', ")).collect::<String>();
     let two = "'p-1-a', 'p-1-typo'".to_owned();
     let mut pages = String::new();
     for (name, columns, form, tables, apps) in [
-        ("80 columns", "80", "table", broken, &two),
-        ("200 columns", "200", "table", broken, &two),
-        ("csv", "80", "csv", broken, &two),
+        ("80 columns", "80", "table", &*broken, &two),
+        ("200 columns", "200", "table", &*broken, &two),
+        ("csv", "80", "csv", &*broken, &two),
         ("1 app", "120", "table", slow, &many(1)),
         ("8 apps", "120", "table", slow, &many(8)),
         ("10,000 apps", "120", "table", slow, &many(10_000)),
