@@ -83,7 +83,7 @@ pub fn main(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    // The program's name, and --health.
+    // The program's name, and --health or --config.check.
     let has_one_flag = arguments.len() == 2;
     let line = match CommandLine::parse(arguments) {
         Ok(line) => line,
@@ -97,13 +97,18 @@ pub fn main(
     let environment = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let flags = &line.flags;
+    let (health, config_check) = (line.flags.health, line.flags.config_check);
+    // Without flags or a file of its own, a check is of the exporter that runs on this machine.
+    let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
+    let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
+    let running = program.and_then(|program| flags_of_running_exporter(&program));
+    let flags = running.as_ref().unwrap_or(&line.flags);
     let source = ConfigSource::new(flags, environment.collect()).map_err(Error::from);
     let result = source.and_then(|source| {
-        if flags.health {
-            health(flags, has_one_flag)
-        } else if flags.config_check {
-            check(&line, &source)
+        if health {
+            web_config(flags).check_health().map_err(Error::from)
+        } else if config_check {
+            check(&line, flags, &source)
         } else {
             start(flags, source)
         }
@@ -117,18 +122,11 @@ pub fn main(
     }
 }
 
-/// Probes the exporter on this machine that has these flags or, if there are none but `--health`, any flags.
-fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
-    let program = has_one_flag.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
-    let running = program.and_then(|program| flags_of_running_exporter(&program));
-    web_config(running.as_ref().unwrap_or(flags)).check_health().map_err(Error::from)
-}
-
-/// `--config.check`: prints what the configuration costs, the flags, and warnings.
-fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
+/// `--config.check`: prints what the configuration costs, the flags, and warnings. The configuration is that of `flags`.
+fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
-    if let Some(path) = &line.flags.web_config_file {
+    if let Some(path) = &flags.web_config_file {
         pds_web::webconfig::check(path)
             .map_err(|source| pds_web::Error::WebConfig { path: path.clone(), source })?;
     }
@@ -142,6 +140,9 @@ fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
         counted(apps, "app", "apps"),
         number(load.total)
     ));
+    if flags.config_file != line.flags.config_file {
+        say(format!("of the running exporter: --config.file={}", flags.config_file.display()));
+    }
     config.memory_of_rechecks().into_iter().for_each(&mut say);
     let given = line.explained.iter().filter(|flag| flag.origin == Origin::Flag);
     for flag in given.filter(|flag| flag.key != "--config.check") {

@@ -169,14 +169,14 @@ async fn the_demo_keeps_its_counters_in_a_state_file() {
     assert!(folder.path().join("state.log").is_file());
 }
 
-/// The result of a health check without further flags in its own process namespace, as in a container, beside an
-/// exporter with these flags, or without any.
-fn health_beside(flags: &[&str]) -> (bool, String) {
+/// The result of a check without further flags in its own process namespace, as in a container, beside an exporter with
+/// these flags, or without any.
+fn checked_beside(check: &str, flags: &[&str]) -> (bool, String) {
     const SCRIPT: &str = r#"
         exporter=$0
         [ $# = 0 ] || "$exporter" "$@" 2>/dev/null &
         for _ in $(seq 300); do
-            "$exporter" --health && exit 0
+            "$exporter" "$CHECK" && exit 0
             [ $# = 0 ] && exit 1
             sleep 0.1
         done
@@ -184,18 +184,28 @@ fn health_beside(flags: &[&str]) -> (bool, String) {
     "#;
     let mut unshare = std::process::Command::new(crate::tools::tool("unshare"));
     unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT]);
+    unshare.env("CHECK", check).current_dir("/");
     let output = unshare.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(flags).output().unwrap();
-    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }
 
 #[test]
-fn a_health_check_without_flags_takes_those_of_the_exporter_beside_it() {
+fn a_check_without_flags_takes_those_of_the_exporter_beside_it() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = format!("--web.listen-address={free}");
-    let (healthy, said) = health_beside(&["--demo", &address, "--web.route-prefix=/pds"]);
+    let (healthy, said) = checked_beside("--health", &["--demo", &address, "--web.route-prefix=/pds"]);
     assert!(healthy, "{said}");
-    let (healthy, said) = health_beside(&[]);
+    let (healthy, said) = checked_beside("--health", &[]);
     assert!(!healthy && said.contains("10090"), "{said}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let api = "[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n";
+    configuration(folder.path(), &format!("{api}{PROJECT}"));
+    let file = format!("--config.file={}", folder.path().join("pds-exporter.toml").display());
+    let (valid, said) = checked_beside("--config.check", &[&file, &address]);
+    assert!(valid && said.contains(&format!("of the running exporter: {file}\n")), "{said}");
+    let (valid, said) = checked_beside("--config.check", &[]);
+    assert!(!valid && said.contains("there is no configuration file"), "{said}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub struct Flags {
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config_file: PathBuf,
 
-    /// Check the configuration, print the requests it needs, and exit.
+    /// Check the configuration, print the requests it needs, and exit. Without a file, that of the running exporter.
     #[arg(long = "config.check")]
     pub config_check: bool,
 
