@@ -102,8 +102,14 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $objects := pick .Values "extraEnv" "extraEnvFrom" "extraContainers" "extraInitContainers" "extraVolumes" "extraVolumeMounts" "tolerations" "affinity" "topologySpreadConstraints" "dnsConfig" "hostAliases" "imagePullSecrets" -}}
-{{- $objects = merge (dict "ingress.tls" .Values.ingress.tls "httpRoute.parentRefs" .Values.httpRoute.parentRefs "networkPolicy.from" .Values.networkPolicy.from) $objects -}}
+{{- $objects := pick .Values "extraEnv" "extraEnvFrom" "extraContainers" "extraInitContainers" "extraVolumes" "extraVolumeMounts" "tolerations" "affinity" "topologySpreadConstraints" "dnsConfig" "hostAliases" "imagePullSecrets" "lifecycle" "podSecurityContext" "securityContext" "resources" "verticalPodAutoscaler" -}}
+{{- $objects = merge (dict "ingress.tls" .Values.ingress.tls "httpRoute.parentRefs" .Values.httpRoute.parentRefs "networkPolicy.from" .Values.networkPolicy.from "existingConfig.volume" .Values.existingConfig.volume) $objects -}}
+{{- range list "podMonitor" "serviceMonitor" "scrapeConfig" "podMonitoring" -}}
+{{- $monitor := . -}}
+{{- range list "relabelings" "metricRelabelings" "tlsConfig" "basicAuth" -}}
+{{- $_ := set $objects (printf "%s.%s" $monitor .) (get (get $.Values $monitor) .) -}}
+{{- end -}}
+{{- end -}}
 {{- range $path, $object := $objects -}}
 {{- include "pds-exporter.texts" (dict "path" $path "value" $object "isText" false) -}}
 {{- end -}}
@@ -168,6 +174,29 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- end -}}
 {{- $rule := .Values.prometheusRule -}}
 {{- $isSidecar := eq .Values.mode "sidecar" -}}
+{{- range list "podMonitor" "serviceMonitor" "scrapeConfig" "podMonitoring" "ingress" "httpRoute" "verticalPodAutoscaler" -}}
+{{- if and $isSidecar (get $.Values .).enabled -}}
+{{- fail (printf "%s: mode sidecar has no pods of its own; enable it for the workload that the exporter is added to" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $path, $names := dict
+  "extraContainers" (dict "ours" (list (dict "name" "pds-exporter")) "theirs" .Values.extraContainers)
+  "extraVolumes" (dict "ours" (include "pds-exporter.volumes" (dict "root" . "volume" (ternary "pds-exporter-" "" $isSidecar) "mode" 288) | fromYamlArray) "theirs" list) -}}
+{{- $seen := list -}}
+{{- range concat $names.ours $names.theirs -}}
+{{- if has .name $seen -}}
+{{- fail (printf "%s: there are two of the name %s" $path .name) -}}
+{{- end -}}
+{{- $seen = append $seen .name -}}
+{{- end -}}
+{{- end -}}
+{{- range $path, $labels := dict "identityLabels" (list "instance" "project" "app" "token") "ownerLabels" (concat $rule.identityLabels (list "instance" "project" "app" "token")) -}}
+{{- range $labels -}}
+{{- if has . (get $rule $path) -}}
+{{- fail (printf "prometheusRule.%s: %s identifies something else in the rules" $path .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if not (has "job" $rule.identityLabels) -}}
 {{- fail "prometheusRule: identityLabels lack job, by which the rules know the release" -}}
 {{- end -}}
@@ -195,14 +224,14 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- $value := .value -}}
 {{- if kindIs "map" $value -}}
 {{- range $key, $field := $value -}}
-{{- $isText := or $all.isText (has $key (list "name" "value" "values" "key" "matchLabels" "command" "args" "ip" "hosts" "hostnames" "secretName" "image")) -}}
+{{- $isText := or $all.isText (has $key (list "name" "value" "values" "key" "matchLabels" "command" "args" "ip" "hosts" "hostnames" "secretName" "image" "namespace" "sectionName" "path" "subPath" "mountPath" "claimName" "cidr" "except" "level" "user" "role" "type" "updateMode" "containerName" "regex" "replacement" "separator" "targetLabel" "sourceLabels" "action" "serverName" "operator" "effect" "topologyKey")) -}}
 {{- include "pds-exporter.texts" (dict "path" (printf "%s.%s" $all.path $key) "value" $field "isText" $isText) -}}
 {{- end -}}
 {{- else if kindIs "slice" $value -}}
 {{- range $value -}}
 {{- include "pds-exporter.texts" (dict "path" $all.path "value" . "isText" $all.isText) -}}
 {{- end -}}
-{{- else if and .isText (not (kindIs "string" $value)) (not (kindIs "invalid" $value)) -}}
+{{- else if or (and .isText (not (kindIs "string" $value)) (not (kindIs "invalid" $value))) (and (regexMatch "[.](requests|limits|minAllowed|maxAllowed)[.]" .path) (kindIs "bool" $value)) -}}
 {{- fail (printf "%s: is text, and YAML reads %v as another type; write it in quotes, or with --set-string" .path $value) -}}
 {{- end -}}
 {{- end -}}
