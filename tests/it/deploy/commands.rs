@@ -15,7 +15,7 @@ use crate::server::free_port;
 
 /// The ways to paste a command: what stands before it.
 const WAYS: [(&str, &str); 3] = [
-    ("Kubernetes", "kubectl -n pds-exporter exec deploy/pds-exporter -- /"),
+    ("Kubernetes; for a shard, exec its pod", "kubectl -n pds-exporter exec svc/pds-exporter -- /"),
     ("docker", "docker exec pds-exporter /"),
     ("systemd", "sudo "),
 ];
