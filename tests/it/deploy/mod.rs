@@ -5,6 +5,7 @@ mod alerts;
 pub(crate) mod commands;
 mod compose;
 pub(crate) mod dashboards;
+mod evaluated;
 mod hardened;
 mod helm;
 mod how_to;

@@ -218,7 +218,8 @@ async fn play(program: &str, pace: u64, addresses: Addresses) -> Result<String, 
             let soon = Timestamp::now() + minutes(3 * 24 * 60 + 10, pace);
             release.configure(|configuration| configuration.expiring(soon));
         }
-        release.start(1 + usize::from(team == sharded) + 2 * usize::from(team == resharded)).await;
+        let is_sharded = [outage, sharded].contains(&team);
+        release.start(1 + usize::from(is_sharded) + 2 * usize::from(team == resharded)).await;
     }
     let folder = tempfile::tempdir().unwrap();
     let discovered = folder.path().join("targets.json");
@@ -275,7 +276,7 @@ async fn play(program: &str, pace: u64, addresses: Addresses) -> Result<String, 
     .await?;
 
     releases[failing].world.faults().clear();
-    for (team, shards) in [(outage, 1), (sharded, 2), (zero, 1)] {
+    for (team, shards) in [(outage, 2), (sharded, 2), (zero, 1)] {
         releases[team].start(shards).await;
     }
     releases[expiring].configure(|configuration| configuration);
