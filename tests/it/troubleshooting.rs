@@ -30,7 +30,7 @@ async fn log_and_page_quote_the_reply_at_the_error() {
         (Kind::MalformedJson, "decode", "at line 1 column"),
         (raw, "503", "returned 503: upstream fell over"),
         (wrong_shape, "decode", "status is "),
-        (Kind::Html { status: 502 }, "502", "returned 502: <html><head><title>502</title>"),
+        (Kind::Html { status: 502 }, "502", "returned 502: a web page (502)"),
     ] {
         let before = exporter.log().lines().count();
         world.faults().set([of_first_app(&world, kind)]);

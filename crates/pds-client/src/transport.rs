@@ -150,8 +150,7 @@ impl Transport {
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
             // Whether or not it arrives whole.
             let _ = timeout_at(deadline, body.read(response, room)).await;
-            let message = error_message(&self.redactor.reply(body.bytes));
-            return Err(self.refused(status.as_u16(), &headers, message));
+            return Err(self.refused(status.as_u16(), &headers, &self.redactor.reply(body.bytes)));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
             return Err(Reason::Encoded(encoding));
@@ -223,7 +222,8 @@ impl Transport {
         encoded.then(|| self.redactor.text(encoding).chars().take(20).collect())
     }
 
-    fn refused(&self, status: u16, headers: &HeaderMap, message: String) -> Reason {
+    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Reason {
+        let (text, message) = (String::from_utf8_lossy(body), error_message(body));
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
                 let location = shortened(&self.redactor.text(redirect_target(&self.base, location)));
@@ -232,9 +232,7 @@ impl Transport {
             // The words of nginx, Apache and Go.
             (400, _)
                 if self.url.scheme() == "http"
-                    && ["HTTPS port", "SSL-enabled", "HTTPS server"]
-                        .iter()
-                        .any(|it| message.contains(it)) =>
+                    && ["HTTPS port", "SSL-enabled", "HTTPS server"].iter().any(|it| text.contains(it)) =>
             {
                 Reason::TlsPort(message)
             }

@@ -125,7 +125,7 @@ fn scalar(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// The title of a web page, in brackets, or nothing if it has none; `None` for what is no web page.
+/// The title of a web page, or the text of one without, in brackets; `None` for what is no web page.
 fn page_title(body: &[u8]) -> Option<String> {
     const MAX: usize = 60;
     let body = without_mark(body).trim_ascii_start();
@@ -139,9 +139,10 @@ fn page_title(body: &[u8]) -> Option<String> {
         let start = lower.find("<title")?;
         let start = start + lower.get(start..)?.find('>')? + 1;
         let end = start + lower.get(start..)?.find('<')?;
-        Some(text.get(start..end)?.split_whitespace().collect::<Vec<_>>().join(" "))
+        text.get(start..end).filter(|title| !title.trim().is_empty()).map(str::to_owned)
     };
-    let title: String = title().unwrap_or_default().chars().take(MAX).collect();
+    let untagged = || text.split('<').filter_map(|part| Some(part.split_once('>')?.1)).collect::<Vec<_>>();
+    let title = beginning(&title().unwrap_or_else(|| untagged().join(" ")), MAX);
     Some(if title.is_empty() { title } else { format!(" ({title})") })
 }
 
@@ -230,7 +231,12 @@ pub enum DecodeError {
     Text(#[from] std::str::Utf8Error),
 }
 
-/// The error body of section 7: `{message}`. Any other body (raw text, HTML) gives its beginning.
+/// The words of `text`, one space between them, at most so many characters.
+fn beginning(text: &str, max: usize) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(max).collect()
+}
+
+/// The error body of section 7: `{message}`. A web page gives its title, any other body its beginning.
 pub fn error_message(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Message {
@@ -238,11 +244,14 @@ pub fn error_message(body: &[u8]) -> String {
     }
     // Enough for a log line.
     const MAX: usize = 200;
+    if let Some(title) = page_title(body) {
+        return format!("a web page{title}");
+    }
     let text = match serde_json::from_slice::<Message>(body) {
         Ok(Message { message }) => message,
         Err(_) => String::from_utf8_lossy(&body[..body.len().min(4 * MAX)]).into_owned(),
     };
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX).collect()
+    beginning(&text, MAX)
 }
 
 #[cfg(test)]
@@ -255,7 +264,7 @@ mod tests {
     #[test]
     fn error_bodies_give_their_message_and_others_their_beginning() {
         assert_eq!(error_message(br#"{"message":"no such app"}"#), "no such app");
-        assert_eq!(error_message(b"<html>\n <b>Bad gateway</b>"), "<html> <b>Bad gateway</b>");
+        assert_eq!(error_message(b"upstream\n fell  over"), "upstream fell over");
         assert_eq!(error_message(&[b'x'; 9000]).len(), 200);
         assert_eq!(error_message(b""), "");
     }
@@ -308,13 +317,13 @@ mod tests {
     #[test]
     fn a_web_page_is_named_by_its_title() {
         for (body, expected) in [
-            (
-                "<!DOCTYPE html><html><head><TITLE lang=en>Sign\n in</title>",
-                "a web page (Sign in) instead of JSON",
-            ),
-            (" <html><body>x", "a web page instead of JSON"),
-            ("<title>", "a web page instead of JSON"),
+            ("<!DOCTYPE html><html><head><TITLE lang=en>Sign\n in</title>", "a web page (Sign in)"),
+            (" <html><body><h1>Bad\n <i>gateway</i></h1> x</body>", "a web page (Bad gateway x)"),
+            ("<title> </title><b>Go away</b>", "a web page (Go away)"),
+            ("<title>", "a web page"),
         ] {
+            assert_eq!(error_message(body.as_bytes()), expected);
+            let expected = format!("{expected} instead of JSON");
             assert_eq!(App::decode(body.as_bytes()).unwrap_err().to_string(), expected);
             assert_eq!(String::decode(body.as_bytes()).unwrap_err().to_string(), expected);
         }

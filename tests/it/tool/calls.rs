@@ -166,10 +166,11 @@ fn a_failure_is_one_sentence_with_its_exit_code() {
         Some("barred") => status(403, r#"{"message":"not for you"}"#),
         Some("unpaid") => status(402, "payment\nrequired"),
         Some("odd") => ok("not json"),
+        Some("gateway") => status(502, "<html><title>Bad gateway</title></html>"),
         _ => status(401, r#"{"message":"bad token hunter2-the-token"}"#),
     });
     let mut text = String::new();
-    for (app, code) in [("gone", 3), ("barred", 4), ("unpaid", 1), ("odd", 1), ("other", 4)] {
+    for (app, code) in [("gone", 3), ("barred", 4), ("unpaid", 1), ("odd", 1), ("gateway", 1), ("other", 4)] {
         let output = call(&service.url(), &["app", "get", app, "--output", "table"]).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{app}");
         write!(text, "{app}: {}", ended(&output).replace(&service.url(), "BASE")).unwrap();
@@ -201,7 +202,6 @@ fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
     let output = call(&service.url(), &create).output().unwrap();
     assert_eq!(stdout(&output), "sk-0123456789\n");
     assert!(!stderr(&output).contains("sk-0123456789"), "{}", stderr(&output));
-
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ci.key");
     let path = file.to_str().unwrap();

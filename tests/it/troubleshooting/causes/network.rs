@@ -109,14 +109,17 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
                 "HTTP/1.1 404 Not Found\r\ncontent-length: 32\r\n\r\n<title>Welcome to nginx!</title>";
             addressed(&text, |_| format!("http://{}", port(Some(SAID))))
         })
-        .saying("Welcome to nginx!"),
+        .saying("returned 404: a web page (Welcome to nginx!)"),
         SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
         SetUp {
             api: "timeout = \"1s\"\n",
             ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
         },
         SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
-        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 }),
+        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 })
+            .saying("returned 502: a web page (502)"),
+        SetUp::failing("a gateway's 403", &cause::FORBIDDEN, Kind::Html { status: 403 })
+            .saying("403: a web page (403)"),
         SetUp::failing(
             "a login page",
             &cause::NOT_THE_SERVICE,
