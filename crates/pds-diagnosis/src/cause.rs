@@ -123,7 +123,7 @@ causes! {
         "Write user and password into api.proxy_url: http://user:password@proxy:3128."
     PROXY_REFUSES "proxy_refuses" Numbers Problem Proxy ["proxy_refuses"]
         "the proxy refuses a tunnel to the service"
-        "Allow the proxy to connect to the host of api.base_url, or leave api.proxy_url empty; check that it is a proxy."
+        "Check the log of the proxy: it must allow and reach the host of api.base_url, and speak HTTP; or leave api.proxy_url empty."
     NAME_UNKNOWN "name_unknown" Numbers Problem Network ["dns"]
         "the service's name cannot be resolved"
         "Check the name in api.base_url, and this machine's DNS (/etc/resolv.conf)."

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
-use pds_diagnosis::cause::{self, About, Cause};
+use pds_diagnosis::cause::{self, About, Cause, Scope};
 use pds_interface::{Resource, get_app, list_projects, response_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use serde_json::Value;
@@ -202,12 +202,18 @@ impl Patient {
         status["summary"]["reasons"].get(0).cloned()
     }
 
-    /// The output of `pdstool` with these arguments.
-    async fn tool(&self, args: &[&str]) -> String {
+    /// Output and errors of `pdstool` with these arguments.
+    async fn run(&self, args: &[&str]) -> [String; 2] {
         let mut command = Command::new(pdstool());
-        command.env_clear().args(args).args(["--exporter", &self.exporter.url]).current_dir(&self.folder);
+        command.env_clear().args(args).current_dir(&self.folder);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    }
+
+    /// The output of `pdstool` with these arguments about the exporter.
+    async fn tool(&self, args: &[&str]) -> String {
+        let [output, _] = self.run(&[args, &["--exporter", &self.exporter.url]].concat()).await;
+        output
     }
 }
 
@@ -272,6 +278,15 @@ async fn examine(set_up: &SetUp) {
     }
     if cause.about == About::Apps || *cause == cause::NOT_FOUND {
         has_words("pdstool apps", &patient.tool(&["apps", "-o", "csv"]).await);
+    }
+
+    if cause.scope == Scope::Proxy {
+        for format in ["table", "csv", "json"] {
+            let args = ["call", "projects", "list", "--config.file", &patient.config, "-o", format];
+            let [_, error] = patient.run(&args).await;
+            let address = place.trim_matches([' ', '(', ')']);
+            assert!(error.contains("the proxy ") && error.contains(address), "{name}: {error}");
+        }
     }
 
     let said = patient.tool(&["doctor", "-o", "json", "--config.file", &patient.config]).await;
