@@ -150,6 +150,15 @@ pub(crate) async fn get(url: &str) -> reqwest::Result<reqwest::Response> {
     http().get(url).send().await
 }
 
+/// `command` in a mount namespace of its own, which ends with it, after `script`, whose `$0` is `path`.
+pub(crate) fn mounted(script: &str, path: &Path, command: &Command) -> Command {
+    let mut mounted = Command::new("unshare");
+    mounted.args(["--map-root-user", "--mount", "sh", "-c", &format!("{script} && exec \"$@\"")]);
+    mounted.arg(path).arg(command.get_program()).args(command.get_args());
+    mounted.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    mounted
+}
+
 /// Asks again and again until `condition` holds; fails with `what` after [`DEADLINE`].
 pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let began = Instant::now();

@@ -68,6 +68,7 @@ pub use auth::Credentials;
 pub use backend::Backend;
 pub use error::Error;
 pub use health::local_address;
+pub use listen::try_listen;
 pub use negotiate::{Encoding, Negotiated};
 use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;

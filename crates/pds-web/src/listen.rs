@@ -119,6 +119,14 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
     tcp.map_err(refused)
 }
 
+/// Opens an address as the daemon does, and closes it. To be called inside a tokio runtime.
+///
+/// # Errors
+/// If the daemon could not listen there.
+pub fn try_listen(address: &str) -> Result<(), Error> {
+    open(address).map(drop)
+}
+
 /// Host and port of an address, as Go writes them; an empty host is all interfaces of both families.
 pub(super) fn split(address: &str) -> Result<(&str, u16), Error> {
     let bad = |problem| {

@@ -66,13 +66,14 @@ pub fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The address of the exporter that runs on this machine, by its flags; that of an exporter without flags if none runs.
+/// The address of the exporter on this machine that listens on `given`; without it, of the one that runs, by its flags; that
+/// of an exporter without flags if none runs.
 ///
 /// # Errors
 /// If its first listen address has no port, such as a socket file.
-pub fn local_exporter() -> Result<Url> {
-    let flags = flags_of_exporter();
-    let listens = flags.as_ref().and_then(|flags| flags.web_listen_address.first());
+pub fn local_exporter(given: &[String]) -> Result<Url> {
+    let flags = flags_of_exporter().filter(|_| given.is_empty());
+    let listens = flags.as_ref().map_or(given, |flags| &flags.web_listen_address).first();
     let listens = listens.map_or(DEFAULT_LISTEN_ADDRESS, String::as_str);
     let prefix = flags.as_ref().map_or("", Flags::route_prefix);
     let local = pds_web::local_address(listens).map_err(|error| ToolError::failed(with_sources(&error)))?;
@@ -216,7 +217,7 @@ impl ExporterArgs {
     /// If no HTTP client can be set up.
     pub async fn open(&self) -> Result<Vec<Exporter>> {
         let mut exporters = Vec::new();
-        let local = if self.exporters.is_empty() { Some(local_exporter()?) } else { None };
+        let local = if self.exporters.is_empty() { Some(local_exporter(&[])?) } else { None };
         for url in self.exporters.iter().chain(&local) {
             let addresses = addresses(url).await;
             let addresses = if addresses.is_empty() { vec![None] } else { addresses };

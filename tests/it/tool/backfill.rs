@@ -10,6 +10,7 @@ use super::history::{NEW_YEAR, answer, requests, service};
 use super::{Service, TOKEN, ended, golden, pdstool, stderr};
 use crate::client::server::{ok, status};
 use crate::golden::assert_golden;
+use crate::process::mounted;
 use crate::tools::tool;
 
 /// `pdstool backfill` of app `p-1-a` from New Year 2025 on, into `file`.
@@ -144,12 +145,8 @@ fn a_full_or_read_only_disk_is_a_clear_error_and_the_run_resumes_later() {
         ("size=64m", 0, "Wrote "),
     ] {
         let run = backfill(&service.url(), 72, &folder.path().join("history.om"), &[]);
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--mount", "sh", "-c"]);
-        command.arg(format!("mount -t tmpfs -o {options} tmpfs \"$0\" && exec \"$@\"")).arg(folder.path());
-        command.arg(run.get_program()).args(run.get_args());
-        command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let output = command.output().unwrap();
+        let mount = format!("mount -t tmpfs -o {options} tmpfs \"$0\"");
+        let output = mounted(&mount, folder.path(), &run).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{options}: {}", ended(&output));
         assert!(stderr(&output).contains(reason), "{options}: {}", stderr(&output));
     }

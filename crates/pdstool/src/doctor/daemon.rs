@@ -1,16 +1,14 @@
 //! The state file, and a running daemon's own verdict.
 
 use std::error::Error;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::geteuid;
-use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::exporter::Exporter;
+use crate::exporter::{Exporter, ExporterError};
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_core::units;
@@ -21,6 +19,9 @@ use pds_ledger::state::{self, Examined, MAX_COMMIT};
 use pds_web::webconfig;
 
 use crate::report::Finding;
+
+/// The space that a disk has for the state file.
+const LEAST_SPACE: u64 = 16 << 20;
 
 /// Whether the state file can be used.
 pub async fn state_file(path: Option<&Path>) -> Finding {
@@ -77,23 +78,19 @@ fn folder_problem(path: &Path) -> Option<Finding> {
         return Some(Finding::problem(format!("the folder {name} cannot be written: {error}"), remedy));
     }
     let disk = statvfs(folder).ok().filter(|disk| disk.f_blocks > 0)?;
-    no_space(folder, disk.f_bavail.saturating_mul(disk.f_frsize))
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let text = format!("no space is left for {name}: {}", units::bytes(free as f64));
+    (free < LEAST_SPACE).then(|| Finding::problem(text, "Free space on that disk."))
 }
 
-/// The problem of a disk with this many bytes free.
-fn no_space(folder: &Path, free: u64) -> Option<Finding> {
-    const LEAST: u64 = 16 << 20;
-    let text = format!("no space is left for {}: {}", folder.display(), units::bytes(free as f64));
-    (free < LEAST).then(|| Finding::problem(text, "Free space on that disk."))
-}
-
-/// Whether the address that the daemon listens on by default is free, where no daemon answers there.
-pub async fn listening(address: SocketAddr) -> Finding {
-    match TcpListener::bind(address).await {
-        Ok(_) => Finding::ok(format!("{address} is free")),
+/// Whether the daemon, which does not answer, could listen on this address.
+pub fn listening(address: &str) -> Finding {
+    match pds_web::try_listen(address) {
+        Ok(()) => Finding::ok(format!("{address} is free")),
         Err(error) => {
-            let remedy = "Stop the program that uses it, or set another address with --web.listen-address.";
-            Finding::problem(format!("the daemon cannot listen on {address}: {error}"), remedy)
+            let remedy = "Stop the program that uses it, or set another address with --web.listen-address; if that program \
+                          is the daemon, set --exporter to its address.";
+            Finding::problem(with_sources(&error), remedy)
         }
     }
 }
@@ -122,18 +119,27 @@ pub async fn restore_source(config: &Prometheus) -> Finding {
     }
 }
 
-/// The verdict of a running daemon. A missing one is a problem only if its address was given (`expected`).
-pub async fn running(exporter: &Exporter, expected: bool) -> Vec<Finding> {
+/// The verdict of a running daemon.
+///
+/// # Errors
+/// A note that none runs, if an error `means_none`.
+pub async fn running(
+    exporter: &Exporter,
+    means_none: impl Fn(&ExporterError) -> bool,
+) -> Result<Vec<Finding>, Finding> {
     let name = &exporter.name;
     let status = match exporter.status().await {
         Ok((status, _)) => status,
-        Err(error) if error.is_connect() && !expected => {
-            return vec![Finding::note(format!("no daemon at {name}; use --exporter for another address"))];
+        Err(error) if means_none(&error) => {
+            let why = if error.is_connect() { String::new() } else { format!(": {}", with_sources(&error)) };
+            return Err(Finding::note(format!(
+                "no daemon at {name}{why}; use --exporter for another address"
+            )));
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
             let remedy = "Start the daemon, or set --exporter to its address.";
-            return vec![Finding::problem(text, remedy)];
+            return Ok(vec![Finding::problem(text, remedy)]);
         }
     };
     let summary = &status.summary;
@@ -141,30 +147,7 @@ pub async fn running(exporter: &Exporter, expected: bool) -> Vec<Finding> {
         let verdict = summary.verdict.as_str();
         let (ok, all) = (units::count_of(summary.ok as u64), units::counted(summary.apps.all, "app", "apps"));
         let text = format!("{name}: {ok} of {all} ok, verdict {verdict}");
-        return vec![Finding::ok(text)];
+        return Ok(vec![Finding::ok(text)]);
     }
-    summary.reasons.iter().map(Finding::from).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::State;
-
-    #[tokio::test]
-    async fn an_address_that_another_program_has_is_a_problem() {
-        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = taken.local_addr().unwrap();
-        let found = listening(address).await;
-        assert!(found.state == State::Problem && found.text.contains("Address already in use"), "{found:?}");
-        drop(taken);
-        assert_eq!(listening(address).await.state, State::Ok);
-    }
-
-    #[test]
-    fn a_full_disk_is_not_reported_as_missing_permissions() {
-        let found = no_space(Path::new("/var/lib/pds"), 4096).unwrap();
-        assert_eq!(found.text, "no space is left for /var/lib/pds: 4,096 bytes");
-        assert_eq!(no_space(Path::new("/var/lib/pds"), 1 << 30), None);
-    }
+    Ok(summary.reasons.iter().map(Finding::from).collect())
 }

@@ -18,10 +18,10 @@ use url::Url;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{Exporter, address, local_exporter};
+use super::exporter::{Exporter, ExporterError, address, local_exporter};
 use super::options::OutputArg;
-use super::report::{Finding, Report, State};
-use super::service::{Environment, Service, ServiceArgs};
+use super::report::{Finding, Report};
+use super::service::{Environment, Service, ServiceArgs, flags_of_exporter};
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 use pds_core::error_chain::with_sources;
 
@@ -42,6 +42,10 @@ pub struct DoctorArgs {
     /// Address of the running daemon [default: the one that runs on this machine].
     #[arg(long, value_name = "URL", value_parser = address, env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
+
+    /// Address that the daemon listens on; repeatable [default: that of the running one, or :10090].
+    #[arg(long = "web.listen-address", value_name = "ADDRESS")]
+    listen_addresses: Vec<String>,
 
     /// State file of the daemon, if its flag overrides state.path.
     #[arg(long = "state.path", value_name = "FILE")]
@@ -96,15 +100,21 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         }
     }
     report.add("web configuration", args.web_config.iter().map(|path| daemon::web_config(path)));
-    if let Some(exporter) = args.exporter.clone().or_else(|| local_exporter().ok()) {
+    let mut listens = args.listen_addresses.clone();
+    if let Some(exporter) = args.exporter.clone().or_else(|| local_exporter(&listens).ok()) {
         let exporter = Exporter::new(&exporter, None, None)?;
-        let found = daemon::running(&exporter, args.exporter.is_some()).await;
-        let runs = found.iter().any(|finding| finding.state != State::Note);
-        report.add("daemon", found);
-        if !runs && let Ok(address) = pds_web::local_address(DEFAULT_LISTEN_ADDRESS) {
-            report.add("listening address", [daemon::listening(address).await]);
+        // Another program answers if no daemon is known to run.
+        let known = listens.is_empty() && flags_of_exporter().is_some();
+        let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
+        let found = daemon::running(&exporter, means_none).await;
+        match found {
+            Ok(_) => listens.clear(),
+            Err(_) if listens.is_empty() => listens.push(DEFAULT_LISTEN_ADDRESS.to_owned()),
+            Err(_) => {}
         }
+        report.add("daemon", found.unwrap_or_else(|none| vec![none]));
     }
+    report.add("listening address", listens.iter().map(|address| daemon::listening(address)));
     progress.finish_and_clear();
     report.print_verdict_first(console, args.output.format)?;
     report.result()

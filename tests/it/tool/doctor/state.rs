@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 
 use super::super::{Service, TOKEN, ended, pdstool};
 use super::{PROJECT, Patient, answering};
+use crate::process::mounted;
 
 #[test]
 fn a_state_file_that_no_daemon_could_use_is_a_problem() {
@@ -63,4 +64,23 @@ fn an_unwritable_folder_is_not_reported_as_a_full_disk() {
         format!("the folder {} cannot be written: Permission denied (os error 13)", folder.display())
     );
     assert!(remedy.starts_with("Make it writable for the daemon's user"), "{remedy}");
+}
+
+#[test]
+fn a_full_disk_is_not_reported_as_missing_permissions() {
+    let patient = Patient::new();
+    let service = Service::start(answering);
+    let folder = patient.path("disk");
+    std::fs::create_dir(&folder).unwrap();
+    let text = format!(
+        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"disk/state\"\n{PROJECT}",
+        service.url()
+    );
+    let fill = "mount -t tmpfs -o size=8k tmpfs \"$0\" && head -c 8192 /dev/zero >\"$0/full\"";
+    let found = patient.examined_by(&text, |command| {
+        *command = mounted(fill, &folder, command);
+        command
+    });
+    let said = format!("no space is left for {}: 0 bytes", folder.display());
+    assert_eq!(found.only(), ("state file", &*said, "Free space on that disk."));
 }
