@@ -38,9 +38,13 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self::on("127.0.0.1:0", handler)
+    }
+
+    fn on(address: &str, handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let server = runtime.block_on(Server::start(handler));
+        let server = runtime.block_on(Server::on(address, None, handler));
         Self { server, _runtime: runtime }
     }
 

@@ -3,7 +3,7 @@
 use super::{Service, ended, golden, pdstool, stdout};
 use crate::client::server::{Seen, ok, status};
 use crate::golden::assert_golden;
-use crate::process::Exporter;
+use crate::process::{Exporter, mounted};
 
 const STATUS: &str = r#"{"exporter":{"version":"9.8.7","started":"2026-03-01T03:00:00Z","future":1},
  "service":{"base_url":"https://api.example.com/","last_success":"2026-03-01T04:00:00Z","reason":null},
@@ -102,6 +102,43 @@ fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
         said.contains("no status from http://127.0.0.1:1: ") && said.contains("is it running?"),
         "{said}"
     );
+}
+
+#[test]
+fn a_name_with_several_addresses_is_read_like_the_exporters_at_each() {
+    const WELL: &str =
+        r#"{"summary":{"verdict":"ok","apps":{"all":1,"ok":1}},"apps":[{"project":"p-3","id":"p-3-well"}]}"#;
+    let well = exporter(WELL);
+    let port = well.server.address.port();
+    let ill = Service::on(&format!("127.0.0.2:{port}"), |_| ok(STATUS));
+    let urls = [1, 2].map(|host| format!("http://127.0.0.{host}:{port}"));
+    let hosts = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(hosts.path(), "127.0.0.1 pds-headless\n127.0.0.2 pds-headless\n").unwrap();
+    let run = |args: &[&str], urls: &[String]| {
+        let mut command = pdstool(args);
+        command.env("COLUMNS", "200").args(urls.iter().flat_map(|url| ["--exporter", url]));
+        ended(&mounted("mount --bind \"$0\" /etc/hosts", hosts.path(), &command).output().unwrap())
+    };
+    let both = |code: [u8; 2]| {
+        for (command, code) in ["status", "apps"].into_iter().zip(code) {
+            for format in ["table", "wide", "csv", "json"] {
+                let args = [command, "-o", format];
+                let said = run(&args, &[format!("http://pds-headless:{port}")]);
+                assert_eq!(said, run(&args, &urls), "by its name, and by its addresses");
+                assert!(said.starts_with(&format!("exit code {code}\n")), "{said}");
+            }
+        }
+        ["status", "apps"].map(|command| run(&[command], &[format!("http://pds-headless:{port}")]))
+    };
+    for said in both([1, 0]) {
+        let [well, ill] = urls.each_ref().map(|url| said.find(url).unwrap_or_else(|| panic!("{said}")));
+        assert!(ill < well, "the worst first: {said}");
+    }
+    drop(ill);
+    for said in both([1, 1]) {
+        let lost = format!("error: no status from {}: ", urls[1]);
+        assert!(said.contains(&lost) && said.contains(&urls[0]), "{said}");
+    }
 }
 
 #[tokio::test]
