@@ -8,7 +8,7 @@ use super::{Service, call};
 use crate::client::server::{ok, status};
 
 /// How long the tool may take to ask, in milliseconds; reached only where it does not.
-const DEADLINE: u64 = 30_000;
+pub(super) const DEADLINE: u64 = 30_000;
 
 pub(super) fn on_a_terminal(mut command: Command) -> PtySession {
     command.stdin(std::process::Stdio::inherit()).env("TERM", "xterm");

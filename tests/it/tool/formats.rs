@@ -89,7 +89,7 @@ fn checks_of_files_have_every_format_at_any_width() {
 }
 
 /// Commands whose output is a file or has a format of its own.
-const OWN_FORMAT: [&str; 5] = ["backfill", "completions", "init", "man", "openapi"];
+pub(super) const OWN_FORMAT: [&str; 5] = ["backfill", "completions", "init", "man", "openapi"];
 
 #[test]
 fn every_command_has_output_formats_or_a_format_of_its_own() {

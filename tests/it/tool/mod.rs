@@ -4,6 +4,7 @@ mod ask;
 pub(crate) mod backfill;
 mod calls;
 mod checks;
+mod colours;
 mod completion;
 mod doctor;
 mod exchange;

@@ -37,7 +37,7 @@ fn key(app: &str, resource: Resource) -> Key {
 }
 
 /// The file's side of [`REQUESTS`], and the runs of one app.
-async fn state_file(folder: &Path) -> PathBuf {
+pub(super) async fn state_file(folder: &Path) -> PathBuf {
     let path = folder.join("state.log");
     let (ledgers, committer) =
         LedgerStore::open(Some(&path), Arc::new(Unobserved), std::time::Duration::from_millis(1))
