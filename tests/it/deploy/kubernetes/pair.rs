@@ -2,10 +2,13 @@
 
 use super::*;
 
-/// An overlay with `prefix` before the names of another.
-fn prefixed(overlay: &str, prefix: &str) -> Vec<Value> {
+/// The base and the overlays.
+const OVERLAYS: [&str; 4] = ["base", "overlays/sharded", "overlays/operator", "overlays/sidecar"];
+
+/// An overlay of another that changes a field: the prefix of names, or the namespace.
+fn overlaid(overlay: &str, change: &str) -> Vec<Value> {
     let folder = tempfile::tempdir_in(deploy("kubernetes/overlays")).unwrap();
-    let text = format!("resources: [../../{overlay}]\nnamePrefix: {prefix}\n");
+    let text = format!("resources: [../../{overlay}]\n{change}\n");
     fs::write(folder.path().join("kustomization.yaml"), text).unwrap();
     yaml(&output(command("kubectl", ["kustomize".as_ref(), folder.path().as_os_str()])))
 }
@@ -41,14 +44,14 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
     };
     let (monitors, sharded) =
         (&["podMonitor.enabled=true"], &["mode=sharded", "serviceMonitor.enabled=true"]);
-    for (way, pair) in [
-        ("base", ["a-", "b-"].map(|prefix| prefixed("base", prefix))),
-        ("sharded", ["a-", "b-"].map(|prefix| prefixed("overlays/sharded", prefix))),
-        ("operator", ["a-", "b-"].map(|prefix| prefixed("overlays/operator", prefix))),
+    let prefixes = ["namePrefix: a-", "namePrefix: b-"];
+    let overlays = OVERLAYS.map(|overlay| (overlay, prefixes.map(|prefix| overlaid(overlay, prefix))));
+    let charts = [
         ("chart", ["a", "b"].map(|release| chart(release, monitors))),
         ("chart on Google Cloud", ["a", "b"].map(|release| chart(release, &["podMonitoring.enabled=true"]))),
         ("sharded chart", ["a", "b"].map(|release| chart(release, sharded))),
-    ] {
+    ];
+    for (way, pair) in overlays.into_iter().chain(charts) {
         let names = |objects: &[Value]| -> BTreeSet<String> {
             let name = |object| format!("{} {}", string(object, "/kind"), string(object, "/metadata/name"));
             objects.iter().filter(|object| object["kind"] != "Namespace").map(name).collect()
@@ -59,7 +62,7 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
         let labels = labels_of(one);
         let selects =
             |selector: &Value| selector.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value);
-        assert!(selectors(one).len() >= 4, "{way}");
+        assert!(selectors(one).len() >= if way == "overlays/sidecar" { 1 } else { 4 }, "{way}");
         for (kind, selector) in selectors(one) {
             assert!(selects(selector), "{way}: {kind} {selector} misses its pods");
         }
@@ -73,6 +76,13 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
             headless.map(|object| &object["metadata"]["name"]),
             "{way}"
         );
+        for volume in list(&workload["spec"]["template"]["spec"]["volumes"]) {
+            let config = volume.pointer("/configMap/name").and_then(Value::as_str);
+            assert!(
+                config.is_none_or(|name| names(one).contains(&format!("ConfigMap {name}"))),
+                "{way}: {volume}"
+            );
+        }
         // The job of its series, also as kubernetes.yml sets it.
         let job = |objects: &[Value]| {
             if let Some(google) = objects.iter().find(|object| object["kind"] == "PodMonitoring") {
@@ -85,5 +95,14 @@ fn a_pair_has_names_labels_and_selectors_of_its_own() {
         if way.contains("chart") {
             assert_eq!([job(one), job(other)], ["a", "b"], "{way}: the rules know the release");
         }
+    }
+}
+
+#[test]
+fn a_pair_in_two_namespaces_differs_in_the_namespace_alone() {
+    for overlay in OVERLAYS {
+        let [one, other] = ["team-a", "team-b"].map(|name| overlaid(overlay, &format!("namespace: {name}")));
+        assert!(one.iter().all(|object| object["metadata"]["namespace"] == "team-a"), "{overlay}");
+        assert_eq!(Value::from(one).to_string().replace("team-a", "team-b"), Value::from(other).to_string());
     }
 }
