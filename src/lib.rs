@@ -1,7 +1,7 @@
 //! A Prometheus exporter for the Project Deployment Service.
 //!
 //! A poller queries the service about the configured projects and apps, and `/metrics` exposes the last replies. The
-//! service only reports "how many, and how slow, between start and end". [`pds_ledger`] derives exact counters from
+//! service reports only totals and percentiles between a start and an end. [`pds_ledger`] derives exact counters from
 //! that by requesting every second in exactly one range.
 //!
 //! `docs/ARCHITECTURE.md` maps the modules; each imports only from those above it in that table.

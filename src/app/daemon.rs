@@ -75,8 +75,8 @@ pub struct Handle {
 
 impl Daemon {
     /// Builds the daemon for `config`. Opens the state file; sends nothing yet. Reloads run on the runtime of this
-    /// call, so [`Daemon::run`] belongs on the same. If the state folder does not answer, the daemon is built without
-    /// counters: once [`Daemon::opening`] completes, apply the configuration again.
+    /// call, so call [`Daemon::run`] on the same runtime. If the state folder does not answer, the daemon is built
+    /// without counters: once [`Daemon::opening`] completes, apply the configuration again.
     ///
     /// # Errors
     /// If a part cannot be built.
@@ -88,7 +88,7 @@ impl Daemon {
             pds_ledger::COMMIT_INTERVAL,
         );
         let opening = match timeout(MAX_OPENING, &mut opening).await {
-            // The sender sends before it ends.
+            // The sender sends a result before it ends.
             Ok(opened) => {
                 opened.unwrap_or(Ok(()))?;
                 None
@@ -133,7 +133,7 @@ impl Handle {
         Arc::clone(&*self.plan.lock().await)
     }
 
-    /// Whether every target was asked at least once.
+    /// Whether every target has been polled at least once.
     pub fn is_ready(&self) -> bool {
         self.context.store.is_complete()
     }
@@ -183,8 +183,8 @@ fn source(config: &Config, context: &Context) -> Result<Option<Source>, BuildErr
     config.state.prometheus.as_ref().map(|prometheus| Source::new(prometheus, memory)).transpose()
 }
 
-/// Reads the cursors of counters of `plan` that the plan `before` did not have, or of all without a ledger if none was read
-/// so far.
+/// Reads the cursors of the counters that `plan` has and the plan `before` did not; if `before` read none, of all
+/// counters without a ledger.
 fn follow(
     restorer: &Restorer,
     source: Option<Source>,
@@ -207,28 +207,28 @@ fn follow(
     restorer.follow(followed, |key| wanted.contains_key(key), added);
 }
 
-/// Threads for blocking work that a runtime starts with. It starts more under load; if the system has none left, work
-/// waits for these.
+/// Threads for blocking work that a runtime starts with. It starts more under load; if the system has no thread left,
+/// work waits for these.
 const BLOCKING_THREADS: usize = 4;
 
 /// Longer than any process runs.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A runtime on the thread that uses it, with threads for blocking work that never end: without any, tokio panics when
-/// the system has no thread left, and a task that waits for the work waits for ever.
+/// A runtime on the current thread, with threads for blocking work that never end. Without them, tokio panics when the
+/// system has no thread left, and a task that waits for the work waits for ever.
 ///
 /// # Errors
 /// If the system has no threads or descriptors left.
 pub(super) fn runtime() -> io::Result<runtime::Runtime> {
     let runtime = runtime::Builder::new_current_thread().enable_all().thread_keep_alive(FOR_EVER).build()?;
-    // This panic means an error, not a bug.
+    // This panic stands for an error, not for a bug.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let (starting, started) = watch::channel(());
     let start = || {
         for _ in 0..BLOCKING_THREADS {
             let (handle, mut started) = (runtime.handle().clone(), started.clone());
-            // Each waits until all are started, so that none does the work of another.
+            // Each thread waits until all have started, so that none takes the work of another.
             drop(runtime.spawn_blocking(move || drop(handle.block_on(started.changed()))));
         }
     };

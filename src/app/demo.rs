@@ -12,7 +12,7 @@ use pds_simulator::{Settings, World};
 /// Default address of the demo. Only this machine can reach it.
 pub const LISTEN_ADDRESS: &str = "127.0.0.1:10090";
 
-/// Short intervals, so that values appear at once and the counters visibly move.
+/// Short intervals, so that values appear at once and counters visibly grow.
 const RHYTHM: &str = r#"
 [poll]
 interval = "5s"
@@ -25,7 +25,7 @@ stale_after = "1m"
 step = "5s"
 "#;
 
-/// Objectives of the apps that are slow by design, by the end of their ids. The others have none.
+/// Objectives of the slow apps, by the end of their ids. The other apps have none.
 const OBJECTIVES: &[(&str, &str)] = &[
     ("-chat", "{ threshold = \"10s\", share = 0.95 }"),
     ("-batch", "{ threshold = \"1h\", share = 0.95 }"),

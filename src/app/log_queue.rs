@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus::IntCounter;
 
-/// Lines that wait. A reader that pauses for some seconds loses none.
+/// Maximum number of queued lines. A reader that pauses for some seconds loses none.
 const MAX_QUEUED_LINES: usize = 1024;
 
 /// How long an exit waits until the lines are written.
@@ -20,7 +20,7 @@ enum Work {
     Flush(Sender<()>),
 }
 
-/// A writer that never waits: a thread of its own writes the lines. Cloning shares it.
+/// A writer that never waits: a separate thread writes the lines. Cloning shares it.
 #[derive(Clone, Debug)]
 pub(super) struct LogQueue {
     work: SyncSender<Work>,
@@ -28,8 +28,8 @@ pub(super) struct LogQueue {
 }
 
 impl LogQueue {
-    /// Starts the thread that writes to `out`. Lines for which there is no room, and those that cannot be written, are
-    /// counted in `dropped`; once `out` takes lines again, it gets the line of `format` with their number.
+    /// Starts the thread that writes to `out`. Counts lines that do not fit or cannot be written in `dropped`; once
+    /// `out` takes lines again, `format` makes a line with their number.
     ///
     /// # Errors
     /// If the system has no thread left.
@@ -46,7 +46,7 @@ impl LogQueue {
         Ok(Self { work, dropped })
     }
 
-    /// Waits until the lines so far are written, for a second at most.
+    /// Waits until the queued lines are written, for a second at most.
     pub(super) fn flush(&self) {
         let (queue, (done, written)) = (self.work.clone(), channel());
         // The queue may be full, so a separate thread waits.
@@ -92,8 +92,8 @@ fn write_lines(
     }
 }
 
-/// Writes `text` to standard error on a thread of its own and waits for a second at most: a process ends even if nobody
-/// reads what it writes.
+/// Writes `text` to standard error on a separate thread, and waits for a second at most: a process ends even if nobody
+/// reads its output.
 pub(super) fn write_last_line(text: String) {
     let (done, written) = channel();
     let line = text.clone();

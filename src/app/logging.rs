@@ -38,13 +38,13 @@ pub struct RunningLog {
 }
 
 impl RunningLog {
-    /// Sets the level to `configured`, or to that of the command line if there is none.
+    /// Sets the level to `configured`, or without it to the level of the command line.
     pub fn follow(&self, configured: Option<Level>) {
         // Fails only if the log itself is gone.
         let _ = self.running.reload(filter(configured.unwrap_or(self.flag)));
     }
 
-    /// Waits until the lines so far are written, for a second at most.
+    /// Waits until the queued lines are written, for a second at most.
     pub fn flush(&self) {
         self.queue.flush();
     }

@@ -77,7 +77,7 @@ impl Error {
     }
 }
 
-/// Runs the daemon with this command line (the program's name first) and environment until it is asked to stop.
+/// Runs the daemon with this command line (the program's name first) and environment until it is stopped.
 pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -162,7 +162,7 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
         started => Some(started?),
     };
     logging::report_panics(telemetry.clone());
-    // The runtime ends in a panic without some.
+    // Without descriptors, the runtime panics.
     pds_web::raise_descriptor_limit()?;
     // This thread serves requests. Polls, rendering, bcrypt and the state file have their own threads.
     let runtime =
@@ -281,7 +281,7 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The path under which browsers reach the pages: that of the external URL, else the route prefix.
+/// The path under which browsers reach the pages: the path of the external URL, else the route prefix.
 fn link_prefix(flags: &Flags) -> String {
     match &flags.web_external_url {
         Some(url) => url.path().to_owned(),

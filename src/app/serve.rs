@@ -20,10 +20,10 @@ use super::daemon::{Handle, resumed};
 use super::logging::RunningLog;
 use pds_config::flags::Flags;
 
-/// Changed files must stay the same for this long, or for the interval of the checks if that is shorter.
+/// How long changed files must stay unchanged, or the interval of the checks if that is shorter.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// A running daemon, and what a reload of its configuration needs. Cloning shares it.
+/// A running daemon, with everything that reloads its configuration. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Served {
     handle: Handle,
@@ -35,8 +35,8 @@ pub struct Served {
     /// The log, whose level the configuration sets.
     log: Option<RunningLog>,
     quit: Arc<Notify>,
-    /// Held by a reload from before it reads the files until their configuration is in force, so that none overtakes
-    /// another.
+    /// Held by a reload from before it reads the files until their configuration is in force, so that reloads do not
+    /// overtake each other.
     reload: Arc<Mutex<()>>,
 }
 
@@ -115,7 +115,7 @@ impl Served {
         }
     }
 
-    /// Completes when a client has asked the daemon to quit.
+    /// Completes when a client has requested the daemon to quit.
     pub async fn quit_asked(&self) {
         self.quit.notified().await;
     }
@@ -148,27 +148,27 @@ impl Served {
         result
     }
 
-    /// Begins to count, with the present configuration, once a state file is open that took long.
+    /// Begins to count, with the current configuration, once a slow state file is open.
     ///
     /// # Errors
     /// If the file cannot be used.
     pub async fn count_after(&self, opening: Opening) -> Result<(), StateError> {
-        // The daemon ends before the folder answers.
+        // The daemon ended before the folder answered.
         let Ok(opened) = opening.await else { return Ok(()) };
         opened?;
         tracing::info!("the state folder answers; counting begins");
         self.handle.context.telemetry.committed(Ok(()));
         let _one_at_a_time = self.reload.lock().await;
         let config = Config::clone(&self.handle.plan().await.config);
-        // A file that the configuration names may have become unusable meanwhile.
+        // A file that the configuration names may have become unusable since.
         if let Err(problems) = self.apply(config, self.status.configuration().0.to_vec()).await {
             tracing::error!(problems, "counting begins with the next reload");
         }
         Ok(())
     }
 
-    /// Reloads the configuration whenever its files have changed, checking every `interval`, for ever. A change counts
-    /// once two checks find the same files, so that files are not read while they are being written.
+    /// Checks the files every `interval`, for ever, and reloads the configuration when they have changed. A change
+    /// counts once two checks find the same files, so that files are not read while they are being written.
     pub async fn follow_files(&self, interval: Duration) {
         let (Some(source), false) = (&self.source, interval.is_zero()) else {
             return std::future::pending().await;
@@ -195,7 +195,7 @@ impl Served {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
-        // Ten thousand apps are a file of some size, and a disk may be slow.
+        // The file of ten thousand apps is large, and a disk may be slow.
         let read = Arc::clone(source);
         let read = tokio::task::spawn_blocking(move || {
             // Taken before the files are read, so that a change during the read is noticed later.
@@ -239,7 +239,7 @@ impl pds_web::Backend for Served {
                 let text = "no target of this selection can be polled\n";
                 return Response::text(StatusCode::SERVICE_UNAVAILABLE, text);
             }
-            // Other encodings are made while sending.
+            // The server compresses other encodings while it sends.
             let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };
             match self.handle.pages.page(asked.format, encoding, &filter, request).await {
                 Ok(page) => Response::metrics(asked, encoding, page),

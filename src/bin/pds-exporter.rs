@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Replies of all sizes come and go between values that stay for ever, and a page is rendered by one thread and sent by
-/// another: other allocators keep more memory (`benches/README.md`).
+/// Short-lived replies of all sizes lie between values that stay, and one thread renders pages that another sends.
+/// Other allocators keep more memory under this load (`benches/README.md`).
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -18,7 +18,7 @@ use super::layout::Frame;
 /// The verdict in one sentence, and its reasons as links.
 pub(super) fn banner(frame: Frame<'_>) -> Markup {
     let summary = &frame.status.summary;
-    // If the service sends nothing, the sentence itself states the first reason.
+    // If the service is silent, the sentence itself states the first reason.
     let stated = usize::from(frame.status.service.state.is_silent());
     let reasons = summary.reasons.get(stated..).unwrap_or_default();
     html! {
@@ -32,7 +32,7 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                     @let of = format!(" of {}", count(summary.disputed_apps as u64, "app"));
                     p .sub { (no_longer_there(disputed, "request", &of, None)) }
                 }
-                // Equal ranges say nothing about missing numbers.
+                // Equal ranges prove nothing about missing numbers.
                 @if summary.verdict != Verdict::Problem || summary.audit.different > 0 {
                     @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
                 }
@@ -56,7 +56,7 @@ fn details(reason: &Reason) -> Markup {
     }
 }
 
-/// The number of requests counted again, and the share of late ones.
+/// The number of rechecked requests, and the share of late ones.
 pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
@@ -66,7 +66,7 @@ pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     })
 }
 
-/// The data that the service no longer has, and the usual causes. The app may have been `created` anew.
+/// The data that the service no longer has, and the usual causes. The app may have been recreated at `created`.
 pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: Option<Timestamp>) -> Markup {
     let anew = created.filter(|at| *at > disputed.start);
     html! {
@@ -219,7 +219,7 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
     )
 }
 
-/// The grade of a tile: at least that of the reasons about it.
+/// The grade of a tile: the worst verdict of the reasons about it.
 fn worst(frame: Frame<'_>, is_about: fn(&Cause) -> bool) -> Verdict {
     let reasons = frame.status.summary.reasons.iter();
     let about = reasons.filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && is_about(cause)));

@@ -109,7 +109,7 @@ fn query(family: &Family) -> String {
         _ => family.labels.iter().filter(|label| **label != "le").copied().collect::<Vec<_>>().join(", "),
     };
     if let Some(seconds) = accounted_seconds(name) {
-        // Per counted time: these grow once per accounting step.
+        // Divided by counted time, because these counters grow once per accounting step.
         return format!("max by ({by}) (rate({name}[5m]) / (rate({seconds}[5m]) > 0))");
     }
     match family.kind {

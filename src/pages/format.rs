@@ -1,4 +1,5 @@
-//! Numbers, times and verdicts on pages. Those of [`pds_core::units`], time elements that the script updates, and signs.
+//! Numbers, times and verdicts on pages: texts of [`pds_core::units`], time elements that the script updates, and
+//! signs.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -21,7 +22,7 @@ pub(super) fn age(time: Timestamp, now: Timestamp) -> Markup {
     relative(time, "age", &span(now.as_second() - time.as_second()), "")
 }
 
-/// How long until `time`, which may have passed.
+/// How long until `time`; "now" once it has passed.
 pub(super) fn until(time: Timestamp, now: Timestamp) -> Markup {
     let ahead = time.as_second() - now.as_second();
     let text = if ahead <= 0 { "now".to_owned() } else { format!("in {}", span(ahead)) };
@@ -52,7 +53,7 @@ pub(super) fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The verdict whose colour and sign a resource's state has.
+/// The verdict that lends a resource's state its colour and sign.
 pub(super) fn verdict_of(state: State) -> Verdict {
     match state {
         State::Stale | State::Failing => Verdict::Problem,

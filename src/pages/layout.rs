@@ -27,7 +27,7 @@ pub(super) struct Page<'a> {
     /// The path of the current entry in the navigation, or `""`.
     pub(super) tab: &'a str,
     pub(super) title: &'a str,
-    /// The query of `/api/v1/status` that gives the page's content as JSON; `None` if there is none.
+    /// The query of `/api/v1/status` that returns the page's content as JSON, if there is any.
     pub(super) json: Option<&'a str>,
     /// The part of `/metrics` that belongs to the page, as a query.
     pub(super) metrics: &'a str,

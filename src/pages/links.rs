@@ -10,7 +10,7 @@ use pds_core::template::percent_encode;
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     prefix: String,
-    /// The path of the metrics (`--web.telemetry-path`).
+    /// The path of the metrics page (`--web.telemetry-path`).
     pub(super) telemetry_path: String,
 }
 
@@ -88,7 +88,7 @@ pub(super) const TROUBLE: Asset = asset("trouble.svg", SVG, include_str!("assets
 pub(super) const FOLDER: &str = "/static/";
 
 impl Asset {
-    /// Its name for this content: `style-0123456789abcdef.css`.
+    /// Its name, with a hash of its content: `style-0123456789abcdef.css`.
     fn file(&self) -> String {
         let (stem, extension) = self.name.split_once('.').unwrap_or((self.name, ""));
         format!("{stem}-{}.{extension}", hash(self.content.as_bytes()))

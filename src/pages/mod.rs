@@ -12,7 +12,7 @@
 //! - `plots`: curves and sparklines, drawn by plotters.
 //! - `links`: every address of a page, behind any prefix; styles and scripts.
 //! - `format`: numbers, times and verdicts for people.
-//! - `sharing`: what a path answers, one rendering for all readers.
+//! - `sharing`: the content of a path, rendered once for all readers.
 
 mod banner;
 mod configuration;

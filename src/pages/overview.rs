@@ -16,10 +16,10 @@ use super::plots::sparkline;
 use super::query::{PAGE, Query};
 use super::strip;
 
-/// Projects listed; the filter reaches the others.
+/// The most projects listed; the filter finds the others.
 const PROJECTS: usize = 15;
 
-/// The overview as `query` asks for it.
+/// The overview that `query` selects.
 pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     let selected = query.select(&frame.status.apps, &frame.status.projects);
     html! {

@@ -15,7 +15,7 @@ use plotters::prelude::*;
 
 use super::format;
 
-/// The error of drawing; drawing into a text never fails.
+/// The result of drawing; drawing into a string never fails.
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, RangedCoordf64>>;
@@ -32,9 +32,9 @@ pub(super) const P50: Colour = Colour(RGBColor(0x0F, 0x76, 0x6E), "p50");
 pub(super) const P90: Colour = Colour(RGBColor(0xB4, 0x53, 0x09), "p90");
 pub(super) const P99: Colour = Colour(RGBColor(0xBE, 0x12, 0x3C), "p99");
 
-/// As wide as a figure on a phone, so that text is never smaller than 12 pixels.
+/// The width of a plot on a phone, so that text is never smaller than 12 pixels.
 const PLOT: (u32, u32) = (400, 240);
-/// Larger than shown: plotters draws on whole pixels.
+/// Larger than displayed, because plotters draws on whole pixels.
 const SPARKLINE: (u32, u32) = (200, 48);
 const TEXT: u32 = 18;
 /// The factor by which plotters divides text sizes.
@@ -219,7 +219,7 @@ pub(super) fn over_time(
     })
 }
 
-/// Draws a plot: its axes with their names, the vertical one from 0 to `top`, and what `draw` adds.
+/// Draws a plot: its axes with their names, the vertical axis from 0 to `top`, and then `draw`.
 fn plot(
     label: &str,
     axis: Axis,
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn text_is_nowhere_smaller_than_12_pixels() {
-        // A phone of 400 pixels leaves a figure 345.
+        // A phone 400 pixels wide leaves 345 for a plot.
         assert!(f64::from(TEXT) / EM * 345.0 / f64::from(PLOT.0) >= 12.0);
     }
 

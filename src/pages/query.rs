@@ -44,7 +44,7 @@ pub(super) struct Query {
 
 /// The most ignored parts of a query that are reported.
 const MAX_IGNORED: usize = 5;
-/// How much of each of them is shown.
+/// The most characters shown of each.
 const MAX_IGNORED_CHARS: usize = 60;
 
 fn assign(place: &mut String, value: &str) -> bool {
@@ -126,7 +126,7 @@ impl Query {
         *self != Self { page: self.page, ignored: self.ignored.clone(), ..self.unfiltered() }
     }
 
-    /// The selected apps, in order, over all pages. A project is found by its id or its name.
+    /// The selected apps, in order, over all pages. A project matches by id or name.
     pub(super) fn select<'a, A: Listed>(&self, apps: &'a [A], projects: &[Project]) -> Vec<&'a A> {
         let name = self.name.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&name);
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// `app` with what `own` has in the column `key`.
+    /// `app` with the value of `own` in the column `key`.
     fn with(key: &str, app: App, own: &App) -> App {
         let own = own.clone();
         match key {
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// A project whose name is its id's in other words: that of `p-1` is `Project 1`.
+    /// A project with a name made of its id: `Project 1` for `p-1`.
     fn project(id: &str) -> Project {
         Project { id: id.into(), name: Some(id.replace("p-", "Project ")), ..Project::default() }
     }

@@ -21,7 +21,7 @@ const MAX_KEPT: usize = 32;
 pub enum Rendered {
     /// A page.
     Page(String),
-    /// A page that says that there is none.
+    /// The page for a path without a page.
     NoPage(String),
     /// A JSON document.
     Json(String),
@@ -43,12 +43,12 @@ impl Made {
     }
 }
 
-/// The answer for a path at which there is nothing.
+/// The response for an unknown path.
 pub(super) fn nothing() -> Response {
     Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
-/// The pages rendered from the last reading of the model, and the bytes that clients still have to read.
+/// The pages rendered from the last reading of the model, and the bytes that clients have not read yet.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     kept: Mutex<Vec<Kept>>,
@@ -57,7 +57,7 @@ pub(super) struct Sharing {
 
 #[derive(Debug)]
 struct Kept {
-    /// The reading of the model that the page shows; not held, because it holds the plan.
+    /// The reading of the model that the page shows; a weak pointer, because the reading holds the plan.
     status: Weak<Status>,
     path: String,
     query: String,
@@ -108,7 +108,7 @@ impl Sharing {
         Made { response, text: self.shared(text), tag }
     }
 
-    /// `text` as bytes, shared with an equal text that a client still has to read.
+    /// `text` as bytes, shared with an equal text that a client has not read yet.
     fn shared(&self, text: String) -> Bytes {
         let mut sent = self.sent.lock();
         sent.retain(|bytes| !bytes.is_unique());

@@ -28,7 +28,7 @@ use super::{configuration, detail, families, overview};
 /// unchanged.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// The parameters of a request beside its page.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug)]
 struct Parameters<'a> {
     /// The project and app of an app's page, else empty.
@@ -38,7 +38,7 @@ struct Parameters<'a> {
     query: &'a str,
 }
 
-/// Makes a page.
+/// Renders a page.
 type Make = fn(&StatusPages, Frame<'_>, Parameters<'_>) -> Rendered;
 
 /// The pages by their paths; the server puts the route prefix before them.
@@ -72,7 +72,7 @@ pub struct StatusPages {
 
 impl StatusPages {
     /// The pages of `source`, with `groups` as the catalogue of metrics. `prefix` is the path under which browsers
-    /// reach them: that of `--web.external-url`, else of `--web.route-prefix`.
+    /// reach them: the path of `--web.external-url`, else `--web.route-prefix`.
     pub fn new(source: Source, groups: Vec<Group>, prefix: &str) -> Self {
         let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
         let links = Links::new(prefix);
@@ -220,7 +220,7 @@ fn asset(file: &str) -> Response {
 fn json(document: serde_json::Result<String>) -> Rendered {
     let mut document = document.unwrap_or_default();
     if document.contains(is_terminal_control) {
-        // Such characters stand in strings only.
+        // Such characters occur only in strings.
         let escaped = |c: char| match is_terminal_control(c) {
             true => format!("\\u{:04x}", u32::from(c)),
             false => c.to_string(),

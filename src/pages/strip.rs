@@ -9,15 +9,15 @@ use pds_diagnosis::incident::{Incident, IncidentKind};
 use super::format::count;
 use super::layout::Frame;
 
-/// Tokens with a line of their own.
+/// The most tokens that have lines.
 const MAX_TOKENS: usize = 5;
-/// Incidents in words; the lines show all.
+/// The most incidents in words; the lines show all.
 const MAX_LISTED: usize = 6;
 
 /// An object and what happened to it.
 type Line<'a> = (&'a str, &'a [Incident]);
 
-/// The lines of the service, and of each token to which something else happened.
+/// The lines of the service, and of each token with incidents of its own.
 pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let tokens = &frame.status.exporter.tokens;
     let (troubled, others): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| !token.incidents.is_empty());
@@ -25,14 +25,14 @@ pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let undrawn = troubled.len().saturating_sub(MAX_TOKENS);
     let more = (undrawn > 0).then(|| {
         let tokens = count(undrawn, "more token", "more tokens");
-        format!("{tokens} had outages of their own; the page of an app draws those of its token.")
+        format!("{tokens} had outages of their own; an app's page shows the outages of its token.")
     });
     let others = (!troubled.is_empty() && !others.is_empty())
         .then(|| format!("{} had none.", count(others.len(), "other token", "other tokens")));
     strip(frame, lines.collect(), more.into_iter().chain(others).collect())
 }
 
-/// The lines of the service, of a token to which something else happened, and of the app.
+/// The lines of the service, of the token if it has incidents of its own, and of the app.
 pub(super) fn app(frame: Frame<'_>, token: &str, incidents: &[Incident]) -> Markup {
     let tokens = frame.status.exporter.tokens.iter();
     let troubled = tokens.filter(|known| known.name == token && !known.incidents.is_empty());
@@ -40,7 +40,7 @@ pub(super) fn app(frame: Frame<'_>, token: &str, incidents: &[Incident]) -> Mark
     strip(frame, lines.chain([("App", incidents)]).collect(), Vec::new())
 }
 
-/// The line of the service and these.
+/// The line of the service, then the `others`.
 fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup {
     let service: Line<'_> = ("Service", &frame.status.service.incidents);
     let lines: Vec<Line<'_>> = [service].into_iter().chain(others).collect();
@@ -53,7 +53,7 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
         let others = if lines.len() > 1 { " or the app" } else { "" };
         return html! { p .strip.sub { "No outage of the service" (others) " since " @if !listed.is_empty() { "the start at " } (since) " UTC." } };
     }
-    // Closer times of day would be equal.
+    // Closer labels would show the same time of day.
     let steps = if minutes < 60 { 2 } else { 6 };
     html! {
         section .strip aria-label="The last six hours" {

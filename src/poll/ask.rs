@@ -38,7 +38,7 @@ impl<'a> Poll<'a> {
         if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {
             return Err(PollError::Clock { date, step });
         }
-        // Metrics calls keep the reply behind the first window.
+        // A metrics call keeps the reply for the first window.
         if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
             let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
             let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);

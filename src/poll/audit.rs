@@ -1,8 +1,8 @@
 //! Checks the assumptions of counting: two parts of a range add up to the whole, and the whole equals the count that
 //! the ledger added.
 //!
-//! Each app is audited about once an hour, with at most one additional request per twenty. No app of a service account
-//! and call is counted before one check of them has passed.
+//! Each app is audited about once an hour, with at most one additional request per twenty. No traffic is counted before
+//! a check of its service account and call has passed.
 
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange, response_time};
@@ -19,13 +19,13 @@ use super::schedule::phase_seconds;
 /// The finding of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
-    /// There was nothing to add up.
+    /// The range has no traffic.
     Idle,
-    /// The parts add up. `both`: neither is empty, so the service distinguishes them from the whole.
+    /// The parts add up. `both` if neither is empty, so that the service distinguishes them from the whole.
     Equal {
         both: bool,
     },
-    /// They do, but this assumption is probably broken.
+    /// The parts add up, but this assumption is probably broken.
     Suspect(Assumption),
     Different(Assumption),
     /// A request failed, or late data arrived in between.
@@ -35,11 +35,11 @@ enum Finding {
 /// The minimum age of an audited hour in seconds, so that data rarely arrives meanwhile.
 const AGE: i64 = 600;
 
-/// Requests between two audits: twenty times those of an audit, including one more for a difference.
+/// Requests between two audits: twenty times the requests of an audit, including the repetition for a difference.
 const APART: i64 = 4 * 20;
 
-/// The range of `target` that is due to be audited, if any; from now on it counts as audited. The first is due in the
-/// second period of the process, so that a start audits nothing.
+/// The range to audit now, if any; it then counts as audited. The first audit is due in the second period of the
+/// process, so that a start causes none.
 pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let Poll { plan, target, .. } = poll;
     let accounting = &plan.config.accounting;
@@ -86,8 +86,8 @@ pub(super) fn is_needed(plan: &Plan, tally: &Tally) -> bool {
     if tally.range.is_none() { tally.total.is_some() } else { plan.config.accounting.audit && !is_silent }
 }
 
-/// Determines whether the replies of the target's account can be trusted; `named`: they state their range. Called by an
-/// app with traffic; does nothing if another one has just done so.
+/// Checks whether the replies of the target's account can be trusted; `named` if they state their range. Called for an
+/// app with traffic; does nothing if a check for another app has just begun.
 pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     let Poll { plan, target, .. } = poll;
     if !plan.evidence(target).begin_verification() {
@@ -112,16 +112,16 @@ pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
     tally.total.filter(|_| tally.range.is_none_or(|of| of == range))
 }
 
-/// Begins a sample with the hour of the target that ends at `end`, if it may: an hour a day of each service account,
-/// whatever call, or fewer if polls are rare.
+/// Returns whether the target's hour that ends at `end` may become a sample. Each service account samples one hour a
+/// day, across all calls, or fewer if polls are rare.
 pub(super) fn begin_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
     let every = i64::try_from(plan.interval(target).as_secs()).unwrap_or(i64::MAX);
     let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
     plan.config.accounting.audit && evidence().begin_sample(end, every)
 }
 
-/// Shows the results in a ledger's sample that are newer than those of its service account so far: a new one, or after a
-/// restart those of the state file.
+/// Shows the results of a ledger's sample that are newer than the known results of its service account: a new result,
+/// or after a restart the results in the state file.
 pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
     let Poll { plan, target, .. } = poll;
     let Some(sample) = ledger.sample.as_deref().filter(|_| plan.audit.verifies(ledger)) else { return };
@@ -131,7 +131,7 @@ pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
     begin_sample(poll, sample.range().end);
     for (place, (age, seconds)) in AGES.into_iter().enumerate() {
         let Some(result) = sample.result(age) else { continue };
-        // A recheck at that age counts what the sample lacks.
+        // A recheck at that age adds the missing requests.
         let is_counted = plan.watermark.ages().last() >= Some(seconds);
         let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
         if !is_counted && evidence().replace_older(place, result.start) {
@@ -140,7 +140,7 @@ pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
     }
 }
 
-/// Shows the `result` of `sample` at `age`, and logs if it is new that requests are missing.
+/// Shows the result of `sample` at `age`, and logs missing requests if they are news.
 fn note_sample(
     Poll { context, target, .. }: Poll<'_>,
     sample: &Sample,
@@ -169,7 +169,7 @@ struct Check<'a> {
     range: TimeRange,
     /// The count that the ledger added for it.
     added: Option<u64>,
-    /// Whether replies state their range, which shows whether it was ignored; `None` once counting has begun.
+    /// Before counting begins, whether replies state their range, which shows whether it was ignored. `None` later.
     verifies: Option<bool>,
 }
 
@@ -205,13 +205,13 @@ impl Check<'_> {
             (.., Some(added)) if added < whole - whole / 20 && self.rounds_up(whole).await? => {
                 Finding::Suspect(Assumption::Rounding)
             }
-            // More than was added is late data, which a recheck adds.
+            // A greater whole is late data, which a recheck adds.
             _ => equal,
         })
     }
 
-    /// Whether the first second of the range has all that its first step has, and more than other steps: then both ends of
-    /// ranges are rounded up, which late data never looks like.
+    /// Whether the service rounds both ends of ranges up: the first second holds all requests of the first step, and
+    /// more than the average step. Late data never looks like this.
     async fn rounds_up(&self, whole: u64) -> Result<bool, Finding> {
         let (start, step) = (self.range.start, self.poll.plan.watermark.step());
         let first = self.total(start, start + 1).await?;
@@ -222,7 +222,7 @@ impl Check<'_> {
             && self.total(start + 1, start + step).await? == 0)
     }
 
-    /// Why the parts of the range do not add up to `whole` but to `sum`.
+    /// The reason why the parts of the range add up to `sum` instead of `whole`.
     async fn diagnose(&self, whole: u64, sum: u64, middle: i64) -> Result<Assumption, Finding> {
         let TimeRange { start, end } = self.range;
         let step = self.poll.plan.watermark.step();
@@ -252,8 +252,8 @@ impl Check<'_> {
         Ok(if rounds { Assumption::Rounding } else { Assumption::EndExcluded })
     }
 
-    /// A whole step within the range, another one each time. Not an outermost one if there are others, and not one that
-    /// a service rounds to: its minutes are no multiple of 2, 3 or 5.
+    /// A step boundary within the range, a different one each time. Avoids the outermost boundaries, and multiples of
+    /// 2, 3 and 5 steps, which a service may round to.
     fn middle(&self) -> i64 {
         let step = self.poll.plan.watermark.step();
         let steps = (self.range.end - self.range.start) / step;

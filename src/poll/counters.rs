@@ -13,9 +13,9 @@ use super::progress::Start;
 /// Whether counters are exposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counters {
-    /// They are, for this long if they make no progress.
+    /// Exposed, for this long if they make no progress.
     Shown(Duration),
-    /// They are not: they are this far behind, or their cursor is not known yet.
+    /// Hidden: they are this far behind, or their cursor is not known yet.
     Hidden(Duration),
 }
 
@@ -27,7 +27,7 @@ const BEGUN: std::ops::Range<Duration> = Duration::from_secs(60)..Duration::from
 
 impl Plan {
     /// Shows the counters of `target` while they keep up, and hides them otherwise. `former` is the ledger before it
-    /// changed; `None` if it has not since they were last shown.
+    /// changed; `None` if it did not.
     pub fn show_counters(
         &self,
         context: &Context,
@@ -113,7 +113,8 @@ impl Plan {
         is_silent
     }
 
-    /// The numbers of silent apps of each account and call whose busy apps nearly all are, among the targets `of` concern.
+    /// Counts silent apps per account and call among the targets for which `of` is true. Omits accounts and calls of
+    /// which a relevant part of the busy apps still has requests.
     fn silent(&self, of: impl Fn(&Target) -> bool) -> impl Iterator<Item = usize> {
         const MIN_SILENT: usize = 3;
         let mut counts: HashMap<(&str, Resource), (usize, usize)> = HashMap::new();
@@ -132,7 +133,7 @@ impl Plan {
         self.silent(|_| true).max().unwrap_or_default()
     }
 
-    /// Whether nothing is counted because it is not known yet whether the service's replies can be trusted.
+    /// Whether nothing is counted until a check shows that the service's replies can be trusted.
     fn waits_for_audit(&self, target: &Target, ledger: &Ledger) -> bool {
         ledger.total == 0 && self.evidence(target).is_checking()
     }
@@ -145,7 +146,7 @@ impl Plan {
             return moved && (was_read || shown.polls + 1 >= MAX_WAITS);
         }
         let stood = shown.since.elapsed();
-        // The poll that is the nearest.
+        // Rounds to the nearest poll.
         let most = BEGUN.end.saturating_sub(self.interval(target) / 2);
         stood >= most || (stood >= BEGUN.start && was_read)
     }
@@ -159,7 +160,7 @@ impl Plan {
         settled: Settled,
     ) -> Counters {
         let held_back = hold == Some(Hold::Unknown) || ledger.set_aside;
-        // While the service seems to be down, zeros are not counted, and the cursor stands.
+        // While the service seems to be down, zeros are not counted, and the cursor does not move.
         let silent = target.progress.busy().flatten().map_or(0, |since| since.elapsed().as_secs());
         let mut answered = settled;
         answered.second = settled.second.saturating_sub_unsigned(silent);

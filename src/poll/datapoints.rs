@@ -25,7 +25,7 @@ pub struct Datapoints {
 }
 
 impl Datapoints {
-    /// The newest complete datapoint with a value. `points` rise in time and come from a reply about `range` for the
+    /// The newest complete datapoint with a value. `points` are sorted by time, from a reply about `range` for the
     /// window and container `of`.
     pub fn newest(
         &mut self,

@@ -1,4 +1,5 @@
-//! Checks that distributions belong to their ranges: those of two parts add up to that of the whole.
+//! Checks that distributions belong to their ranges: the distributions of two parts add up to the distribution of the
+//! whole.
 
 use pds_interface::Tally;
 

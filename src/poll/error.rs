@@ -33,7 +33,7 @@ pub enum PollError {
         /// By how many seconds.
         step: i64,
     },
-    /// The service answers for another range than requested, according to its reply or to checks.
+    /// The service answers for another range than requested, as its reply states or checks found.
     #[error("{text}")]
     NotBelieved {
         /// The assumption that does not hold.
@@ -49,7 +49,7 @@ pub enum PollError {
 /// The error class of a poll that panicked.
 pub const PANIC: &str = "panic";
 
-/// The error class of a list without an id that the service does not have.
+/// The error class of a 404 for a list, whose path has no id: the address is wrong.
 pub const ADDRESS: &str = "address";
 
 const RANGE_IGNORED: &str = "range_ignored";
@@ -114,7 +114,7 @@ impl PollError {
         }
     }
 
-    /// Whether it may be temporary, although the service refuses only this range.
+    /// Whether it is a server error, which may be temporary.
     pub(super) fn is_server_error(&self) -> bool {
         matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..)))
     }

@@ -18,22 +18,22 @@ use pds_telemetry::Telemetry;
 /// An assumption of counting that a service may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// It reads these bounds of a range by their configured names.
+    /// The service reads these bounds of a range by their configured names.
     Names(Ignored),
-    /// It does not count a range's last instant (`accounting.range_end = "exclusive"`).
+    /// The service does not count a range's last instant (`accounting.range_end = "exclusive"`).
     EndExcluded,
-    /// It counts a range's last instant (`accounting.range_end = "inclusive"`).
+    /// The service counts a range's last instant (`accounting.range_end = "inclusive"`).
     EndIncluded,
-    /// It does not round ranges to more than `accounting.step`.
+    /// The service does not round ranges to more than `accounting.step`.
     Rounding,
-    /// The totals of parts of a range add up to that of the whole.
+    /// The totals of parts of a range add up to the total of the whole.
     Totals {
-        /// Their sum, or what was counted.
+        /// Their sum, or the count that the ledger added.
         parts: u64,
         /// The total of the whole.
         whole: u64,
     },
-    /// Its distributions are those of the ranges.
+    /// Distributions describe the requested ranges.
     Distribution,
 }
 
@@ -67,7 +67,7 @@ impl Assumption {
     }
 }
 
-/// The service's behaviour instead.
+/// The behaviour that breaks the assumption.
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -89,10 +89,10 @@ impl fmt::Display for Assumption {
     }
 }
 
-/// The evidence of each service account and call. Kept over reloads that change nothing of it.
+/// The evidence of each service account and call. Reloads keep it unless they change how the service is queried.
 #[derive(Debug)]
 pub struct Audit {
-    /// The settings that it holds for, as [`Ledger::verified`] has them.
+    /// The settings that it holds for, as in [`Ledger::verified`].
     settings: u16,
     known: Mutex<HashMap<(Arc<str>, Resource), Evidence>>,
 }
@@ -102,7 +102,7 @@ pub struct Audit {
 pub(super) struct Evidence {
     /// Whether a check has passed.
     pub(super) passed: bool,
-    /// The last finding that was logged, if it is not over.
+    /// The last difference logged, until it is over.
     broken: Option<Assumption>,
     /// When a check last found a difference.
     differed_at: Option<Instant>,
@@ -126,21 +126,22 @@ const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
 
-/// Time without a difference that ends one: each app with traffic is audited in it, that which differed among them.
+/// Time without a difference after which a difference may end. Each app with traffic is audited in that time, including
+/// the app that differed.
 const AUDITED_WITHIN: Duration = Duration::from_secs(2 * 3600);
 
 /// Minimum time between two sampled hours of an account, in seconds.
 const SAMPLED_EVERY: i64 = 24 * HOUR;
 
-/// Minimum number of polls of a target between two sampled hours: the three requests of a sample are a hundredth.
+/// Minimum number of polls of a target between two sampled hours: the three requests of a sample add a hundredth.
 const POLLS_APART: i64 = 300;
 
 impl Audit {
-    /// The audit of `config`: that of the configuration `before` if both query the same service in the same way.
+    /// The audit of `config`: the audit `before` if both configurations query the same service in the same way.
     pub fn of(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
         let settings = settings(config);
         if !config.accounting.audit {
-            // No audit would end them.
+            // Without audits, nothing would end the differences.
             telemetry.forget_differences();
         }
         if let Some(audit) = before.filter(|audit| audit.settings == settings) {
@@ -160,7 +161,7 @@ impl Audit {
         ledger.verified == self.settings
     }
 
-    /// The `ledger` after it has counted with these settings.
+    /// Marks `ledger` as counted with these settings.
     pub(super) fn verified(&self, mut ledger: Ledger) -> Ledger {
         if !self.verifies(&ledger) {
             (ledger.verified, ledger.sample) = (self.settings, None);
@@ -209,7 +210,8 @@ impl Evidence {
         self.again_at.is_some() && self.believes() == Ok(false)
     }
 
-    /// Whether it is the caller's turn to determine whether replies can be trusted.
+    /// Returns whether the caller is to check now whether replies can be trusted. If so, others may not for
+    /// [`VERIFY_AGAIN`].
     pub(super) fn begin_verification(&mut self) -> bool {
         let now = Instant::now();
         let may = self.again_at.is_none_or(|at| at <= now);
@@ -219,8 +221,8 @@ impl Evidence {
         may
     }
 
-    /// Whether an hour that ends at `end` may be a sample of a target that is requested `every` so many seconds; if so, no
-    /// hour of the following day may.
+    /// Returns whether the hour that ends at `end` may become a sample of a target polled `every` so many seconds. If
+    /// so, no hour of the following day may.
     pub(super) fn begin_sample(&mut self, end: i64, every: i64) -> bool {
         let may = end >= self.sampled_until + SAMPLED_EVERY.max(every.saturating_mul(POLLS_APART));
         if may {
@@ -229,7 +231,7 @@ impl Evidence {
         may
     }
 
-    /// Whether the result at this age of the hour that begins at `start` is newer than the last one, which it replaces.
+    /// Replaces the last result at this age if the hour that begins at `start` is newer. Returns whether it is.
     pub(super) fn replace_older(&mut self, age: usize, start: i64) -> bool {
         let last = self.results_of.get_mut(age).filter(|last| **last < start);
         last.map(|last| *last = start).is_some()
@@ -245,7 +247,7 @@ impl Evidence {
         before.as_ref().map(discriminant) != Some(discriminant(&broken))
     }
 
-    /// A check of `app` found a suspicion. Returns whether it is one too many.
+    /// Records a suspicion about `app`. Returns whether there were too many in a row.
     pub(super) fn suspects(&mut self, app: &Arc<Owner>) -> bool {
         self.equal = 0;
         let suspicions = self.suspicions.entry(Arc::clone(app)).or_default();
@@ -253,8 +255,8 @@ impl Evidence {
         *suspicions >= IN_A_ROW
     }
 
-    /// A check of `app` found no difference, in `both` parts of a range; if it has `verified` that replies can be believed,
-    /// a former difference is over. Returns whether one is over.
+    /// Records that a check of `app` found no difference: `both` if both parts of the range had traffic, `verified` if
+    /// the check proved that replies can be trusted, which ends a difference. Returns whether a difference ended.
     pub(super) fn holds(&mut self, app: &Owner, both: bool, verified: bool) -> bool {
         self.passed |= both || verified;
         self.suspicions.remove(app);

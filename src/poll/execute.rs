@@ -12,7 +12,7 @@ use super::ledger_update::LedgerUpdate;
 use super::metrics;
 use super::plan::{Context, Plan, Poll, Target};
 
-/// The result of a poll for the schedule.
+/// The result of a poll, for the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The next poll is due an interval later.
@@ -21,7 +21,7 @@ pub enum Outcome {
     Slow,
     /// The service requested a pause: the next poll is due after this time at the earliest.
     NotBefore(Duration),
-    /// Nothing was sent because of the service account: the next poll is due when its pause may end.
+    /// Nothing was sent because the service account is paused: the next poll is due when the pause may end.
     Within(Duration),
 }
 
@@ -31,7 +31,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     let began = Instant::now();
     let poll = Poll { context, plan, target, turn: &turn };
     let mut update = LedgerUpdate::begin(poll);
-    // The memory of the requests is freed before waiting for the disk.
+    // Boxed, so that the memory of the requests is freed before the poll waits for the disk.
     let (result, gone) = match target.endpoint.cadence {
         Cadence::Settings => {
             let result = Box::pin(settings(poll)).await;
@@ -62,7 +62,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     };
     update.end(gone, lost).await;
     let failure = result.as_ref().err().map(|error| PollFailure {
-        // The list of projects has no id in its path: the service does not know the address.
+        // The list of projects has no id in its path, so a 404 means that the address is wrong.
         class: match target.endpoint.scope {
             Scope::Account if error.is_not_found() => ADDRESS,
             _ => error.class(),

@@ -1,11 +1,11 @@
 //! Holes: stretches of time that the service always refuses while it answers later ones.
 //!
-//! A range may be older than what the service keeps, or hold a second that it cannot answer for. Once the range at the
-//! cursor was refused three times over five poll intervals and the newest step is answered, halving finds the steps
-//! around the hole that are answered. Those before it are counted; the hole is given up, in whole steps, each of which
-//! was refused. A hole of more than `MAX_SINGLE` steps is assumed to be older than what the service keeps: all of it is
-//! given up, up to the oldest step that is answered. A service that fails at random refuses steps that it answers a
-//! moment later, so both ends of a hole have to be refused again and again.
+//! A range may be older than the service's retention, or contain a second that it cannot answer for. Once the range at
+//! the cursor was refused three times over five poll intervals and the newest step is answered, halving finds the
+//! answered steps around the hole. The steps before it are counted; the hole is given up in whole steps, each of which
+//! was refused. A hole of more than `MAX_SINGLE` steps is assumed to be older than the retention, and is given up to
+//! the oldest answered step. A service that fails at random answers the same step a moment later, so both ends of a
+//! hole must be refused repeatedly.
 
 use jiff::Timestamp;
 
@@ -17,15 +17,15 @@ use super::plan::Poll;
 use super::ranges::{self, Purpose, RangeAsk};
 use pds_diagnosis::incident::GivenUp;
 
-/// Steps that are requested one by one.
+/// The most steps that are requested one by one.
 const MAX_SINGLE: i64 = 8;
 
-/// How often both ends of a hole are requested again, each time with the newest step, which must be answered. If a
-/// service fails half of its requests, one hole in 65,000 is believed.
+/// How many times both ends of a hole must be refused again while the newest step is answered. If a service fails half
+/// of its requests, one false hole in 65,000 passes.
 const CONFIRMATIONS: u32 = 8;
 
-/// Requests of one search. Halving a month of minutes takes 16, or 32 where each refusal is confirmed; the hole itself
-/// takes 24.
+/// The most requests of one search. Halving a month of minutes takes 16, or 32 if each refusal is confirmed; confirming
+/// the hole takes 24.
 const MAX_PROBES: u32 = 96;
 
 /// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.
@@ -39,7 +39,7 @@ pub(super) async fn give_up<'a>(
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };
-    // Otherwise the service refuses everything, and time is not the cause.
+    // If the newest step is refused too, time is not the cause.
     let answered = if refused.start < newest { search.note_answered(newest).await } else { None };
     if answered == Some(false) {
         target.progress.forget_refusals();
@@ -69,20 +69,20 @@ struct Search<'a, 'u> {
 }
 
 impl Search<'_, '_> {
-    /// Counts the answered beginning of `refused`, then finds the hole behind it. `None` if there is none, or the
+    /// Counts the answered beginning of `refused`, then finds the hole behind it. `None` if there is no hole, or the
     /// search did not end.
     async fn hole(&mut self, refused: TimeRange, newest: i64) -> Option<TimeRange> {
         let TimeRange { mut start, end: mut bad } = refused;
         loop {
             let steps = (bad - start) / self.step / 2;
             let middle = (start + steps * self.step).div_euclid(self.step) * self.step;
-            // The last step is asked for by itself.
+            // The last step is requested alone.
             let end = if middle > start { middle } else { bad };
             if self.counts(TimeRange { start, end }).await? {
                 let answered = (end - start).unsigned_abs();
                 start = end;
                 if end == bad {
-                    // Each part is answered: the range was too long.
+                    // Every part is answered, so the range was too long.
                     ranges::no_longer_than(self.poll.target, answered);
                     return None;
                 }
@@ -123,7 +123,7 @@ impl Search<'_, '_> {
         Some(true)
     }
 
-    /// The oldest step that is answered: those before `low` are not, and `high` is. Tries `first` first.
+    /// The oldest answered step. Steps before `low` are refused, `high` is answered. Tries `first` first.
     async fn oldest_answered(&mut self, mut low: i64, mut high: i64, first: Option<i64>) -> Option<i64> {
         let step = self.step;
         let mut guesses = first.into_iter().flat_map(|at| [at, at - step]);
@@ -132,7 +132,7 @@ impl Search<'_, '_> {
             let guess = guesses.find(|at| (low..high).contains(at));
             let at = guess.unwrap_or(middle);
             let next = at + self.step;
-            // A single step that is refused may be a hole of its own.
+            // A single refused step may be a separate hole.
             if self.note_answered(at).await? || (next < high && self.note_answered(next).await?) {
                 high = at;
             } else {
@@ -166,7 +166,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Takes one more request from the limit; `None` if there were too many.
+    /// Takes a request from those left; `None` if none is.
     fn probe(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         Some(())

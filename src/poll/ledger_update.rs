@@ -18,7 +18,7 @@ use super::schedule::phase_seconds;
 #[derive(Debug)]
 pub struct LedgerUpdate<'a> {
     poll: Poll<'a>,
-    /// The ledger so far; `None` if nothing is counted, or the beginning of counting is not yet known.
+    /// The ledger so far; `None` if the target has no counters, or its cursor is not known yet.
     ledger: Option<Arc<Ledger>>,
     /// The ledger before the poll.
     before: Option<Arc<Ledger>>,
@@ -33,7 +33,7 @@ pub struct LedgerUpdate<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     None,
-    /// A change that can be repeated at no cost.
+    /// A change that costs nothing to repeat; it stays in memory.
     Learnt,
     /// Opened, resumed, or gave up time.
     Begun,
@@ -42,11 +42,11 @@ enum Change {
 }
 
 impl<'a> LedgerUpdate<'a> {
-    /// The ledger of the target, which gives up time that is too old.
+    /// Takes the ledger of the target, and gives up time that is too old.
     pub(super) fn begin(poll: Poll<'a>) -> Self {
         let Poll { context, target, .. } = poll;
         let counts = target.counter.is_some();
-        // It is not known yet where counting continues.
+        // The cursor is still being restored.
         let may_open = counts && context.ledgers.hidden_by(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
         ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
@@ -62,12 +62,12 @@ impl<'a> LedgerUpdate<'a> {
         self.ledger.as_deref()
     }
 
-    /// The stretch of an hour to be counted again now, if any.
+    /// The part of an hour to recheck now, if any.
     pub fn recheck_due(&self) -> Option<TimeRange> {
         self.ledger()?.recheck_due(self.due())
     }
 
-    /// When hours are counted again.
+    /// The schedule of rechecks.
     fn due(&self) -> Due<'a> {
         let Poll { plan, target, .. } = self.poll;
         let reach = plan.evidence(target).reach;
@@ -75,7 +75,7 @@ impl<'a> LedgerUpdate<'a> {
         Due { ages: plan.watermark.ages(), phase: phase(target), oldest }
     }
 
-    /// Counting `range` again failed; it may have been `refused`.
+    /// Records that the recheck of `range` failed; `refused` if the service refused the range.
     pub(super) fn not_answered(&mut self, range: TimeRange, refused: bool) {
         let Some(next) = self.ledger().map(|ledger| ledger.not_answered(range, refused, self.due())) else {
             return;
@@ -83,7 +83,7 @@ impl<'a> LedgerUpdate<'a> {
         self.becomes(next, if refused { Change::Begun } else { Change::Learnt });
     }
 
-    /// Adds the reply to `asked`; `date` is the service's time.
+    /// Adds the reply to the request `asked`; `date` is the service's time.
     ///
     /// # Errors
     /// If the reply cannot be added; the cursor does not move.
@@ -118,7 +118,7 @@ impl<'a> LedgerUpdate<'a> {
             return Err(Refusal::TooOld(range.start).into());
         }
         if asked.purpose == Purpose::Window {
-            // A ledger that is opened now knows the thresholds of this reply.
+            // Opens a missing ledger first, so that it learns the thresholds of this reply.
             self.follow_clock();
         }
         let distributed = target.endpoint.counted == Some(Counted::Requests);
@@ -161,8 +161,8 @@ impl<'a> LedgerUpdate<'a> {
         Ok(())
     }
 
-    /// Whether replies can be counted. Continued counters have counted before, at a cursor of Prometheus or in the
-    /// state file.
+    /// Whether replies can be counted. Counters that continue from a cursor in Prometheus, or from a verified ledger of
+    /// the state file, need no check.
     ///
     /// # Errors
     /// The assumption that does not hold.
@@ -174,7 +174,7 @@ impl<'a> LedgerUpdate<'a> {
         evidence.believes()
     }
 
-    /// The ledger becomes `next`, after an hour was counted again.
+    /// Replaces the ledger by `next`, in which an hour was rechecked.
     fn counted_again(&mut self, next: Ledger, recheck: Recheck) {
         if recheck.doubtful {
             return self.becomes(next, Change::Learnt);
@@ -210,9 +210,9 @@ impl<'a> LedgerUpdate<'a> {
         true
     }
 
-    /// Writes changes to disk, then shows them. If writing fails, the previous ledger stays, and the ranges are
-    /// requested again. Nothing begins for an app that the service does not know (`unknown`); a `lost` app shows no
-    /// counters.
+    /// Writes changes to disk, then shows them. If the write fails, the previous ledger stays, and the next poll
+    /// requests the ranges again. No ledger is opened for an app that the service does not know (`unknown`); a `lost`
+    /// app shows no counters.
     pub async fn end(self, unknown: bool, lost: bool) {
         let Poll { context, plan, target, .. } = self.poll;
         if lost || (unknown && self.before.is_none()) {
@@ -231,7 +231,7 @@ impl<'a> LedgerUpdate<'a> {
                 context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await
             }
         };
-        // The store counts and logs a failure, which says nothing about the service.
+        // The store counts and logs failed writes; the poll itself succeeded or failed without them.
         let Ok(ledger) = committed else {
             if let Some(before) = &self.before {
                 plan.show_counters(context, target, before, None);
@@ -252,8 +252,8 @@ impl<'a> LedgerUpdate<'a> {
         }
     }
 
-    /// Opens a missing ledger at the current step, resumes one that another shard had, and gives up time that is too
-    /// old, as far as both clocks allow.
+    /// Opens a missing ledger at the current step, resumes one that another shard counted, and gives up time that is
+    /// too old. Does none of this until two clocks agree.
     fn follow_clock(&mut self) {
         let Poll { context, plan, target, .. } = self.poll;
         let watermark = &plan.watermark;
@@ -294,13 +294,13 @@ pub(super) fn phase(target: &Target) -> i64 {
     phase_seconds(&target.key.owner, HOUR)
 }
 
-/// Turns the thresholds of a window's reply into buckets at zero before anything is counted, so that Prometheus has
-/// seen them before they grow.
+/// Adds the thresholds of a window's reply as buckets at 0 before anything is counted, so that Prometheus scrapes them
+/// before they grow.
 fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
     if ledger.total > 0 { None } else { ledger.learn(tally.shares.iter().map(|(threshold, _)| *threshold)) }
 }
 
-/// Counts the thresholds of a reply that the ledger has no room for as unexpected.
+/// Counts thresholds as unexpected if the ledger has no room for them.
 fn note_beyond_room(ledger: &Ledger, tally: &Tally, Poll { context, target, .. }: Poll<'_>) {
     let unknown = ledger.beyond_room(tally).min(MAX_THRESHOLDS);
     if unknown > 0 {

@@ -15,9 +15,9 @@ use super::plan::Poll;
 use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
 use super::shown::Replies;
 
-/// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted range
-/// never block each other, and the outcome for a container does not affect its app. Returns the poll's result, and
-/// whether the service says that the app does not exist.
+/// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted
+/// range never block each other, and the outcome for a container does not affect its app. Returns the poll's result,
+/// and whether the service answered every request about the app with 404.
 pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (Result<(), PollError>, bool) {
     let mut all = MetricsPoll {
         poll,
@@ -32,7 +32,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     };
     all.ranges().await;
     all.look_for_hole().await;
-    // Only if everything else went well.
+    // Samples and audits follow successful polls only.
     if all.result.is_ok() {
         all.update.sample().await;
         if let Some(range) = audit::due(poll) {
@@ -54,12 +54,13 @@ struct MetricsPoll<'a, 'u> {
     settled_step: i64,
     /// The first failure that affects the app.
     result: Result<(), PollError>,
-    /// The number of requests about the whole app, and of those that got a 404.
+    /// Requests about the whole app.
     asked: u32,
+    /// Requests among these that got a 404.
     not_found: u32,
-    /// The shortest range of the whole app that was too long for the service, in seconds.
+    /// Length in seconds of the shortest range about the whole app that failed as too long.
     shortest_failed: Option<u64>,
-    /// The range at the cursor, if the service refused it, and how.
+    /// The range at the cursor and the error, if the service refused it.
     refused: Option<(TimeRange, String)>,
 }
 
@@ -104,8 +105,8 @@ impl<'a> MetricsPoll<'a, '_> {
         }
     }
 
-    /// Requests the range to count, if any, last: earlier replies may have shown the service's time. A range that had
-    /// to end on the hour is followed by the next one at once.
+    /// Requests the range to count, if any. It usually comes last, because earlier replies may reveal the service's
+    /// time. If the range had to end on the hour, the next range follows at once.
     async fn counted(&mut self) -> Reach {
         let (mut reach, mut last) = (Reach::Itself, None);
         for _ in 0..2 {
@@ -158,7 +159,7 @@ impl<'a> MetricsPoll<'a, '_> {
             return Reach::Itself;
         }
         if asked.purpose == Purpose::Recheck && error.is_refusal() {
-            // The service answers newer ranges; it may refuse older ones.
+            // A service may refuse old ranges and still answer new ones.
             return Reach::Itself;
         }
         if is_of_app {
@@ -178,19 +179,19 @@ impl<'a> MetricsPoll<'a, '_> {
         reach
     }
 
-    /// Gives up time that the service always refuses, while it answers for later time.
+    /// Gives up time that the service always refuses although it answers for later time.
     async fn look_for_hole(&mut self) {
         if let Some((range, reason)) = self.refused.take()
             && holes::give_up(self.poll, self.update, range, &reason).await
         {
-            // Immediately, because the service forgets more with every second.
+            // At once, because the service drops more old data every second.
             self.counted().await;
         }
     }
 
     /// Hides the samples of the range's window.
     fn forget(&self, asked: &RangeAsk<'_>) {
-        // The datapoint that all windows share is in none of them.
+        // The datapoint is stored once for all windows.
         let shared = Variant { window: 0, container: asked.container.clone() };
         let gone = [asked.variant(), shared];
         for subject in &self.poll.target.subjects {
@@ -233,7 +234,8 @@ impl<'a> MetricsPoll<'a, '_> {
         self.update.take(&tally, asked, answer.date)
     }
 
-    /// Compares the range of a reply with the requested one. The ledger checks that a counted range is exact.
+    /// Compares the range that a reply states with the requested range. The ledger checks that a counted range is
+    /// exact.
     fn compare(&self, asked: &RangeAsk<'_>, answered: TimeRange) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let account = &target.account;
@@ -253,8 +255,8 @@ impl<'a> MetricsPoll<'a, '_> {
         Err(Refusal::OtherRange { asked: asked.range, answered }.into())
     }
 
-    /// A range that is too long for the service is halved, again and again; a success makes ranges longer again. If a
-    /// range that is not longer has just failed too, length is not the cause.
+    /// Halves the range to count after each failure that a shorter range may avoid; each success doubles it again. If a
+    /// range of at most this length has just failed too, length is not the cause.
     fn follow_size(&self, range: TimeRange, error: Option<&PollError>) {
         let Poll { plan, target, .. } = self.poll;
         let halvings = target.progress.halvings.load(Ordering::Relaxed);

@@ -12,7 +12,7 @@
 //! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.
 //! - [`metrics`]: one poll of a metrics call.
 //! - [`transition_log`]: log lines about failures and recoveries.
-//! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
+//! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: conclusions from all replies of one poll.
 //! - [`ranges`]: which ranges a metrics target needs.
 //! - [`audit`]: checks that the service counts as assumed, `distribution` that shares belong to their range; [`evidence`]:
 //!   the results; [`holes`]: time that the service does not answer for.

@@ -18,14 +18,14 @@ use super::plan::{Context, Plan};
 use super::schedule::tick_after;
 use super::transition_log::PERIOD;
 
-/// An idle poller starts polls up to this much late, but at most a hundredth of the shortest interval, so that polls due
-/// in between start together. That costs less than half of waking an idle processor for each.
+/// Maximum delay of polls while the poller is idle; also at most a hundredth of the shortest interval. Polls due in
+/// between start together, which costs less than half of waking an idle processor for each.
 const MAX_SLACK: Duration = Duration::from_millis(100);
 
 /// Interval between searches for ledgers of removed apps.
 const TIDYING: Duration = Duration::from_secs(3600);
 
-/// Runs a [`Plan`], and each that replaces it.
+/// Runs a [`Plan`], and the plans that replace it.
 #[derive(Debug)]
 pub struct Poller {
     context: Arc<Context>,
@@ -39,7 +39,7 @@ pub struct Poller {
     origin: Instant,
     /// See [`MAX_SLACK`].
     slack: Duration,
-    /// Targets to poll as soon as their cursor is known.
+    /// Reports the targets whose cursors have become known.
     restorer: Restorer,
 }
 
@@ -48,15 +48,15 @@ struct Started {
     /// Index into the plan's targets.
     target: usize,
     at: Instant,
-    /// The plan then.
+    /// The plan at that time.
     plan: Arc<Plan>,
     task: AbortHandle,
-    /// Whether its target is polled again as soon as it ends.
+    /// Whether to poll the target again as soon as this poll ends.
     again: bool,
 }
 
 impl Poller {
-    /// A poller of `plan`; every target is due at once, and again when `restorer` knows where its counters continue.
+    /// A poller of `plan`; every target is due at once, and again when `restorer` has found its cursor.
     pub fn new(context: Context, plan: Arc<Plan>, restorer: Restorer) -> Self {
         let mut poller = Self {
             context: Arc::new(context),
@@ -101,7 +101,7 @@ impl Poller {
         self.context.transitions.sum_up();
     }
 
-    /// Follows `plan` from now on. A target that stays keeps its due time or its running poll; a new one is due at once.
+    /// Switches to `plan`. A target that stays keeps its due time or its running poll; a new one is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
         self.plan.client.withdraw_polls();
         let after: HashMap<&Key, usize> =
@@ -116,7 +116,7 @@ impl Poller {
             }
             index.is_some()
         });
-        // These are due again when their polls end.
+        // Running targets are scheduled when their polls end.
         let running: HashSet<usize> = self.tasks.values().map(|started| started.target).collect();
         let now = Instant::now();
         self.schedule.clear();
@@ -132,7 +132,7 @@ impl Poller {
         self.plan = plan;
     }
 
-    /// Polls these at once, or as soon as their running poll ends.
+    /// Polls these targets at once, or as soon as their running polls end.
     fn poll_at_once(&mut self, keys: &HashSet<Key>) {
         let now = Instant::now();
         for (mut due, index) in std::mem::take(&mut self.schedule) {
@@ -200,7 +200,7 @@ impl Poller {
                 subject.cell.record(polled.clone(), &self.plan.shown());
             }
         }
-        // It may have published samples during the reload.
+        // The poll may have published samples of windows that the new plan lacks.
         if !Arc::ptr_eq(&started.plan, &self.plan) {
             self.plan.forget_others(target);
         }
@@ -208,8 +208,8 @@ impl Poller {
             Outcome::Slow => self.plan.interval(target).max(self.plan.config.poll.settings_interval),
             _ => self.plan.interval(target),
         };
-        // Not sooner than half an interval after its start: the first poll is out of phase, and its first tick may
-        // follow at once.
+        // At least half an interval after the start of this poll: the first poll is out of phase, so the first tick may
+        // be close.
         let now = Instant::now();
         let tick = tick_after(&target.key.owner, self.origin, interval, now.max(started.at + interval / 2));
         let due = match outcome {

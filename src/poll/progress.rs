@@ -13,21 +13,21 @@ use pds_ledger::{Ledger, recheck::Recheck};
 
 use super::datapoints::Datapoints;
 
-/// Refusals of a range that start the search for a hole.
+/// The number of refusals of a range that starts the search for a hole.
 const MIN_REFUSALS: u32 = 3;
-/// Poll intervals over which they are spread.
+/// The minimum number of poll intervals between the first and the last of them.
 const MIN_INTERVALS: u32 = 5;
 
-/// How long server errors do not count as refusals: they may end.
+/// How long a range must be refused if the refusal is a server error, which may be an outage.
 const SERVER_ERRORS: Duration = Duration::from_secs(1800);
 
-/// An app is busy once it had this many requests in each of this many steps.
+/// An app is busy after so many steps in a row with so many requests each: (requests, steps).
 const BUSY: (u64, u64) = (10, 10);
 /// Maximum time for which zeros of busy apps are treated as an outage of the service.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
-/// A counter whose total or thresholds are new. Prometheus has to see them before they grow, so the page shows them at
-/// their starting value until it was read once, for two polls at most.
+/// A counter whose total or thresholds are new. Prometheus must scrape them before they grow, so the page shows their
+/// starting values until it has been read once, for two polls at most.
 #[derive(Debug)]
 pub struct Start {
     /// The ledger as it was before it grew.
@@ -39,10 +39,10 @@ pub struct Start {
 /// A counter on the page at its starting value.
 #[derive(Debug)]
 pub struct Standing {
-    /// The store had this version before.
+    /// The version of the store before that.
     pub(super) version: u64,
     pub(super) since: Instant,
-    /// The polls since then that moved its ledger.
+    /// Polls since then that changed its ledger.
     pub(super) polls: u8,
 }
 
@@ -53,7 +53,8 @@ impl From<Ledger> for Start {
 }
 
 impl Start {
-    /// Notes that it is on the page, since the store had `version` if it was not before; its ledger may have `moved`.
+    /// Records that the counter is on the page. The first call keeps the store's `version`; later calls count the polls
+    /// in which its ledger `moved`.
     pub(super) fn stand(&mut self, version: u64, moved: bool) {
         match &mut self.shown {
             Some(standing) => standing.polls += u8::from(moved),
@@ -62,12 +63,12 @@ impl Start {
     }
 }
 
-/// State that one poll passes to the next one of the same target. There are three per app, so rare parts are boxed.
+/// State that a poll passes to the next poll of its target. Three per app, so rare parts are boxed.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// How often to halve the range to count, because longer ones failed.
+    /// How many times the range to count is halved, because longer ranges failed.
     pub halvings: AtomicU8,
-    /// Whether giving up time was logged.
+    /// Whether the log already reports that time was given up.
     pub gave_up: AtomicBool,
     /// Index of the first window that the last poll did not reach; 0 if it reached all.
     pub unreached_window: AtomicU32,
@@ -89,7 +90,7 @@ struct Remembered {
 /// State of targets that count or have containers. Rare parts are boxed.
 #[derive(Debug, Default)]
 struct More {
-    /// Since when a busy app has had no requests, if these zeros are not counted yet.
+    /// When a busy app fell silent, while its zeros are not counted yet.
     silent_since: Option<Instant>,
     /// The number of steps for which it has been busy.
     busy: u8,
@@ -102,7 +103,7 @@ struct More {
     containers: Option<Box<Containers>>,
     /// A counter that waits for a page to be read.
     start: Option<Box<Start>>,
-    /// The smallest step that shares were rounded to, of an app with an objective.
+    /// The smallest rounding step of shares seen, for an app with an objective.
     share_step: Option<f64>,
 }
 
@@ -114,7 +115,7 @@ struct Containers(BTreeMap<Arc<str>, Container>);
 struct Container {
     /// Whether the service refused the last request about it.
     fails: bool,
-    /// The number of consecutive polls whose replies for it equalled those for the whole app.
+    /// The number of consecutive polls in which its reply equalled the reply for the whole app.
     equal_polls: u32,
 }
 
@@ -133,7 +134,7 @@ impl Progress {
         learn(self.remembered.lock().datapoints.get_or_insert_default())
     }
 
-    /// When the next poll is due, or was if it runs; `None` before the first is scheduled.
+    /// When the next poll is due, or the running poll was; `None` before the first is scheduled.
     pub fn due(&self) -> Option<Instant> {
         self.remembered.lock().due
     }
@@ -152,12 +153,12 @@ impl Progress {
         self.remembered.lock().more.as_ref()?.hole.as_deref().cloned()
     }
 
-    /// The smallest step that the service was seen to round shares to, of an app with an objective.
+    /// The smallest rounding step of shares seen, for an app with an objective.
     pub fn share_step(&self) -> Option<f64> {
         self.remembered.lock().more.as_ref()?.share_step
     }
 
-    /// Shares of a counted reply are rounded to `step`.
+    /// Records that a counted reply rounds shares to `step`.
     pub fn note_share_step(&self, step: f64) {
         let known = &mut self.more().share_step;
         *known = Some(known.map_or(step, |known| known.min(step)));
@@ -167,8 +168,8 @@ impl Progress {
         MutexGuard::map(self.remembered.lock(), |remembered| &mut **remembered.more.get_or_insert_default())
     }
 
-    /// Records whether the replies for `container` equal those for the whole app; returns the number of consecutive
-    /// polls for which they did.
+    /// Records whether the reply for `container` equals the reply for the whole app. Returns for how many consecutive
+    /// polls it did.
     pub(crate) fn note_equal(&self, container: &Arc<str>, equal: bool) -> u32 {
         let mut more = self.more();
         let polls = &mut more.container(container).equal_polls;
@@ -176,14 +177,15 @@ impl Progress {
         *polls
     }
 
-    /// Records whether the service refused the last request about `container`. Returns whether it begins to.
+    /// Records whether the service refused the last request about `container`. Returns whether this is the first
+    /// refusal in a row.
     pub(super) fn container_fails(&self, container: &Arc<str>, fails: bool) -> bool {
         let before = std::mem::replace(&mut self.more().container(container).fails, fails);
         fails && !before
     }
 
-    /// Records the app's requests over a number of steps. Returns whether they are zeros that are not counted yet: the
-    /// range of a busy app without requests is requested once more, and then as long as there `is_outage`.
+    /// Records the total of a range of `steps`. Returns whether it is a zero that is not counted yet: if a busy app has
+    /// no requests, its range is requested once more, and then again while there `is_outage`.
     pub(super) fn is_silent(&self, total: Option<u64>, steps: u64, is_outage: impl FnOnce() -> bool) -> bool {
         let (each, most) = BUSY;
         let since = {
@@ -215,14 +217,14 @@ impl Progress {
         false
     }
 
-    /// Whether a busy app, and since when it has been silent; `None` for one that is not busy.
+    /// For a busy app, when it fell silent, if it has. `None` for other apps.
     pub fn busy(&self) -> Option<Option<Instant>> {
         let remembered = self.remembered.lock();
         let more = remembered.more.as_ref().filter(|more| u64::from(more.busy) >= BUSY.1)?;
         Some(more.silent_since)
     }
 
-    /// An hour was rechecked.
+    /// Adds the result of a recheck.
     pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
         self.more().rechecked.add(CountedAgain { counted, late, overcounted });
     }
@@ -239,17 +241,17 @@ impl Progress {
         known.count >= MIN_REFUSALS && known.since.elapsed() >= least.max(interval * MIN_INTERVALS)
     }
 
-    /// The refusals so far prove nothing.
+    /// Discards the refusals so far, which prove nothing.
     pub(super) fn forget_refusals(&self) {
         self.more().refusals = None;
     }
 
-    /// A hole was given up.
+    /// Records a hole that was given up.
     pub(super) fn found(&self, hole: GivenUp) {
         self.more().hole = Some(Box::new(hole));
     }
 
-    /// Records `period`, in which one audit is due. Returns whether it differs from the last one.
+    /// Records the audit period. Returns whether it is later than the last recorded period; false for the first.
     pub(super) fn begin_period(&self, period: u32) -> bool {
         let before = std::mem::replace(&mut self.more().audited, period);
         before != 0 && before < period
@@ -260,7 +262,7 @@ impl Progress {
         self.more().start.take().map(|start| *start)
     }
 
-    /// The counter that waits for a page to be read, if any.
+    /// Sets or clears the counter that waits for a page to be read.
     pub(super) fn put_start(&self, start: Option<Start>) {
         self.more().start = start.map(Box::new);
     }

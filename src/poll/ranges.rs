@@ -14,7 +14,7 @@ use super::plan::{ConfiguredWindow, Plan, Target, containers};
 pub struct RangeAsk<'a> {
     /// The range.
     pub range: TimeRange,
-    /// The container it is restricted to.
+    /// The container that it is limited to.
     pub container: Option<Arc<str>>,
     /// The window that shows its reply, if any.
     pub window: Option<&'a ConfiguredWindow>,
@@ -23,12 +23,12 @@ pub struct RangeAsk<'a> {
 }
 
 impl RangeAsk<'_> {
-    /// The range, for the ledger alone.
+    /// A request for the ledger alone.
     pub(super) fn of(range: TimeRange, purpose: Purpose) -> Self {
         Self { range, container: None, window: None, purpose }
     }
 
-    /// Its window as the reader of the reply sees it.
+    /// Its window, as the decoder of the reply needs it.
     pub(super) fn to_window(&self) -> Option<Window<'_>> {
         let window = self.window?;
         Some(Window {
@@ -39,7 +39,7 @@ impl RangeAsk<'_> {
         })
     }
 
-    /// The place of its window's series.
+    /// The variant under which the store keeps its window's series.
     pub(super) fn variant(&self) -> Variant {
         let window = self.window.map_or(0, |window| window.seconds.unsigned_abs());
         Variant { window, container: self.container.clone() }
@@ -49,7 +49,7 @@ impl RangeAsk<'_> {
 /// The ledger's use of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Nothing.
+    /// Learns its thresholds before anything is counted.
     Window,
     /// Adds it to the counters.
     Counted,
@@ -79,8 +79,8 @@ pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeAsk<'a>> {
 }
 
 /// The range to count next, up to `settled_step`, which had settled when the poll began. Time that settles during the
-/// poll is left to the next one, otherwise the windows would lag behind the counters. The range is shorter if longer
-/// ones have failed.
+/// poll is left to the next poll; otherwise the windows would lag behind the counters. The range is shorter if longer
+/// ranges have failed.
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
@@ -90,12 +90,12 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
     ledger.due(settled.step_end().min(settled_step), watermark.step(), most, hourly_from)
 }
 
-/// Limits ranges to count of `target` to this length, for now.
+/// Limits the ranges that `target` counts to this length, until requests succeed.
 pub(super) fn no_longer_than(target: &Target, seconds: u64) {
     let fits = |halvings: &u8| MAX_MERGED.as_secs() >> halvings <= seconds;
     let halvings = (0..MAX_HALVINGS).find(fits).unwrap_or(MAX_HALVINGS);
     target.progress.halvings.store(halvings, Ordering::Relaxed);
 }
 
-/// Six hours halved this often are less than a minute, the default step.
+/// Six hours halved this many times are less than a minute, the default step.
 pub(super) const MAX_HALVINGS: u8 = 9;

@@ -1,7 +1,7 @@
 //! When targets are due. Each app or project has a phase: a position within any interval, which all its targets share.
 //!
-//! It depends on the name only, so other targets can come and go without effect. An app's targets are polled together, so
-//! its figures are of one moment and its ledgers are written side by side.
+//! The phase depends only on the name, so adding or removing targets does not move the others. An app's targets are
+//! polled together: their samples describe the same moment, and one commit writes their ledgers.
 
 use tokio::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub fn tick_after(owner: &Owner, origin: Instant, interval: Duration, after: Ins
     let elapsed = after.saturating_duration_since(origin).as_nanos();
     let ticks = (elapsed + interval_nanos - offset) / interval_nanos;
     let nanos = u64::try_from(ticks * interval_nanos + offset).unwrap_or(u64::MAX);
-    // An Instant that overflows is never reached.
+    // A tick beyond the range of `Instant` is never reached.
     origin.checked_add(Duration::from_nanos(nanos)).unwrap_or(after + Duration::from_secs(86_400))
 }
 

@@ -10,7 +10,8 @@ use tokio::time::{Duration, Instant};
 use super::plan::{Plan, Poll, Target, containers};
 use super::ranges::{Purpose, RangeAsk};
 
-/// Consecutive polls with equal replies for a container and the whole app after which the filter seems to be ignored.
+/// Number of consecutive polls with equal replies for a container and the whole app after which the filter seems
+/// ignored.
 const MAX_EQUAL: u32 = 5;
 
 /// The replies about windows of one poll.
@@ -20,15 +21,15 @@ pub struct Replies<'a>(Vec<WindowReply<'a>>);
 #[derive(Debug)]
 struct WindowReply<'a> {
     asked: RangeAsk<'a>,
-    /// Index of its window; that after the last for a range that is only counted.
+    /// Index of its window; a range that is only counted has the index after the last window.
     window: usize,
     tally: Option<Tally>,
     point: Option<Point>,
 }
 
 impl<'a> Replies<'a> {
-    /// Records the reply to `asked`, if a window shows it or it is counted: counted ranges are aligned and leave no time
-    /// out, so that each bucket is whole in one of them, however short the windows are.
+    /// Records the reply to `asked` if a window shows it or it is counted. Counted ranges are aligned and contiguous,
+    /// so each bucket is whole in one of them, however short the windows are.
     pub(super) fn add(
         &mut self,
         Poll { plan, target, .. }: Poll<'_>,
@@ -62,8 +63,8 @@ impl<'a> Replies<'a> {
         self.0.iter().filter(|reply| reply.window == 0)
     }
 
-    /// Shows for each container the newest complete datapoint of all replies, of the first configured window that has
-    /// it. If none is as new as the previous one, the latter stays until it is stale.
+    /// Shows the newest complete datapoint of all replies for each container, from the first configured window that has
+    /// it. An older datapoint never replaces a newer one, which stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
         if plan.is_replaced() {
@@ -91,24 +92,24 @@ impl<'a> Replies<'a> {
         self.compare_width(plan, target);
     }
 
-    /// Warns once if every window is shorter than two datapoints: it may hold no whole datapoint.
+    /// Warns once if every window is shorter than two datapoints, so that none may hold a whole datapoint.
     fn compare_width(&self, plan: &Plan, target: &Target) {
         let Some(width) = target.progress.datapoints(|seen| seen.width()) else { return };
         let longest = plan.windows.iter().max_by_key(|window| window.seconds);
         let Some(short) = longest.filter(|window| (window.seconds as f64) < 2.0 * width) else { return };
-        if !plan.windows_told.swap(true, Ordering::Relaxed) {
+        if !plan.windows_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 app = &*target.key.owner.app,
                 window = short.label,
                 datapoints_apart_seconds = width,
-                "every window in poll.windows is shorter than two datapoints of run execution times, so it may hold no \
-                 complete one: the gauges come from counted ranges as long as a datapoint, and are missing for \
-                 containers; a window of two datapoints avoids this"
+                "every window in poll.windows is shorter than two datapoints of run execution times and may hold no \
+                 complete datapoint: the gauges come from counted ranges, and containers have none; add a window of \
+                 two datapoints"
             );
         }
     }
 
-    /// Warns once if the service has no such threshold as configured.
+    /// Warns once if the service does not send a configured threshold.
     pub(super) fn compare_thresholds(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(tally) = self.first_window() else { return };
         let is_sent = |threshold: &Duration| {
@@ -117,7 +118,7 @@ impl<'a> Replies<'a> {
         let mut thresholds = plan.config.poll.thresholds.iter();
         if target.endpoint.counted == Some(Counted::Requests)
             && let Some(missing) = thresholds.find(|threshold| !is_sent(threshold))
-            && !plan.thresholds_told.swap(true, Ordering::Relaxed)
+            && !plan.thresholds_warned.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(
                 app = &*target.key.owner.app,
@@ -135,7 +136,7 @@ impl<'a> Replies<'a> {
             let (Some(container), Some(part)) = (&reply.asked.container, &reply.tally) else { continue };
             let equal = (part.total, &part.shares) == (all.total, &all.shares);
             if target.progress.note_equal(container, equal) == MAX_EQUAL
-                && !plan.filter_told.swap(true, Ordering::Relaxed)
+                && !plan.filter_warned.swap(true, Ordering::Relaxed)
             {
                 tracing::warn!(
                     app = &*target.key.owner.app,

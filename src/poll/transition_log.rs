@@ -24,7 +24,7 @@ pub const PERIOD: Duration = Duration::from_secs(60);
 /// The transitions of all targets.
 #[derive(Debug, Default)]
 pub struct TransitionLog {
-    /// Those of the present period.
+    /// The changes of the current period.
     present: Mutex<BTreeMap<LogClass, Logged>>,
 }
 
@@ -74,7 +74,7 @@ impl TransitionLog {
         }
     }
 
-    /// Logs that the counters of the target `key` give up `seconds`; only the first time.
+    /// Logs that the counters of the target `key` gave up `seconds`.
     pub fn gave_up(&self, key: &Key, seconds: u64) {
         if self.take_line(LogClass::GaveUp) {
             tracing::warn!(
@@ -82,7 +82,7 @@ impl TransitionLog {
                 project = %key.owner.project,
                 app = %key.owner.app,
                 seconds,
-                "time older than accounting.max_catch_up is given up; pds_app_unaccounted_seconds_total counts further seconds"
+                "gave up time older than accounting.max_catch_up; pds_app_unaccounted_seconds_total counts further seconds"
             );
         }
     }
@@ -97,7 +97,7 @@ impl TransitionLog {
                 start = hole.start.to_string(),
                 end = hole.end.to_string(),
                 reason = &*hole.reason,
-                "time that the service refuses, although it answers for later time, is given up"
+                "gave up time that the service refuses although it answers for later time"
             );
         }
     }
@@ -116,7 +116,7 @@ impl TransitionLog {
         }
     }
 
-    /// Ends the period, and logs the number of its other changes.
+    /// Ends the period, and logs how many changes had no line of their own.
     pub fn sum_up(&self) {
         for (class, logged) in std::mem::take(&mut *self.present.lock()) {
             log_further(class, logged.further);
@@ -149,9 +149,9 @@ fn log_further(class: LogClass, targets: u64) {
             tracing::warn!(targets, "the service refuses requests about further containers")
         }
         LogClass::Hole => {
-            tracing::warn!(targets, "time of further targets that the service refuses is given up")
+            tracing::warn!(targets, "gave up time of further targets that the service refuses")
         }
-        LogClass::GaveUp => tracing::warn!(targets, "time of further targets is given up"),
+        LogClass::GaveUp => tracing::warn!(targets, "gave up old time of further targets"),
     }
 }
 

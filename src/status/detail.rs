@@ -20,7 +20,7 @@ pub struct Detail {
     pub app: App,
     /// The name of the token that its project is polled with.
     pub token: String,
-    /// The latency distribution of the window: (threshold in seconds, share 0..=1), by rising threshold.
+    /// The latency distribution of the window: (threshold in seconds, share 0..=1), sorted by threshold.
     pub distribution: Vec<(f64, f64)>,
     /// The window's run execution times as the service sent them; `None` if its reply was not kept.
     pub runs: Option<Vec<RunPoint>>,
@@ -42,7 +42,7 @@ pub struct Detail {
     pub six_hours: Vec<SlotSummary>,
     /// Builds that became ready within the last day, newest first.
     pub builds: Vec<Incident>,
-    /// When the app was created, as far as the service says.
+    /// When the app was created, if the service reports it.
     pub created: Option<Timestamp>,
     /// The settings in groups.
     pub settings: Vec<Group>,

@@ -1,5 +1,5 @@
-//! The content of `/api/v1/status`, whose apps are judged at once and read when they are shown. The comments on
-//! [`Status`] are the descriptions in its schema.
+//! The content of `/api/v1/status`. Apps are judged at once, and read when they are shown. The comments on [`Status`]
+//! are the descriptions in its schema.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -36,12 +36,12 @@ pub struct Status {
 }
 
 impl Status {
-    /// The JSON schema of `/api/v1/status` as text, because its generator takes 250 kB of a program.
+    /// The JSON schema of `/api/v1/status` as text; its generator would add 250 kB to the program.
     pub const SCHEMA: &str = include_str!("schema.json");
 }
 
-/// An app of the model. Its verdict is computed with the model, because the summary counts it; the rest is read on
-/// demand, which most apps of a large configuration never need.
+/// An app of the model. The model computes its verdict, because the summary counts it; the rest is read on demand, and
+/// for most apps of a large configuration never.
 #[derive(Clone, Debug)]
 pub struct LazyApp {
     /// The verdict on it.

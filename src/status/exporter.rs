@@ -15,7 +15,7 @@ use pds_diagnosis::model::{Exporter, Restoring, Token, Unexpected};
 /// How long a panic counts as a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);
 
-/// How much longer than its interval a poll may take.
+/// How long a poll may take beyond its interval.
 const POLL_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the exporter, whose next poll is `due`.

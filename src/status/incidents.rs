@@ -29,7 +29,7 @@ pub(super) type GoingOn = Vec<(Box<str>, What)>;
 pub(super) struct Observed(Mutex<BTreeMap<Box<str>, Events>>);
 
 impl Observed {
-    /// Records the current incidents at `now`; others are forgotten.
+    /// Records the current incidents at `now`, and forgets other accounts.
     pub(super) fn record(&self, going_on: GoingOn, now: Timestamp) {
         let mut kept = self.0.lock();
         let mut before = mem::take(&mut *kept);
@@ -43,7 +43,7 @@ impl Observed {
             .collect();
     }
 
-    /// Records a moment of the exporter, which concerns the service as a whole.
+    /// Records an event of the exporter, which concerns the service as a whole.
     pub(super) fn note(&self, what: What, now: Timestamp) {
         let event = Event::new(what, now, Duration::ZERO);
         self.0.lock().entry(SERVICE.into()).or_default().add(event);
@@ -54,7 +54,7 @@ impl Observed {
         joined(self.0.lock().get(name).map(incidents).unwrap_or_default(), now)
     }
 
-    /// The incidents of an app: those of its targets, and `builds`, without those of its whole `token`.
+    /// The incidents of an app: those of its targets and its `builds`, but not those of its whole `token`.
     pub(super) fn of_app(&self, mut all: Vec<Incident>, token: &str, now: Timestamp) -> Vec<Incident> {
         if all.iter().any(lasts) {
             let others = [SERVICE, token].map(|name| self.incidents(name, now)).concat();
@@ -88,13 +88,13 @@ fn lasts(incident: &Incident) -> bool {
     matches!(incident.kind, IncidentKind::Outage | IncidentKind::CatchUp)
 }
 
-/// Whether `other` began before `incident`, is of the same kind and ends at about the same time or later.
+/// Whether `other` is of the same kind, began before `incident`, and ends at about the same time or later.
 fn covers(other: &Incident, incident: &Incident) -> bool {
     let ends_after = other.end.is_none_or(|end| incident.end.is_some_and(|own| own <= end + GAP));
     lasts(other) && other.kind == incident.kind && other.start <= incident.start + GAP && ends_after
 }
 
-/// These within reach of `now`, oldest first; consecutive ones of a kind are merged.
+/// The incidents within reach of `now`, oldest first; consecutive incidents of a kind are merged.
 fn joined(mut all: Vec<Incident>, now: Timestamp) -> Vec<Incident> {
     all.retain(|incident| incident.end.is_none_or(|end| end >= now - REACH));
     all.sort_by_key(|incident| incident.start);

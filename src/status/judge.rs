@@ -17,13 +17,13 @@ use Counting::{Ahead, Behind, Current, Restoring};
 pub(super) struct Judged {
     /// The verdict on it and its numbers.
     pub(super) verdict: Verdict,
-    /// The app's own state, whatever its numbers; waiting while it is not known.
+    /// The app's own state, whatever its numbers; waiting while the state is unknown.
     pub(super) state: Verdict,
     /// Most severe first.
     pub(super) problems: Vec<Problem>,
 }
 
-/// The causes of symptoms in the present state of the exporter.
+/// The causes of symptoms in the current state of the exporter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Causes {
     /// A poll that is overdue.
@@ -32,7 +32,7 @@ pub(super) struct Causes {
     stale: &'static Cause,
     /// Counters that are behind.
     behind: &'static Cause,
-    /// Counters whose former values are not known.
+    /// Counters whose cursor is not known yet.
     pub(super) restoring: &'static Cause,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
         (settings.label(&family::STATUS, "status"), settings.label(&family::LAST_BUILD_STATUS, "status"));
     let bad = |word: &str| word.contains("error") || word.contains("fail");
     let is_error = settings.value(&family::ERROR).is_some_and(|error| error > 0.0);
-    // A broken app is one line, without its consequences.
+    // A broken app has one problem, without its consequences.
     let own = match (status.as_deref(), build.as_deref()) {
         (Some(status), _) if bad(status) => {
             Some((&cause::APP_STATUS, format!("the app's status is {status}")))
@@ -111,7 +111,7 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
     Judged { verdict, state, problems }
 }
 
-/// No counted reply has the objective's threshold, so no share of slow requests is known.
+/// The problem that no counted reply has the objective's threshold, so the share of slow requests is unknown.
 fn unknown_objective(view: &View, part: &Part<'_>) -> Option<Problem> {
     let objective = view.plan.app_of(part.target)?.objective?;
     let ledger = &part.found.as_ref().filter(|found| found.ledger.total > 0)?.ledger;
@@ -133,7 +133,7 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
     (found.first().map_or(Verdict::Ok, Problem::verdict), found)
 }
 
-/// The problems of the resources of an app or project: each cause once, without consequences of another one.
+/// The problems of the resources of an app or project: each cause once, without consequences of other causes.
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
     let known = Causes::of(view);
     let mut causes: Vec<&'static Cause> = Vec::new();
@@ -174,7 +174,7 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes
     Problem { cause: Some(cause), text, failing: failing.cloned(), detail }
 }
 
-/// The HTTP statuses among `classes`, which say more than the cause.
+/// The HTTP statuses among `classes`, which add detail to the cause.
 pub(super) fn in_brackets<'a>(classes: impl IntoIterator<Item = &'a str>) -> String {
     let statuses = classes.into_iter().filter(|class| class.starts_with(|c: char| c.is_ascii_digit()));
     match statuses.collect::<Vec<_>>() {
@@ -186,7 +186,7 @@ pub(super) fn in_brackets<'a>(classes: impl IntoIterator<Item = &'a str>) -> Str
 /// How far counters are behind, in words.
 fn behind(seconds: Option<u64>) -> String {
     match seconds.unwrap_or_default().div_ceil(60) {
-        // Hidden until it cannot lack anything that was shown before.
+        // Hidden until it includes everything that an earlier process may have shown.
         0 => ", not shown yet".to_owned(),
         minutes => format!(", {} behind", units::seconds((60 * minutes) as f64)),
     }

@@ -9,13 +9,13 @@
 //!   are [`pds_diagnosis::model`].
 //! - [`detail`]: one app in full.
 //! - [`source`]: reads the model, at most once per second.
-//! - `view`: what the model is read from: targets, and the values of their samples.
+//! - `view`: the model's input: targets, and the values of their samples.
 //! - `overview`: turns plan and store into the model.
-//! - `judge`: what is wrong with an app and with a project; `reasons`: and with the whole.
+//! - `judge`: the problems of an app and of a project; `reasons`: those of the whole.
 //! - `service`: the service's part of the model.
 //! - `exporter`: the exporter's own part of the model.
-//! - [`incidents`]: what happened in the last hours.
-//! - [`settings`]: an app's settings in groups, with their meaning, and what changed in them.
+//! - [`incidents`]: incidents of the last hours.
+//! - [`settings`]: an app's settings in groups, with their meaning, and their changes.
 
 pub mod detail;
 pub mod document;

@@ -137,7 +137,7 @@ impl View {
         Values::new(&self.context.store, resource, samples)
     }
 
-    /// The name in the last reply of `resource`, however old, if there is one.
+    /// The name in the last reply of `resource`, however old.
     fn last_name(
         &self,
         parts: &[Part<'_>],
@@ -188,7 +188,7 @@ impl View {
         seconds / 60.0
     }
 
-    /// One app, which has these targets.
+    /// One app with these targets.
     pub(super) fn app(&self, place: Place, parts: &[Part<'_>]) -> App {
         let (project, app) = self.configured(place);
         let minutes = self.window_minutes();
@@ -293,7 +293,8 @@ impl View {
     }
 
     /// Whether the counters of a ledger keep up, and how far they are behind. They keep up while they are on the
-    /// metrics page. Counters in the future stand still; a clock that is slightly off does not matter.
+    /// metrics page. Counters stand still while their cursor is in the future; a clock that is slightly off does not
+    /// matter.
     fn counting(&self, target: &Target, Found { ledger, hold }: &Found) -> (Counting, Option<Duration>) {
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
         let explained = stale_after.saturating_add(self.plan.watermark.step());
@@ -306,8 +307,8 @@ impl View {
     }
 }
 
-/// The current failure: the service may have failed in another way since it refused the token, which no poll of this
-/// target has seen yet.
+/// The current failure. Since the service refused the token, it may have failed in another way that no poll of this
+/// target has seen.
 fn failing(target: &Target, failure: &Failure) -> Failing {
     let (since, message) = (to_second(failure.since), &failure.message);
     let refused = cause::TOKEN_REFUSED.classes.contains(&failure.class);

@@ -1,4 +1,4 @@
-//! Why the verdict on the whole is not `ok`: one reason per cause, with everything that the cause stops.
+//! The reasons for a verdict other than `ok`: one per cause, with everything that the cause stops.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ const MAX_POLL_LAG: f64 = 10.0;
 
 /// The most objects that a reason lists.
 const MAX_OBJECTS: usize = 20;
-/// The most that its text names.
+/// The most objects that its text names.
 const MAX_NAMED: usize = 3;
 
 /// The objects that a cause stops.
@@ -67,7 +67,7 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         let silent = units::counted(silent, "app", "apps");
         found.of(&cause::NO_REQUESTS).more = format!(": the counters of {silent} wait");
     }
-    // The apps of an empty shard are in other shards.
+    // Other shards have the apps of an empty shard.
     if status.apps.is_empty() && status.exporter.shards == 1 {
         found.of(&cause::NO_APPS);
     }
@@ -106,7 +106,7 @@ impl Found {
         self.0.entry(cause.code).or_default()
     }
 
-    /// Adds what `problem` says of an app, or of a project if `app` is empty.
+    /// Adds the problem of an app, or of a project if `app` is empty.
     fn stops(&mut self, problem: &Problem, (project, app): (&str, &str), view: &View) {
         let cause = problem.cause.unwrap_or(&cause::REQUEST_REFUSED);
         let stopped = self.of(cause);
@@ -180,7 +180,8 @@ impl Found {
             }
             _ => {}
         }
-        // The first round is late because everything is due at once; and a limit that is too low explains the rest.
+        // The first round is late because everything is due at once; later, a limit that is too low explains late
+        // polls.
         let is_reported = is_complete && !self.0.contains_key(cause::OVERLOADED.code);
         let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG && is_reported);
         if let Some(lag) = lag {
@@ -270,7 +271,7 @@ impl Stopped {
         let names: Vec<&str> = self.objects.iter().take(MAX_NAMED).map(|object| short(object)).collect();
         match (names.split_last(), self.apps + self.projects) {
             (Some((only, [])), 1) => (*only).to_owned(),
-            // Everything that is asked for needs no example.
+            // A cause that stops everything needs no example.
             _ if !matches!(cause.scope, Scope::Target | Scope::Consequence) => counted.join(" and "),
             (Some((last, others)), ..=MAX_NAMED) => format!("{} and {last}", others.join(", ")),
             _ => format!("{} ({}, ...)", counted.join(" and "), names.join(", ")),
@@ -289,12 +290,12 @@ fn time_of_day(at: Timestamp, now: Timestamp) -> String {
     at.strftime(if day(at) == day(now) { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
 }
 
-/// Logs the reasons that no failed poll reports: when they appear, and when they end.
+/// Logs when the reasons that no failed poll reports appear and end.
 #[derive(Debug, Default)]
 pub(super) struct ReasonLog(BTreeSet<&'static str>);
 
 impl ReasonLog {
-    /// Logs how `reasons` differ from the last ones. Waiting is not logged.
+    /// Logs how `reasons` differ from those of the last call. Waiting is not logged.
     pub(super) fn tell(&mut self, reasons: &[Reason]) {
         let (new, gone) = self.changes(reasons);
         for Reason { code, verdict, detail, remedy, text, .. } in new {

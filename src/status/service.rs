@@ -26,7 +26,7 @@ pub(super) struct Totals<'a> {
     pub(super) failing: usize,
     /// Requests that were counted again.
     pub(super) rechecked: CountedAgain,
-    /// Requests that the service no longer has, and of how many apps.
+    /// Requests that the service no longer has, and the number of their apps.
     pub(super) disputed: Option<Disputed>,
     pub(super) disputed_apps: usize,
     /// When the next poll of any is due.
@@ -34,20 +34,20 @@ pub(super) struct Totals<'a> {
     last_success: Option<Timestamp>,
     /// By the service accounts' names.
     accounts: BTreeMap<&'a str, AccountSummary>,
-    /// Whether settings report on the service, too.
+    /// Whether polls of settings report on the service, too.
     settings_report: bool,
 }
 
 /// The state of the resources polled with one service account.
 #[derive(Debug, Default)]
 struct AccountSummary {
-    /// Counters, and how many of them catch up.
+    /// The number of counters, and of those that catch up.
     counted: usize,
     behind: usize,
-    /// Whether one has been polled. This and all below concern resources that are polled often enough to report on the
-    /// service.
+    /// Whether any has been polled. This and the fields below cover resources that are polled often enough to report on
+    /// the service.
     polled: bool,
-    /// Whether one got its reply, or has not failed.
+    /// Whether any has its reply, or has not failed.
     answered: bool,
     /// The common cause of the other failures.
     silence: Option<ServiceState>,
@@ -57,7 +57,7 @@ struct AccountSummary {
 }
 
 impl<'a> Totals<'a> {
-    /// Nothing so far. Settings are polled too rarely to report on the service; without apps there is nothing else.
+    /// Nothing so far. Settings are polled too rarely to report on the service, unless there are no apps.
     pub(super) fn new(has_apps: bool) -> Self {
         Self { settings_report: !has_apps, ..Self::default() }
     }
@@ -95,7 +95,7 @@ impl<'a> Totals<'a> {
         all
     }
 
-    /// The state of the service, and of each token apart from that.
+    /// The state of the service, and the separate state of each token.
     pub(super) fn going_on(&self) -> GoingOn {
         let service = self.all().going_on();
         let is_same = |what: &What| std::mem::discriminant(what) == std::mem::discriminant(&service);
@@ -172,7 +172,7 @@ impl AccountSummary {
         let failing = resource.failing.as_ref();
         let silence = failing.and_then(|failing| {
             let cause = view.cause_of(&failing.class, account);
-            // A later range was answered: only others fail.
+            // A later range was answered, so only other ranges fail.
             let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
             (!counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)).then(|| silence(cause))
         });
@@ -208,7 +208,7 @@ impl AccountSummary {
         match self.silence {
             _ if !self.polled => ServiceState::Waiting,
             Some(silence) if !self.answered => silence,
-            // One target that got its reply is enough.
+            // One answered target is enough.
             _ => ServiceState::Up,
         }
     }
@@ -218,7 +218,7 @@ impl AccountSummary {
         self.first_failing.map(|first| self.last_success.unwrap_or(first))
     }
 
-    /// The state of all requests: none is answered, or most counters are catching up.
+    /// The state of all requests: an outage, catch-up, or neither.
     fn going_on(&self) -> What {
         match self.last_failing.as_ref().filter(|_| self.state().is_silent()) {
             Some(failing) => {

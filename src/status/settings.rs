@@ -1,7 +1,7 @@
 //! An app's settings in groups, with their meaning, and their recent changes.
 //!
-//! A setting is a family of the app endpoint, explained by that family's HELP, or a label of one of its info
-//! families. Labels that are not declared come from the configuration.
+//! A setting is a family of the app endpoint, explained by its HELP, or a label of an info family. Labels that no
+//! family declares come from the configuration.
 
 use jiff::Timestamp;
 
@@ -107,8 +107,7 @@ const SETTINGS: &[Row<'static>] = &[
     Flag(&family::AUTH_DISABLED, "Whether the app's endpoint answers without authentication"),
 ];
 
-/// The settings in `values`, in groups. Settings without a value and groups without settings are left
-/// there.
+/// The settings in `values`, in groups. Omits settings without a value, and groups without settings.
 pub(super) fn groups(values: &Values<'_>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for row in SETTINGS {
@@ -156,7 +155,7 @@ fn row_of(family: &Family) -> Option<&'static Row<'static>> {
 fn value_of(family: &Family, value: f64) -> Value {
     match family.unit() {
         _ if matches!(row_of(family), Some(Flag(..))) => Value::Flag(value > 0.0),
-        // A name more than a number.
+        // An identifier rather than a quantity.
         _ if *family == family::PORT => Value::Text(value.to_string()),
         Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
         unit => Value::Number(value, unit.unwrap_or("")),
@@ -188,7 +187,7 @@ fn short(family: &str) -> String {
 /// A changed setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
-    /// When a poll first said so.
+    /// When a poll first reported it.
     pub at: Timestamp,
     /// The setting's name.
     pub name: String,
@@ -198,7 +197,7 @@ pub struct Changed {
     pub after: Option<Value>,
 }
 
-/// `changes` for people.
+/// `changes` as people read them.
 pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
     let value = |change: &Change, fact: &Option<Fact>| {
         Some(match fact.as_ref()? {

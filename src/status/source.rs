@@ -24,7 +24,7 @@ use pds_diagnosis::verdict::Reason;
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Interval of checks for incidents and reasons; shorter after the start, when most mistakes show.
+/// Interval of checks for incidents and reasons; shorter after the start, when most mistakes appear.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The source of the model. Cloning shares it.
@@ -44,7 +44,7 @@ struct Inner {
 /// The model as it was read.
 #[derive(Debug)]
 struct Reading {
-    /// When the reading had ended: a hundred thousand apps take a while.
+    /// When the reading ended: a hundred thousand apps take a while.
     at: Instant,
     followed: Arc<Followed>,
     status: Arc<Status>,
@@ -122,7 +122,7 @@ impl Source {
             tokio::time::sleep(pause).await;
             pause = LOOK.min(pause * 2);
             let source = self.clone();
-            // The next check follows a panic.
+            // After a panic, the next check tries again.
             if let Ok(reasons) = tokio::task::spawn_blocking(move || source.look()).await {
                 log.tell(&reasons);
             }
@@ -152,8 +152,8 @@ impl Source {
         self.0.context.clock.now()
     }
 
-    /// A sample line for each of the families `names` that has a series, by family name: of the first app, else of its
-    /// project or of the first one that is polled.
+    /// A sample line by family name, for each of the families `names` that has a series: from the first app, else from
+    /// its project or the first polled project.
     pub(crate) fn examples(&self, names: &[&str]) -> HashMap<String, String> {
         let context = &self.0.context;
         let mut found = HashMap::new();
@@ -175,7 +175,7 @@ impl Source {
         }
         let missing = names.iter().filter(|name| !found.contains_key(**name));
         let names: Vec<String> = missing.map(|name| (*name).to_owned()).collect();
-        // Without names the whole projects would be rendered.
+        // Without names, the filter would select the whole projects.
         if !names.is_empty() {
             read(&mut found, &Filter { names, projects, ..Filter::default() });
         }

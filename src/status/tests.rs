@@ -114,7 +114,7 @@ async fn mixed_or_own_failures_are_not_attributed_to_the_service() {
         ("401", "unauthorized_paused", ServiceState::TokenRefused),
         ("401", "429", ServiceState::Down),
         ("credentials", "connect", ServiceState::Down),
-        // The service has answered; bad answers are the apps' problem.
+        // The service has answered; bad replies are problems of the apps.
         ("unsettled", "refused", ServiceState::Up),
         ("panic", "connect", ServiceState::Up),
     ] {
@@ -148,7 +148,7 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
             ),
         ),
     ] {
-        // By then no process before this one can have shown more.
+        // By then, no earlier process can have shown more.
         fixture.answer(1.0);
         advance(Duration::from_secs(300)).await;
         fixture.answer(1.0);

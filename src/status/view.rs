@@ -25,16 +25,16 @@ use pds_diagnosis::cause::Cause;
 use pds_diagnosis::cause_text::mistake_in_id;
 use pds_diagnosis::model;
 
-/// Unknown ids that a view compares with those that are known.
+/// The most unknown ids that a view compares with known ids.
 const MAX_COMPARED: usize = 100;
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;
 
-/// The indices of an app in the configuration: that of its project, and its own there.
+/// The indices of an app in the configuration: its project's, and its own within the project.
 pub(super) type Place = (usize, usize);
 
-/// A target of a project or app, with its subject there, its ledger, and its shown samples.
+/// A target with its subject (a project or app), its ledger, and the samples it shows.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub(super) target: &'a Target,
@@ -63,7 +63,7 @@ pub(super) struct View {
     of_apps: Vec<Range<usize>>,
     wrong_address: OnceLock<bool>,
     other_projects: OnceLock<BTreeMap<String, String>>,
-    /// How many unknown ids were compared with those that are known.
+    /// The number of unknown ids compared so far.
     compared: AtomicUsize,
 }
 
@@ -90,7 +90,7 @@ impl View {
         }
     }
 
-    /// Hands the apps at `range` of all apps to `read`, each with its targets.
+    /// Calls `read` for the apps at `range` of all apps, each with its targets.
     pub(super) fn each_app<'a>(&'a self, range: Range<usize>, mut read: impl FnMut(Place, &[Part<'a>])) {
         let projects = self.plan.config.projects.iter().enumerate();
         let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, a)));
@@ -132,7 +132,7 @@ impl View {
         self.parts(found.filter_map(with_subject).collect())
     }
 
-    /// These with their ledgers and shown samples.
+    /// The targets with their ledgers and the samples they show.
     fn parts<'a>(&self, targets: Vec<(&'a Target, &'a TargetSubject)>) -> Vec<Part<'a>> {
         let keys = targets.iter().map(|(target, _)| target.counter.as_ref().map(|_| &target.key));
         let found = self.context.ledgers.find(keys);
@@ -157,7 +157,7 @@ impl View {
         self.plan.targets.get(start..end).unwrap_or_default()
     }
 
-    /// The cause of polls with `account` that fail with this class.
+    /// The cause of failures of this class with `account`.
     pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
         Cause::within(class, self.has_wrong_address(), self.other_project(account.name()).is_some())
     }
@@ -178,7 +178,7 @@ impl View {
         })
     }
 
-    /// The likely mistake in an id that the service does not know. Compares only the first ids that it is called for: a
+    /// The likely mistake in an id that the service does not know. Stops comparing after [`MAX_COMPARED`] calls, as a
     /// list may be long.
     pub(super) fn known_as(&self, owner: &Owner) -> Option<String> {
         if self.compared.fetch_add(1, Ordering::Relaxed) >= MAX_COMPARED {
@@ -210,8 +210,8 @@ fn with_subject(target: &Arc<Target>) -> Option<(&Target, &TargetSubject)> {
     Some((target, target.subjects.first()?))
 }
 
-/// Reads both ends of what each of `targets` leads to. Data of a hundred thousand apps is in no cache; later, each read
-/// would wait for memory in turn.
+/// Prefetches the data of `targets`. Data of a hundred thousand apps is in no cache; otherwise each later read would
+/// wait for memory in turn.
 fn fetch(targets: &[(&Target, &TargetSubject)]) {
     let read = |(target, subject): &(&Target, &TargetSubject)| {
         let ends = Arc::strong_count(&subject.cell) ^ subject.cell.section as usize;
@@ -249,7 +249,7 @@ impl<'a> Values<'a> {
         self.series(family).next()?.0.get(label).filter(|value| !value.is_empty())
     }
 
-    /// The labels of the first series of `family` beyond those that it declares: the configured ones.
+    /// The labels of the first series of `family` that the family does not declare: the configured labels.
     pub(super) fn configured_labels(&self, family: &Family) -> Vec<(String, String)> {
         let labels = self.series(family).next().into_iter().flat_map(|(labels, _)| labels.iter());
         let configured = labels.filter(|(name, _)| !family.labels.contains(name));

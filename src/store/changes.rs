@@ -1,4 +1,4 @@
-//! Changes that a poll finds in the settings of an app.
+//! Changes of an app's settings that polls find.
 
 use jiff::Timestamp;
 
@@ -52,7 +52,7 @@ fn differences(
         let (before, after) = (number(before), number(after));
         return if before == after { Vec::new() } else { vec![change(None, before, after)] };
     }
-    // A family that comes or goes as a whole is not a change of each of its labels.
+    // A whole family that appears or vanishes is not a change of each of its labels.
     let labels = family.labels.iter().filter(|_| stated);
     labels
         .filter_map(|label| {

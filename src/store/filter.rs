@@ -14,17 +14,17 @@ use super::TargetState;
 /// The requested part of the page. A series must match one value of each list that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Families by name, those of the exporter itself included; empty is all.
+    /// Names of families, including the exporter's own; empty means all.
     pub names: Vec<String>,
-    /// Only series of these projects; empty is all.
+    /// Only series of these projects; empty means all.
     pub projects: Vec<String>,
-    /// Only series of these apps; empty is all.
+    /// Only series of these apps; empty means all.
     pub apps: Vec<String>,
 }
 
 impl Filter {
-    /// Reads a query string, if there is one. A parameter given twice means either value. Other parameters are ignored:
-    /// Prometheus sends whatever its `params` say.
+    /// Parses a query string. A repeated parameter matches any of its values. Other parameters are ignored, as
+    /// Prometheus sends all of its `params`.
     pub fn parse(query: Option<&str>) -> Self {
         let mut filter = Self::default();
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -53,7 +53,7 @@ impl Filter {
         self.projects.is_empty() && self.apps.is_empty()
     }
 
-    /// Whether the family is requested: by its name, that of its samples, or its OpenMetrics name.
+    /// Whether the family is requested by its name, the name of its samples, or its OpenMetrics name.
     pub fn wants(&self, family: &Family) -> bool {
         let bare = |name: &String| {
             let of_histogram = name.strip_suffix("_bucket").or_else(|| name.strip_suffix("_count"));
@@ -99,7 +99,7 @@ pub(super) struct Selector<'a> {
 }
 
 impl Selector<'_> {
-    /// Whether `cell` is before the selected ones, among them or behind them.
+    /// Whether `cell` is before, among or behind the selected cells.
     fn place(self, cell: &TargetState) -> Ordering {
         let compare =
             |name: &str, wanted: Option<&str>| wanted.map_or(Ordering::Equal, |wanted| name.cmp(wanted));
@@ -107,7 +107,7 @@ impl Selector<'_> {
         compare(&owner.project, self.project).then_with(|| compare(&owner.app, self.app))
     }
 
-    /// Takes the selected cells, and those before them, off the front of `cells`.
+    /// Removes the selected cells and those before them from the front of `cells`; returns the selected cells.
     pub(super) fn take<'c>(self, cells: &mut &'c [Arc<TargetState>]) -> &'c [Arc<TargetState>] {
         let (_, from) = split(cells, |cell| self.place(cell).is_lt());
         let (selected, rest) = split(from, |cell| self.place(cell).is_eq());
@@ -116,7 +116,7 @@ impl Selector<'_> {
     }
 }
 
-/// Splits behind the first items, those for which `holds` is true, in time logarithmic in their number.
+/// Splits `items` behind the leading items for which `holds` is true, by binary search.
 fn split<T>(items: &[T], holds: impl Fn(&T) -> bool) -> (&[T], &[T]) {
     let mut end = 1;
     while items.get(end - 1).is_some_and(&holds) {

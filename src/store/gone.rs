@@ -1,4 +1,4 @@
-//! Apps that are gone: for a day the page shows since when, so that an alert ends with a reason.
+//! Apps that are gone. For a day, the page shows when each vanished, so that an alert that ends has an explanation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,11 +35,11 @@ impl Reason {
 pub(super) struct Gone {
     pub(super) reason: Reason,
     pub(super) since: Timestamp,
-    /// Until when the page names it.
+    /// The page names it until then.
     until: Instant,
-    /// Whether it was found more than once, over long enough.
+    /// Whether repeated polls confirm it over a long enough time.
     is_certain: bool,
-    /// The service account that it was polled with; empty if the configuration lost it.
+    /// The service account that it was polled with; empty if it was removed from the configuration.
     account: Arc<str>,
 }
 
@@ -53,8 +53,8 @@ pub struct GoneApps {
 }
 
 impl GoneApps {
-    /// Notes that the service answered 404 to `account` for the app at `at`. Returns whether it is gone: the service has
-    /// done so for longer than `after`.
+    /// Records that `account` got a 404 for the app at `at`. Returns whether the app is gone, because it has returned
+    /// 404 for longer than `after`.
     pub fn not_found(&mut self, owner: &Arc<Owner>, account: &str, at: Timestamp, after: Duration) -> bool {
         if self.misled.contains(account) {
             return self.is_gone(owner);
@@ -67,13 +67,12 @@ impl GoneApps {
         gone.is_certain
     }
 
-    /// Whether the app is gone, as far as known.
+    /// Whether the app is known to be gone.
     pub fn is_gone(&self, owner: &Owner) -> bool {
         self.apps.get(owner).is_some_and(|gone| gone.is_certain)
     }
 
-    /// Notes whether the service answers 404 to `account` for its list of projects. If it does, apps with 404 are not
-    /// gone.
+    /// Records whether `account` gets a 404 for its list of projects. If it does, apps with a 404 are not gone.
     pub fn note_address(&mut self, account: &str, is_wrong: bool) {
         if is_wrong {
             self.misled.insert(account.into());
@@ -83,12 +82,13 @@ impl GoneApps {
         }
     }
 
-    /// The service answered for the app.
+    /// Records that the service answered for the app.
     pub fn found(&mut self, owner: &Owner) {
         self.apps.remove(owner);
     }
 
-    /// Notes that the configuration lost these apps at `at`, and has those that `is_configured`.
+    /// Records that these apps were removed from the configuration at `at`, and that apps for which `is_configured` is
+    /// true are back.
     pub(super) fn removed(
         &mut self,
         owners: impl Iterator<Item = Arc<Owner>>,
@@ -102,7 +102,8 @@ impl GoneApps {
         self.recall(owners.map(|owner| (owner, at)), at);
     }
 
-    /// Notes that the configuration lost these apps at these times, as known at `now`; the latest time of each counts.
+    /// Records that these apps were removed from the configuration at these times, as known at `now`. The latest time
+    /// of each app counts.
     pub(super) fn recall(&mut self, lost: impl Iterator<Item = (Arc<Owner>, Timestamp)>, now: Timestamp) {
         for (owner, since) in lost {
             let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
@@ -116,7 +117,7 @@ impl GoneApps {
         }
     }
 
-    /// The apps that the page shows at `now`, and the end of that.
+    /// The apps that the page shows at `now`, and until when.
     pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
         let certain = self.apps.iter().filter(|(_, gone)| gone.is_certain);
         certain.map(|(owner, gone)| (owner, gone.clone(), gone.until)).filter(move |(.., until)| *until > now)

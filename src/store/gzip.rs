@@ -11,11 +11,11 @@ use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use pds_web::Encoding;
 
-/// RFC 1952: deflate, no name, no time, made for speed, on any system.
+/// RFC 1952: deflate, no name, no time, fastest compression, any system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
-/// Approximate size of the pieces of a page: large enough that their number does not matter, small enough that a
-/// streamed page is never in memory as a whole.
+/// Approximate size of the pieces of a page: large enough to keep their number low, small enough to keep a streamed
+/// page out of memory.
 const PIECE: usize = 128 * 1024;
 
 /// Writes one segment.
@@ -27,14 +27,14 @@ pub(super) enum Writer {
 /// A written segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// In pieces, because joining them would hold a large page in memory twice.
+    /// In pieces, because joining them would double the memory of a large page.
     pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; not used without compression.
     pub(super) crc: Crc,
 }
 
 impl Writer {
-    /// Begins a segment: the first of a page, or a further one.
+    /// Begins a segment, the first of a page or a later one.
     pub(super) fn new(encoding: Encoding, is_first: bool) -> Self {
         if encoding != Encoding::Gzip {
             return Self::Identity(Vec::new());
@@ -62,7 +62,8 @@ impl Writer {
     }
 
     fn take(&mut self) -> Bytes {
-        // Copied: the buffer has spare capacity and collects the next piece, while this one may be kept for long.
+        // Copied, because the buffer collects the next piece and has spare capacity, while this piece may be kept for
+        // long.
         let ready = self.ready();
         let piece = Bytes::copy_from_slice(ready);
         ready.clear();

@@ -1,9 +1,9 @@
-//! The history of a target: its last events and the last six hours of its samples. Nothing else keeps the past; page,
-//! plots, log and status read only this.
+//! The history of a target: its last events and the last six hours of its samples. It is the only record of the past;
+//! page, plots, log and status read it.
 //!
-//! Consecutive polls with the same result are one event, so an event of a healthy target lasts for days. The newest of
-//! each kind are kept, so a failure stays visible after many successes. The service and each token have a ring of
-//! events, too, written when the status is computed.
+//! Consecutive polls with the same result are one event, so an event of a healthy target lasts for days. The newest
+//! events of each kind are kept, so a failure stays visible after many successes. The service and each token have a
+//! ring of events, too, written when the status is computed.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct PollRecord {
     pub at: Timestamp,
     /// How long it took, including all requests.
     pub took: Duration,
-    /// Whether the target's counters are hidden because they lack time.
+    /// Whether the target's counters are hidden because they are behind.
     pub behind: bool,
     /// Why it failed, if it did.
     pub failure: Option<PollFailure>,
@@ -34,12 +34,11 @@ pub struct PollRecord {
 /// Why a poll failed.
 #[derive(Clone, Debug)]
 pub struct PollFailure {
-    /// Its class: a word of the closed set of `pds_api_requests_total`'s label `code`, or of the poll's own.
+    /// Its class: from the closed set of `pds_api_requests_total`'s label `code`, or one of the poll's own.
     pub class: &'static str,
     /// The error text.
     pub message: Arc<str>,
-    /// Whether the log names the target: false for a reason that stops its whole service account, which the account
-    /// logs itself.
+    /// Whether the log names the target. False if the reason stops its whole service account, which the account logs.
     pub is_own: bool,
 }
 
@@ -48,7 +47,7 @@ pub struct PollFailure {
 pub enum What {
     /// Polls succeeded.
     Ok,
-    /// Polls succeeded, but counters are hidden because they lack time.
+    /// Polls succeeded, but counters are hidden because they are behind.
     Behind,
     /// Polls failed.
     Failed(Arc<Failure>),
@@ -65,13 +64,13 @@ pub enum What {
 /// Why polls fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// When they began to fail, for whatever reason.
+    /// When they began to fail, for any reason.
     pub since: Timestamp,
     /// The class of the last failure.
     pub class: &'static str,
     /// The text of the last failure.
     pub message: Arc<str>,
-    /// The class logged last for the target; `None` if only the service account logged the failure.
+    /// The class last logged for the target; `None` if only the service account logged the failure.
     logged: Option<&'static str>,
 }
 
@@ -87,16 +86,16 @@ impl Failure {
 pub enum Transition {
     /// Nothing.
     Same,
-    /// The first failure, or the first for another reason.
+    /// The first failure, or the first of another class.
     Failing,
-    /// The first success after failures of its own.
+    /// The first success after failures that the target logged.
     Recovered {
         /// How long it was failing, by the wall clock.
         after: Duration,
     },
 }
 
-/// Something that happened at a moment, or over a stretch of consecutive polls. Unix seconds; durations are packed.
+/// An event at a moment, or a stretch of consecutive polls. Times are Unix seconds; durations are packed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The kind of event.
@@ -115,7 +114,7 @@ impl Event {
         Self { what, polls: 1, from: second, until: second, took: [pack(Some(took.as_secs_f64())); 2] }
     }
 
-    /// The end of its first poll, and that of its last.
+    /// The ends of its first and last polls.
     pub fn times(&self) -> [Timestamp; 2] {
         [self.from, self.until].map(|second| Timestamp::from_second(second.into()).unwrap_or_default())
     }
@@ -139,7 +138,7 @@ impl Event {
         std::mem::discriminant(&self.what) == std::mem::discriminant(&other.what)
     }
 
-    /// Adds `next`, if it goes on with the same outcome.
+    /// Merges `next` into this event if it has the same outcome.
     fn extend(&mut self, next: &Self) -> bool {
         let class = |event: &Self| event.failure().map(|failure| failure.class);
         let goes_on = self.is_same_kind(next) && class(self) == class(next);
@@ -172,7 +171,7 @@ impl Events {
         self.0.push(event);
     }
 
-    /// All of them, and whether each still lasts.
+    /// The events, and whether each still lasts.
     pub fn iter(&self) -> impl Iterator<Item = (&Event, bool)> {
         let last = self.0.iter().rposition(Event::is_stretch);
         self.0.iter().enumerate().map(move |(index, event)| (event, Some(index) == last))

@@ -6,12 +6,12 @@
 //! never wait for each other.
 //!
 //! - [`target_state`]: one target's samples, health and expiry.
-//! - [`history`]: what happened to it, the log's transitions included; [`six_hours`]: the samples of that; `changes`: what
-//!   changed in its settings.
+//! - [`history`]: its events, including the log's transitions; [`six_hours`]: its last samples; `changes`: changes of
+//!   its settings.
 //! - `gone`: apps that the service or the configuration no longer has.
 //! - [`replies`]: last replies in full, within a memory limit.
-//! - [`render`]: a snapshot as text, chunk by chunk; `filter`: the part of it that a query asks for.
-//! - [`pages`]: ready pages, made at most once per change; `gzip`: their bytes, plain or compressed.
+//! - [`render`]: a snapshot as text, chunk by chunk; `filter`: the part of it that a query selects.
+//! - [`pages`]: rendered pages, at most one per change; `gzip`: their bytes, plain or compressed.
 
 mod changes;
 mod filter;
@@ -47,7 +47,7 @@ pub use replies::{Replies, Reply};
 pub use six_hours::{Point, SlotSummary};
 pub use target_state::{Health, TargetState, Variant};
 
-/// The section of a cell: that of its endpoint, or one that never goes stale.
+/// The section of a cell: its endpoint's, the counters' or the objectives'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
     /// Samples from the service.
@@ -78,7 +78,7 @@ struct Shared {
     layouts: Layouts,
     /// Rises with every change of any cell.
     version: AtomicU64,
-    /// The last version that a whole page was made of.
+    /// The version of the last whole page.
     read: AtomicU64,
     /// Seconds per slot of the apps' last hours.
     slot_seconds: AtomicU32,
@@ -123,8 +123,8 @@ impl Store {
         }))
     }
 
-    /// Makes the store hold exactly these cells, from `at` on. Existing cells keep their contents; obsolete ones are missing
-    /// from the next page on, which names the apps that are gone.
+    /// Makes the store hold exactly these cells from `at` on. Existing cells keep their contents. The next page omits
+    /// obsolete cells, and names the apps that are gone.
     pub fn reconcile(&self, wanted: Vec<(Key, Section)>, at: Timestamp) {
         let before = self.index();
         let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], ..Index::default() };
@@ -159,8 +159,7 @@ impl Store {
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Apps that were counted until these times before this process started: those that the configuration no longer has are
-    /// gone since then.
+    /// Records apps that an earlier process counted until these times. Those no longer configured are gone since then.
     pub fn recall(&self, counted: impl Iterator<Item = (Arc<Owner>, Timestamp)>, now: Timestamp) {
         let index = self.index();
         self.0.gone.lock().recall(counted.filter(|(owner, _)| !index.has_app(owner)), now);
@@ -171,7 +170,7 @@ impl Store {
         self.index().cell(key, section).cloned()
     }
 
-    /// Whether nothing that `filter` selects can be polled: the last poll of each target failed, or there is none.
+    /// Whether the last poll of every target that `filter` selects failed, or there is no such target.
     pub fn is_down(&self, filter: &Filter) -> bool {
         let index = self.index();
         let selectors = filter.select(&index.apps);
@@ -187,7 +186,7 @@ impl Store {
         self.0.gone.lock()
     }
 
-    /// The last replies in full, as far as they are kept.
+    /// The last replies in full, within their memory limit.
     pub fn replies(&self) -> &Replies {
         &self.0.replies
     }
@@ -202,7 +201,7 @@ impl Store {
         index.complete.load(Ordering::Relaxed)
     }
 
-    /// Renders the next page anew, because something has changed that is not kept here.
+    /// Makes the next page render anew, because something outside the store has changed.
     pub fn touch(&self) {
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }

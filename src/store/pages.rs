@@ -34,8 +34,8 @@ pub struct RenderPanicked;
 /// How long the exporter's own metrics (requests, CPU, memory) are reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A compressed page of more series than this is sent while it is rendered, and is kept if nothing changes meanwhile.
-/// They take eight bytes each.
+/// A compressed page of more series than this is sent while it is rendered, and kept if nothing changes meanwhile. A
+/// series takes about eight bytes of it.
 const MAX_WHOLE: usize = 200_000;
 
 /// Pieces of a streamed page buffered for the scraper.
@@ -52,8 +52,8 @@ pub struct Pages(Arc<PagesInner>);
 struct PagesInner {
     store: Store,
     telemetry: Telemetry,
-    /// One per format. The lock is held while the page is rendered, so that one request renders it and the others wait,
-    /// even if that request is given up: there is never more than one render.
+    /// The page of each format. The lock is held while a page is rendered: one request renders it and the others wait,
+    /// even if that request is cancelled.
     text: Arc<Mutex<Option<Ready>>>,
     open_metrics: Arc<Mutex<Option<Ready>>>,
 }
@@ -70,7 +70,7 @@ struct Ready {
 }
 
 impl Ready {
-    /// The page of `snapshot`, with an end of this moment.
+    /// The page of `snapshot`, with the current `end`.
     fn new(snapshot: &Snapshot, samples: Segment, end: Bytes) -> Self {
         let (version, samples_until) = (snapshot.version, snapshot.stale_at);
         Self { version, samples, samples_until, end, end_until: Instant::now() + FRESH }
@@ -111,7 +111,7 @@ impl Pages {
         let mut kept = Arc::clone(self.kept(format)).lock_owned().await;
         let now = Instant::now();
         let version = self.0.store.version();
-        // An outdated page is of no use; freed first, it does not take memory beside the new one.
+        // Frees the outdated page first, so that memory never holds both.
         let before = kept.take();
         let before = before
             .filter(|ready| ready.version == version && ready.samples_until.is_none_or(|until| until > now));
@@ -120,7 +120,7 @@ impl Pages {
             *kept = before;
             return Ok(body);
         }
-        // The page is kept even if this request is given up.
+        // The page is kept even if this request is cancelled.
         let made = tokio::task::spawn_blocking(move || {
             let _rendering = rendering;
             let made = match before {
@@ -135,7 +135,7 @@ impl Pages {
         }
     }
 
-    /// Renders the compressed page. Returns the snapshot instead if it is too large to be made whole.
+    /// Renders the compressed page. Returns the snapshot instead if the page is too large to be kept whole.
     fn ready(&self, format: Format, now: Instant) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now, &Filter::default());
         if snapshot.series() > MAX_WHOLE {
@@ -181,13 +181,13 @@ impl Pages {
         let (pages, source_bytes) = (self.clone(), snapshot.bytes());
         tokio::task::spawn_blocking(move || {
             let _held = held;
-            // Nothing that a panic could have left incomplete is used again.
+            // Nothing that a panic may leave incomplete is used again.
             let sent = catch_unwind(AssertUnwindSafe(|| {
                 // Fails when the scraper has disconnected; rendering stops then.
                 let _ = pages.send(&snapshot, form, |piece| sender.blocking_send(Ok(piece)));
             }));
             if sent.is_err() {
-                // Fails when nobody reads any more.
+                // Fails if nobody reads any more.
                 let _ = sender.blocking_send(Err(io::Error::other(RenderPanicked)));
             }
         });
@@ -219,7 +219,7 @@ impl Pages {
     }
 }
 
-/// Hands the samples of the service to `send`, piece by piece. Returns their checksum.
+/// Sends the service's samples to `send`, piece by piece. Returns their checksum.
 fn write_samples<E>(
     snapshot: &Snapshot,
     (format, encoding): Form,
@@ -256,7 +256,7 @@ mod tests {
             }
             assert!(Arc::strong_count(&held) <= 2, "only one render holds it");
         }
-        // Held by the only render there is.
+        // Held by the only render.
         assert!(Arc::clone(pages.kept(GZIP.0)).lock_owned().await.is_some());
     }
 

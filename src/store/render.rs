@@ -26,7 +26,7 @@ pub struct Snapshot {
     sections: Vec<PageSection>,
     health: Vec<TargetHealth>,
     gone: Vec<(Arc<Owner>, Reason, f64)>,
-    /// When the first of the series shown goes stale; the snapshot is good until then.
+    /// When its first series goes stale; the snapshot is valid until then.
     pub(super) stale_at: Option<Instant>,
 }
 
@@ -48,15 +48,15 @@ struct TargetHealth {
     last_success: Option<UnixNanos>,
 }
 
-/// Chunks are handed on when they reach this size: large enough that handing on costs nothing beside writing,
-/// small enough that a page of a million series needs no more than a few of them.
+/// Chunks are passed on at this size: large enough that passing on is cheap, small enough that a page of a million
+/// series never fills memory.
 const CHUNK: usize = 64 * 1024;
 
 /// Targets prefetched per batch.
 const AHEAD: usize = 16;
 
-/// Reads a little of what each of `targets` has for family `index`. Values of ten thousand apps are in no cache; later,
-/// each line would wait for memory in turn.
+/// Prefetches the values of `targets` for family `index`. Values of ten thousand apps are in no cache; otherwise each
+/// line would wait for memory in turn.
 fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
     let read = |(labels, samples_of): &(Arc<str>, Arc<Samples>)| {
         let value = samples_of.values.get(samples_of.layout.series(index).start).copied().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Snapshot {
             if !with_samples && !with_health {
                 continue;
             }
-            // Most of a whole page's memory while it is made.
+            // Most of a page's memory while it is rendered.
             let mut targets = Vec::with_capacity(if with_samples { size } else { 0 });
             health.reserve_exact(if with_health { size } else { 0 });
             for cell in cells {
@@ -119,7 +119,7 @@ impl Snapshot {
         }
     }
 
-    /// The memory that it takes, or keeps from being freed once the store has newer values.
+    /// The memory that it uses, or keeps from being freed once the store has newer values.
     pub fn bytes(&self) -> u64 {
         let of_parts = self.sections.iter().map(|part| {
             let values: usize = part.targets.iter().map(|(_, samples)| size_of_val(&*samples.values)).sum();
@@ -136,11 +136,11 @@ impl Snapshot {
         samples + health.sum::<usize>() + self.gone.len()
     }
 
-    /// Writes the page, handing on chunks of whole lines; the end of the page (the exporter's own families, the
-    /// format's trailer) is the caller's.
+    /// Writes the page in chunks of whole lines. The caller writes the end of the page (the exporter's own families,
+    /// the format's trailer).
     ///
     /// # Errors
-    /// The first error of `out`; nothing is written after it.
+    /// The first error of `out`; nothing is written after that.
     pub fn write<E>(&self, format: Format, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut chunk = Vec::with_capacity(CHUNK + 1024);
         for part in &self.sections {

@@ -1,8 +1,7 @@
-//! The last replies in full, for people to read: of as many apps as fit, and of those that were viewed.
+//! The last replies in full, for people: of as many apps as fit, and of viewed apps.
 //!
-//! Numbers are all that a target needs at rest; its reply's text is ten times that. So there is one budget for all
-//! texts. While it lasts, every last reply is kept; beyond it only those of apps that were viewed lately, from their
-//! next poll on.
+//! A target at rest needs only numbers; the text of its reply is ten times as large. So all texts share one budget.
+//! While it lasts, every last reply is kept; beyond it, only replies of recently viewed apps, from their next poll on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +13,12 @@ use pds_ledger::Key;
 
 /// The most bytes of all texts together.
 const MAX_TOTAL_BYTES: usize = 1024 * 1024;
-/// The longest text that is kept. A longer one is useless on a page.
+/// The longest text that is kept. A longer text is useless on a page.
 const MAX_REPLY_BYTES: usize = 128 * 1024;
 /// Number of viewed apps that are remembered.
 const MAX_VIEWED: usize = 32;
 
-/// A reply as it came, but for secrets.
+/// A reply as received, with secrets redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// When it came.
@@ -36,7 +35,7 @@ pub struct Replies(Mutex<KeptReplies>);
 struct KeptReplies {
     replies: HashMap<Key, Reply>,
     bytes: usize,
-    /// (project, app), the last looked at first.
+    /// (project, app), the last viewed first.
     viewed: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -67,7 +66,7 @@ impl Replies {
         self.0.lock().replies.get(key).cloned()
     }
 
-    /// Notes that an app is viewed: its replies are kept from now on.
+    /// Records that an app is viewed: its replies are kept from now on.
     pub fn view(&self, project: &Arc<str>, app: &Arc<str>) {
         let mut kept = self.0.lock();
         kept.viewed.retain(|known| (&known.0, &known.1) != (project, app));

@@ -20,7 +20,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// The point in `samples` of the response time endpoint, which has these `families`.
+    /// The point in the response time endpoint's `samples`, which belong to `families`.
     pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
         let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
         let mut point = Self { requests: requests.next().map(|(_, value)| value), ..Self::default() };

@@ -22,7 +22,7 @@ use super::{Section, Shared};
 pub struct Variant {
     /// The window's length in seconds; 0 if there is none.
     pub window: u64,
-    /// The container asked for.
+    /// The requested container.
     pub container: Option<Arc<str>>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn timestamp(nanos: UnixNanos) -> Option<Timestamp> {
     Timestamp::from_nanosecond(nanos.get().into()).ok()
 }
 
-/// There are five per app, so rare parts are boxed.
+/// Five per app, so rare parts are boxed.
 #[derive(Debug, Default)]
 struct Contents {
     entries: Box<[Entry]>,
@@ -76,7 +76,7 @@ struct Contents {
 struct Rare {
     /// Text of the last reply for people, not a metric.
     message: Option<Arc<String>>,
-    /// Settings that the current poll has replaced by others.
+    /// Settings that the current poll has replaced.
     former: Option<Arc<Samples>>,
 }
 
@@ -94,7 +94,7 @@ impl Contents {
         self.stale_at(entry).is_none_or(|at| at > now)
     }
 
-    /// When `entry` goes stale; an expiry beyond what an `Instant` can hold is none.
+    /// When `entry` goes stale; `None` if an `Instant` cannot hold that time.
     fn stale_at(&self, entry: &Entry) -> Option<Instant> {
         entry.updated_at.checked_add(Duration::from_nanos(self.stale_after?.get()))
     }
@@ -126,7 +126,7 @@ impl TargetState {
         self.contents.lock().entry(variant).map(|entry| Arc::clone(&entry.samples))
     }
 
-    /// The samples of `variant` that are exposed at `now`: none where they went stale.
+    /// The samples of `variant` that are exposed at `now`; `None` once they are stale.
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
         self.contents.lock().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
     }
@@ -152,7 +152,7 @@ impl TargetState {
         contents.rare.as_ref()?.message.clone().filter(|_| is_shown)
     }
 
-    /// Replaces what `variant` said, whole.
+    /// Replaces all samples of `variant`.
     pub fn replace(&self, variant: &Variant, sink: Sink) {
         let now = Instant::now();
         let mut guard = self.contents.lock();
@@ -178,8 +178,8 @@ impl TargetState {
         self.changed();
     }
 
-    /// Replaces the counters and what belongs to them, which are so far `behind`. After `shown_for` they leave the
-    /// page, and it shows how far they are behind; the series shown while they are hidden stay.
+    /// Replaces the series of the counters, which are so far `behind`. After `shown_for` they leave the page, which
+    /// then shows how far they are behind.
     pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>, behind: Duration) {
         self.set_counters_stale(shown_for, behind);
         self.replace(&Variant::default(), sink);
@@ -190,7 +190,7 @@ impl TargetState {
         self.contents.lock().behind = u32::try_from(behind.as_secs()).unwrap_or(u32::MAX);
     }
 
-    /// Keeps the counters, which are so far `behind`, on the page as they are for `shown_for` from now on.
+    /// Keeps the counters on the page for `shown_for` from now on; they are so far `behind`.
     pub fn keep_counters(&self, shown_for: Duration, behind: Duration) {
         self.set_counters_stale(Some(shown_for), behind);
         for entry in &mut self.contents.lock().entries {
@@ -205,13 +205,13 @@ impl TargetState {
         contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
     }
 
-    /// Whether the counters are hidden because they lack time; then the page shows how much.
+    /// Whether the counters are hidden because they are behind; the page then shows by how much.
     pub fn counters_are_behind(&self) -> bool {
         let contents = self.contents.lock();
         contents.stale_after.is_none() && !contents.entries.is_empty()
     }
 
-    /// Drops all values at once: the target does not exist any more.
+    /// Drops all values at once, because the target no longer exists.
     pub fn clear(&self) {
         self.set_message(None);
         self.retain(|_| false);
@@ -227,7 +227,7 @@ impl TargetState {
         self.changed();
     }
 
-    /// Its series vanish after this time without success; `None` means never.
+    /// Sets after how long without a success its series vanish; `None` means never.
     pub fn set_stale_after(&self, stale_after: Option<Duration>) {
         let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
         // Zero must not be mistaken for no expiry.
@@ -244,8 +244,8 @@ impl TargetState {
         self.contents.lock().up == Some(false)
     }
 
-    /// Hands the samples that are exposed at `now` to `show`. Returns its health (whether it is up, and when it last
-    /// was; nothing before the first poll) and when the first of them goes stale.
+    /// Calls `show` with the samples that are exposed at `now`. Returns the health (whether the target is up, and when
+    /// it last was; nothing before the first poll) and when the first samples go stale.
     pub(super) fn exposed_at(
         &self,
         now: Instant,

@@ -42,7 +42,7 @@ fn end(cell: &TargetState, second: i64, failure: Option<PollFailure>) -> Transit
     cell.record(PollRecord { at, took, behind: false, failure }, &Variant::default())
 }
 
-/// The same failure for its target, or for its whole service account.
+/// The same failure, of the target itself or of its whole service account.
 fn fail(cell: &TargetState, second: i64, class: &'static str, tell: bool) -> Transition {
     end(cell, second, Some(PollFailure { class, message: "no reply".into(), is_own: tell }))
 }

@@ -127,6 +127,6 @@ async fn an_outage_that_is_too_long_is_one_warning_and_then_a_counter() {
     })
     .await;
     let log = exporter.log();
-    let warnings = log.lines().filter(|line| line.contains("is given up")).count();
+    let warnings = log.lines().filter(|line| line.contains("gave up time")).count();
     assert_eq!(warnings, 1, "{log}");
 }

@@ -17,10 +17,10 @@ use super::observer::Observer;
 use super::pace::Pace;
 use pds_core::redact::Redactor;
 
-/// The longest pause of a whole account. If a reply requests a longer one, only its target waits for the rest.
+/// The longest pause of a whole account. If a reply requests a longer pause, only its target waits for the rest.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
 
-/// Maximum time for which a refused token is not sent, unless it changes; and for which it is not sent to one path.
+/// The longest time for which a refused token is not sent, unless it changes: to the service, or to one path.
 const MAX_REFUSAL: Duration = Duration::from_secs(60);
 const MAX_PATH_REFUSAL: Duration = Duration::from_secs(86_400);
 
@@ -58,25 +58,25 @@ enum Ranges {
     /// No reply has shown it yet.
     #[default]
     Unknown,
-    /// At least one was; other failures are not due to the names of query parameters.
+    /// At least one reply was; other failures are not due to the names of query parameters.
     Honoured,
-    /// None was: the text of the report.
+    /// No reply was; holds the text of the report.
     Ignored(Arc<str>),
 }
 
-/// A 401 or 403 that no later answer has contradicted.
+/// A 401 or 403 that no later reply has contradicted.
 #[derive(Debug)]
 struct Refusal {
     status: u16,
     message: String,
     /// The refused token.
     generation: u64,
-    /// When the first of the consecutive refusals came, and the last.
+    /// When the first and the last of consecutive refusals arrived.
     since: Instant,
     last: Instant,
     /// The same token is not sent until then.
     until: Instant,
-    /// The later failure that left open whether the refusal still stands.
+    /// The later failure that leaves open whether the refusal still holds.
     doubt: Option<Class>,
 }
 
@@ -101,12 +101,12 @@ impl Account {
         }
     }
 
-    /// The same account under the name that another configuration gives it.
+    /// The same account under its name in another configuration.
     pub(super) fn named(&self, name: Arc<str>) -> Self {
         Self { name, inner: Arc::clone(&self.inner) }
     }
 
-    /// Its name: "default", or the id of the first project that uses it. The value of the label `token`.
+    /// Its name, the value of the label `token`: "default", or the id of the first project that uses it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -126,8 +126,8 @@ impl Account {
         self.inner.credentials.project()
     }
 
-    /// Whether its requests wait for nothing but the exporter's own limits: the service neither slows it down nor refuses
-    /// its token.
+    /// Whether its requests wait only for the exporter's own limits: the service neither slows it down nor refuses its
+    /// token.
     pub fn is_free(&self) -> bool {
         !self.inner.state.lock().refusals.contains_key(WHOLE_ACCOUNT)
             && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
@@ -138,7 +138,7 @@ impl Account {
         self.inner.state.lock().refusals.get(WHOLE_ACCOUNT)?.doubt
     }
 
-    /// Starts to report its state and changes. Does nothing if it has started before.
+    /// Starts to report its state and changes, unless it has started before.
     pub(super) fn report(&self) {
         let AccountParts { credentials, queue, reporter, state, .. } = &*self.inner;
         // A reload is an attempt to end the pause.
@@ -183,7 +183,7 @@ impl Account {
         })
     }
 
-    /// Records that the service refused `token` for `path`, which is sent `again` after so long.
+    /// Records that the service refused `token` for `path`; the token is sent there `again` after so long.
     pub(super) fn record_refusal(&self, path: &str, token: &Token, error: &FetchError, again: Duration) {
         let (status, message) = (error.status().unwrap_or_default(), error.message());
         let whole = status == 401;
@@ -191,7 +191,7 @@ impl Account {
         let mut state = self.inner.state.lock();
         self.note_accepted(&mut state, !whole);
         if !whole {
-            // The token itself is valid, then.
+            // So the token itself is valid.
             self.end_refusal(&mut state);
         }
         let now = Instant::now();
@@ -217,8 +217,8 @@ impl Account {
         }
     }
 
-    /// Records the outcome of a request to `path`, sent at `sent`, that was not refused. The token is sent again at once;
-    /// the refusal ends only if the request has not `failed`, which shows that the service has accepted the token.
+    /// Records the outcome of a request to `path`, sent at `sent`, that was not refused. The token is sent again at
+    /// once. The refusal ends only if the request has not `failed`, which proves that the service accepted the token.
     pub(super) fn record_outcome(&self, path: &str, sent: Instant, failed: Option<Class>) {
         let mut state = self.inner.state.lock();
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
@@ -298,7 +298,7 @@ impl Account {
         }
     }
 
-    /// The service accepts the token again, or the one that replaced it.
+    /// Records that the service accepts the token again, or its replacement.
     fn end_refusal(&self, state: &mut State) {
         if let Some(refusal) = state.refusals.remove(WHOLE_ACCOUNT) {
             self.inner.queue.set_probed(false);
@@ -320,7 +320,7 @@ impl Account {
     }
 
     /// Records that a reply is about another range than requested, as `told` explains. Returns whether all replies so
-    /// far were: then the service does not know the query parameters.
+    /// far were, because the service does not know the query parameters.
     pub fn range_ignored(&self, told: &str) -> bool {
         let mut state = self.inner.state.lock();
         let ranges = &mut state.ranges;

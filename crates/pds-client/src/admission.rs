@@ -1,9 +1,9 @@
 //! Order of requests: a queue per service account, and a common limit on rate and requests in flight.
 //!
-//! Within a queue, what has been due longest goes first. Among accounts whose own pace allows a request, the one that was
-//! served longest ago goes first, so the rate is dealt equally among those that wait; while several wait, none gets more
-//! places in flight than its share. Some places are kept for accounts with nothing in flight, so requests that hang
-//! delay no other account.
+//! Within a queue, the longest due goes first. Among accounts whose own pace allows a request, the account served
+//! longest ago goes first, so waiting accounts share the rate equally; while several wait, none gets more places in
+//! flight than its share. Some places are reserved for accounts with nothing in flight, so hanging requests delay no
+//! other account.
 //!
 //! A poll waits here as a number. It starts when its first request may be sent.
 
@@ -22,10 +22,10 @@ use super::Config;
 use super::pace::Pace;
 use super::rate::Rate;
 
-/// At most one in this many places in flight is reserved for accounts that have none.
+/// At most one in this many places in flight is reserved for accounts with nothing in flight.
 const KEPT_DIVISOR: usize = 2;
 
-/// The queues of all accounts. They outlive a reload, so requests of the former configuration still count.
+/// The queues of all accounts. They survive a reload, so requests of the former configuration still count.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     state: Mutex<State>,
@@ -33,11 +33,11 @@ pub(super) struct Admission {
     started: Notify,
 }
 
-/// Since when something is due, whether it is a poll, and a number of its own. A request of a poll that runs goes before
-/// polls that are due as long, so few polls run at a time.
+/// Due time, whether it is a poll, and a unique number. A request of a running poll goes before polls due at the same
+/// time, so few polls run at a time.
 type Place = (Instant, bool, u64);
 
-/// When the turn of a queue comes or came, and the number of its last turn.
+/// When the turn of a queue comes or came, and the number of that turn.
 type QueueTurn = (Instant, u64);
 
 #[derive(Debug, Default)]
@@ -49,9 +49,9 @@ struct State {
     in_flight: usize,
     /// The queue of each account, by number.
     queues: BTreeMap<u64, Queue>,
-    /// How many queues have something in flight.
+    /// The number of queues with something in flight.
     holding: usize,
-    /// Queues in which something waits, by when their turn comes or came. The third is the queue's number.
+    /// Queues with waiters, by the time of their turn; the third field is the queue's number.
     line: BTreeSet<(Instant, u64, u64)>,
     /// Polls that may start, with queue and place.
     started: Vec<(usize, u64, Place)>,
@@ -66,7 +66,7 @@ struct Queue {
     pace: Pace,
     waiting: BTreeMap<Place, Waiter>,
     in_flight: usize,
-    /// Whether one request at a time finds out if the service still refuses the token.
+    /// Whether only one request at a time tests if the service still refuses the token.
     is_probed: bool,
     /// Its last turn.
     served: QueueTurn,
@@ -81,7 +81,7 @@ enum Waiter {
     Poll(usize),
 }
 
-/// A place among the requests in flight, or among those that wait for one; given up on drop.
+/// A place among the requests in flight or waiting; released on drop.
 #[derive(Debug)]
 pub struct Permit {
     admission: Arc<Admission>,
@@ -98,7 +98,7 @@ pub(super) struct AccountQueue {
 }
 
 impl Admission {
-    /// Sets the limits from now on.
+    /// Sets the limits.
     pub(super) fn configure(self: &Arc<Self>, api: &Config) {
         let mut state = self.state.lock();
         state.limit = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
@@ -107,7 +107,7 @@ impl Admission {
         self.settle(&mut state);
     }
 
-    /// Adds the queue of an account, for which a place is kept from now on.
+    /// Adds the queue of an account, and reserves a place for it.
     pub(super) fn queue(self: &Arc<Self>) -> AccountQueue {
         let mut state = self.state.lock();
         let number = state.next_number();
@@ -115,7 +115,7 @@ impl Admission {
         AccountQueue { admission: Arc::clone(self), number }
     }
 
-    /// Adds polls that are due: the index of each target, its queue, and since when it is due.
+    /// Adds due polls: the index of each target, its queue, and its due time.
     pub(super) fn enqueue<'a>(
         self: &Arc<Self>,
         polls: impl Iterator<Item = (usize, &'a AccountQueue, Instant)>,
@@ -194,7 +194,7 @@ impl State {
         })
     }
 
-    /// Adds what is due since `due` to a queue.
+    /// Adds a waiter that is due since `due` to a queue.
     fn join(&mut self, number: u64, due: Instant, waiter: Waiter) -> Place {
         let place = (due, matches!(waiter, Waiter::Poll(_)), self.next_number());
         self.queue(number).waiting.insert(place, waiter);
@@ -202,7 +202,7 @@ impl State {
         place
     }
 
-    /// Removes what waits or is in flight at `place`. The turn of a request that was not sent is given back.
+    /// Removes the waiter or request at `place`. Returns the turn of a request that was not sent.
     fn leave(&mut self, number: u64, place: Place, is_sent: bool) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
         if queue.waiting.remove(&place).is_none() {
@@ -216,7 +216,7 @@ impl State {
         self.list(number);
     }
 
-    /// Puts a queue into [`State::line`] where it belongs now.
+    /// Updates the place of a queue in [`State::line`].
     fn list(&mut self, number: u64) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
         let (at, turn) = queue.served;
@@ -231,7 +231,8 @@ impl State {
         self.line.extend(wanted.map(|(at, turn)| (at, turn, number)));
     }
 
-    /// Admits what may be sent `now`. Returns when something else may be, unless that depends on the end of a request.
+    /// Admits everything that may be sent `now`. Returns when the next may be sent, unless that depends on the end of a
+    /// request.
     fn admit(&mut self, now: Instant) -> Option<Instant> {
         let end_of_ready = (now, u64::MAX, u64::MAX);
         while self.in_flight < self.limit {
@@ -253,7 +254,7 @@ impl State {
         self.line.range(end_of_ready..).next().map(|(at, ..)| *at)
     }
 
-    /// Admits what has been due longest in a queue.
+    /// Admits the longest due waiter of a queue.
     fn serve(&mut self, number: u64, now: Instant) {
         let turn = self.next_number();
         let Some(queue) = self.queues.get_mut(&number) else { return };
@@ -294,7 +295,7 @@ impl AccountQueue {
         permit
     }
 
-    /// Reads or changes its pace. The second argument is whether something waits for it.
+    /// Reads or changes its pace. The second argument of `change` is whether anything waits.
     pub(super) fn pace<T>(&self, change: impl FnOnce(&mut Pace, bool) -> T) -> T {
         let mut state = self.admission.state.lock();
         let queue = state.queue(self.number);
@@ -304,7 +305,7 @@ impl AccountQueue {
         changed
     }
 
-    /// Sets whether one request at a time finds out if the service still refuses the token.
+    /// Sets whether only one request at a time tests if the service still refuses the token.
     pub(super) fn set_probed(&self, is_probed: bool) {
         let mut state = self.admission.state.lock();
         state.queue(self.number).is_probed = is_probed;
@@ -467,7 +468,7 @@ mod tests {
         requests.join_all().await;
     }
 
-    /// Behaviour of the service towards an account that always has requests to send.
+    /// The service's behaviour towards an account that always has requests to send.
     #[derive(Clone, Copy, Debug)]
     enum Other {
         Hangs,
@@ -485,7 +486,7 @@ mod tests {
         takes: Duration,
     }
 
-    /// Sends requests of an account in as many tasks as the service makes it look worthwhile.
+    /// Sends requests of an account in as many tasks as the service's behaviour keeps busy.
     fn begin(other: Other, queue: AccountQueue, requests: &mut JoinSet<()>) {
         let queue = Arc::new(queue);
         for _ in 0..40 {

@@ -1,4 +1,4 @@
-//! A request: its turn, sending, retries and their budget, and the effect of its failure on later requests.
+//! A request: its turn, its retries and their budget, and the effect of its failure on later requests.
 
 use std::iter::successors;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::{Account, Class, Client, FetchError, Fetched, Observer, Reason};
 use pds_interface::call::Method;
 use pds_interface::{Request, Resource};
 
-/// A turn of one service account: requests that follow one another, and keep their place in its queue.
+/// A turn of a service account: consecutive requests that keep their place in its queue.
 #[derive(Debug)]
 pub struct Turn {
     pub(super) account: Account,
     /// Since when it is due.
     due: Instant,
-    /// For its first request: the permit, and how long it was waited for.
+    /// The permit of its first request, and how long the turn waited for it.
     first: Mutex<Option<(Permit, Duration)>>,
 }
 
@@ -31,12 +31,12 @@ impl Turn {
         Self { account: account.clone(), due: Instant::now(), first: Mutex::default() }
     }
 
-    /// A turn that is due since `due`, and has waited for this permit for so long.
+    /// A turn that is due since `due` and has `waited` this long for its permit.
     pub fn admitted(account: &Account, due: Instant, permit: Permit, waited: Duration) -> Self {
         Self { account: account.clone(), due, first: Mutex::new(Some((permit, waited))) }
     }
 
-    /// Waits until its next request may be sent. Returns how long that was, too.
+    /// Waits until its next request may be sent. Returns the permit and the waiting time.
     async fn permit(&self) -> (Permit, Duration) {
         let first = self.first.lock().take();
         match first {
@@ -61,7 +61,8 @@ pub(super) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Tries until it succeeds, a retry is not worth it, or no retry is left. Returns when the answered request was sent, too.
+    /// Tries until it succeeds, a retry is pointless, or no retry is left. Returns the reply and when its request was
+    /// sent.
     pub(super) async fn run(&self) -> Result<(Fetched, Instant), FetchError> {
         let client = &*self.client.inner;
         let mut left = if self.request.method == Method::Get { client.api.max_retries } else { 0 };
@@ -82,8 +83,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// An attempt, from waiting for its turn to its reply. A failure is counted. If the token was replaced
-    /// meanwhile, the new one gets a try, too.
+    /// An attempt, from waiting for its turn to its reply. Counts a failure. If the token was replaced meanwhile, tries
+    /// the new token, too.
     async fn attempt(&self) -> Result<(Fetched, Instant), FetchError> {
         let transport = &self.client.inner.transport;
         let failed = |reason| transport.failed(self.request, reason);
@@ -100,7 +101,7 @@ impl Exchange<'_> {
             let error = match transport.send(self.request, &token, &self.client.room).await {
                 Ok(fetched) => {
                     self.turn.account.answered();
-                    // Unless it is read.
+                    // A failure until the body is decoded.
                     self.turn.account.record_outcome(&self.request.refused_as, sent, Some(Class::Decode));
                     return Ok((fetched, sent));
                 }
@@ -116,8 +117,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Applies a failure to all requests of the account. Returns whether the token has been replaced, so that another
-    /// try is worthwhile.
+    /// Applies a failure to all requests of the account. Returns whether the token was replaced, so that another try
+    /// may succeed.
     fn apply_failure(&self, token: &Token, sent: Instant, error: &FetchError) -> bool {
         let (account, path) = (&self.turn.account, &self.request.refused_as);
         if error.is_unauthorized() {
@@ -175,11 +176,11 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether the same request may well succeed a moment later.
+/// Whether the same request may succeed a moment later.
 ///
 /// True for connections that could not be made or broke, for 502, 503 and 504 of a gateway, and for 429. False for a
-/// timeout, which has already cost the service the time of a whole request; the next poll requests it again anyway. False for
-/// a 500, which is the answer to this very request, and for everything that stays the same until someone acts.
+/// timeout, which has already cost the service the time of a whole request; the next poll requests it again anyway.
+/// False for a 500, which is about this very request, and for everything that lasts until someone acts.
 fn is_retryable(error: &FetchError) -> bool {
     matches!(
         error.class(),
@@ -203,15 +204,15 @@ fn waits() -> impl Iterator<Item = Duration> {
 
 /// The longest wait before the first retry.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// No wait is longer.
+/// The longest wait.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 fn ceilings() -> impl Iterator<Item = Duration> {
     successors(Some(FIRST_WAIT), |wait| Some((*wait * 2).min(MAX_WAIT)))
 }
 
-/// The budget of retries over all requests: one for ten requests, and a few in reserve. So an outage increases the load
-/// by a tenth at most, instead of `max_retries` times.
+/// The budget of retries over all requests: one retry per ten requests, and a few in reserve. So an outage increases
+/// the load by at most a tenth, instead of `max_retries` times.
 #[derive(Debug)]
 pub(super) struct Budget(AtomicU32);
 

@@ -8,11 +8,12 @@ use hyper::body::{Body as _, Incoming};
 use pds_core::memory::{Room, Share};
 use tokio::sync::Mutex;
 
-/// A reply larger than this is read once there is room for the whole of it.
+/// A reply larger than this is read once there is room for all of it.
 const SMALL: u64 = 64 * 1024;
 
 /// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that a reply
-/// that waits for the rest of its room does not block those that could finish. One that does not fit takes all.
+/// that waits for the rest of its room does not block those that could finish. A reply that does not fit takes all of
+/// the room.
 #[derive(Clone, Debug)]
 pub(super) struct ReplyRoom {
     small: Share,
@@ -27,7 +28,7 @@ impl ReplyRoom {
     }
 }
 
-/// A body as far as it has been read, at most `limit` bytes, and the room it takes.
+/// The part of a body read so far, at most `limit` bytes, and the room it takes.
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
     limit: u64,

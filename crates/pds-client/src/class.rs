@@ -1,4 +1,4 @@
-//! The closed set of outcomes of requests. An error reaches a label only through it.
+//! The closed set of outcomes of requests. Errors become label values only through it.
 
 use std::error::Error;
 use std::io;
@@ -67,7 +67,7 @@ classes! {
     Invalid "invalid" "the request cannot be sent",
 }
 
-/// Kinds of failure to connect: classes whose names begin alike share a value of the label `code`.
+/// Kinds of failure to connect; all classes whose names begin with a kind share its value of the label `code`.
 const CONNECTING: [&str; 3] = ["connect", "tls", "proxy"];
 
 impl Class {
@@ -77,13 +77,13 @@ impl Class {
         CONNECTING.into_iter().find(|kind| name.starts_with(kind)).unwrap_or(name)
     }
 
-    /// Whether no connection to the service came about.
+    /// Whether no connection to the service was made.
     pub fn is_no_connection(self) -> bool {
         self == Self::Dns || CONNECTING.contains(&self.code())
     }
 }
 
-/// The statuses that are values of their own, the usual one first.
+/// The statuses with a label value of their own, the usual status first.
 const STATUSES: [&str; 21] = [
     "200", "201", "202", "204", "400", "401", "402", "403", "404", "405", "407", "408", "409", "410", "422",
     "429", "500", "501", "502", "503", "504",

@@ -14,7 +14,7 @@ use super::TokenSource;
 pub struct Config {
     /// http or https. May have a path; never a query, fragment or credentials.
     pub base_url: Url,
-    /// The default service account; `None` only if every project has one of its own.
+    /// The default service account; `None` only if every project has its own.
     pub token: Option<TokenSource>,
     /// Limit of a whole request, body included.
     pub timeout: Duration,
@@ -24,8 +24,7 @@ pub struct Config {
     pub max_concurrent_requests: NonZeroU32,
     /// Requests per second, over all targets; `None` means unlimited.
     pub max_requests_per_second: Option<NonZeroU32>,
-    /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the
-    /// machine's memory.
+    /// Maximum size of a reply in bytes, after decompression.
     pub max_response_bytes: u64,
     /// Retries of one request within one poll.
     pub max_retries: u32,
@@ -42,7 +41,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The way to the service: trust anchors, proxy and the time to connect.
+    /// The path to the service: trust anchors, proxy and time to connect.
     pub fn reached(&self) -> pds_http::Config<'_> {
         pds_http::Config {
             ca_key: "api.ca_file",

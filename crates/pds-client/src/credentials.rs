@@ -1,7 +1,7 @@
 //! The token of a service account: its source, re-reading its file when it changes, and its metrics.
 //!
-//! The file is read again while requests are made, at most once a second. It is small, and reading it notices every
-//! kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
+//! The file is read again while requests are made, at most once a second. The file is small, and reading it detects
+//! every kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use pds_core::plain_file;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 
-/// How often the file is read at most, unless the service has just refused the token.
+/// Minimum time between two reads of the file, unless the service has just refused the token.
 const REREAD_EVERY: Duration = Duration::from_secs(1);
 
-/// No token is larger. A larger file was named by mistake and is not read into memory.
+/// The maximum size of a token. A larger file was named by mistake and is not read into memory.
 pub const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 /// Source of a bearer token.
@@ -50,13 +50,13 @@ impl TokenSource {
 /// Why no token is available.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read. Why is shared, as every request until the file appears fails with it.
+    /// The file cannot be read. The error is shared, because every request fails with it until the file appears.
     #[error("cannot read the token file {}", .0.display())]
     File(PathBuf, #[source] Arc<io::Error>),
     /// The file holds no token.
     #[error("the token file {} is empty", .0.display())]
     Empty(PathBuf),
-    /// The token cannot be sent; its file, if it is from one.
+    /// The token cannot be sent; holds its file, if any.
     #[error("the token{} contains characters that are not allowed in HTTP headers", from(.0.as_deref()))]
     Unsendable(Option<PathBuf>),
     /// The source holds more than the token.
@@ -105,7 +105,7 @@ struct State {
     read: Instant,
     /// Why the last read failed.
     problem: Option<Arc<str>>,
-    /// Whether it was logged that every user can read the file.
+    /// Whether the log has reported that every user can read the file.
     exposed: bool,
 }
 
@@ -153,7 +153,7 @@ impl Credentials {
         self.read_into(&mut self.state.lock());
     }
 
-    /// Reports what is known of the token.
+    /// Reports the known facts about the token.
     pub(super) fn report(&self) {
         let state = self.state.lock();
         if self.file().is_some() {
@@ -164,7 +164,7 @@ impl Credentials {
         }
     }
 
-    /// Reports a token, which replies are searched for from now on.
+    /// Reports a token. Replies are searched for it from now on.
     fn report_token(&self, token: &Token) {
         self.reporter.fact(|observer, name| {
             observer.token_expiry(name, expiry(&token.secret));
@@ -287,7 +287,7 @@ pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
     read(source, None).map(drop)
 }
 
-/// The token that `source` holds now. `None` if it is still the one `before`.
+/// The token that `source` holds now; `None` if it is still the token `before`.
 fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
     let (secret, readable_by_others) = match source {
         TokenSource::File(path) => read_file(path)?,
@@ -310,7 +310,7 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
 pub fn surplus(token: &str) -> Option<&'static str> {
     let is_named = token.split_once('=').is_some_and(|(name, rest)| {
         let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-        // Base64 ends in up to two of these.
+        // Base64 ends in up to two `=`.
         name.bytes().all(is_name) && !rest.trim_matches('=').is_empty()
     });
     match token.trim() {

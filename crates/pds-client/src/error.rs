@@ -25,7 +25,7 @@ impl fmt::Display for FetchError {
 }
 
 impl Error for FetchError {
-    /// The cause of the reason, which is in the text itself.
+    /// The source of the reason; the text includes the reason itself.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.reason.source()
     }
@@ -52,7 +52,7 @@ pub enum Reason {
         /// URL without query.
         location: String,
     },
-    /// The port speaks TLS, and says so to a plain request.
+    /// The port expects TLS, as its reply to a plain request states.
     #[error("returned 400: {0}")]
     TlsPort(String),
     /// No complete reply within `api.timeout`.
@@ -68,19 +68,19 @@ pub enum Reason {
         /// The error of the library.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A reply larger than what is read.
+    /// A reply larger than the limit.
     #[error("returned more than the {0} bytes of api.max_response_bytes")]
     TooLarge(u64),
     /// A compressed reply. None was requested, and none is decompressed.
     #[error("returned content encoding '{0}', which was not requested")]
     Encoded(String),
-    /// A successful reply whose body violates the interface, in words: the error itself quotes the reply at any length.
+    /// A successful reply whose body violates the interface, in words, as the error itself would quote the whole reply.
     #[error("returned a reply that cannot be used: {0}")]
     Decode(String),
     /// There is no token to send. Nothing was sent.
     #[error("was not sent")]
     Credentials(#[from] CredentialsError),
-    /// The service refused this token not long ago. Nothing was sent.
+    /// The service recently refused this token. Nothing was sent.
     #[error(
         "was not sent: the service refused this token with {status}{}; retried once the token changes or {} have passed",
         excerpt(message),
@@ -94,8 +94,8 @@ pub enum Reason {
         /// Time until the next request with the same token, in whole seconds.
         retry_after: Duration,
     },
-    /// The service requested a pause of this service account, longer than a request may wait: this many whole seconds
-    /// are left. Nothing was sent.
+    /// The service requested a pause of this service account that is longer than a request may wait; this many whole
+    /// seconds are left. Nothing was sent.
     #[error("was not sent: the service requested a pause, which ends in {}", format_duration(*.0))]
     Paused(Duration),
     /// [`super::Client::read`] only reads. Nothing was sent.

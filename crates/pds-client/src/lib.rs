@@ -1,6 +1,6 @@
 //! The client of the service: HTTP, tokens, rate limits, retries, typed errors.
 //!
-//! A poll uses [`Client::read`]. A request passes through these (`attempt`, which also retries), in order:
+//! A poll uses [`Client::read`]. `attempt` takes a request through these, in order, and retries it:
 //!
 //! - `account`: the token of its service account, unless the service has refused it (`credentials` reads the
 //!   token's file);
@@ -8,9 +8,9 @@
 //!   adaptive rate), and the limits over all accounts. A poll waits here before it starts;
 //! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`pds_core::redact`
 //!   removes tokens from them); it compares the clocks;
-//! - `error`: why it failed in the end, and `class`: the label value of that.
+//! - `error`: why it finally failed; `class`: the label value of that failure.
 //!
-//! A reload makes a [`Client::successor`], which keeps what is known of accounts whose token source stays. Waits follow
+//! A reload creates a [`Client::successor`], which keeps the state of accounts whose token source stays. Waits follow
 //! tokio's time. Everything is counted here, through the [`Observer`].
 
 mod account;
@@ -73,7 +73,7 @@ struct Inner {
     api: Config,
     shared: Shared,
     transport: Arc<Transport>,
-    /// The account of projects without one of their own.
+    /// The account of projects without their own.
     default: Account,
     /// By project.
     projects: HashMap<Arc<str>, Account>,
@@ -105,9 +105,9 @@ const LARGE: usize = 256 * 1024;
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 
 impl Client {
-    /// A client for the service of `api`, with the service accounts of `api` and of `projects`: their ids, each with a
-    /// token of its own, if it has one. Reads the tokens for the first time. One that cannot be read is logged, and read
-    /// again with each request.
+    /// A client for the service of `api`, with the service accounts of `api` and of `projects`: their ids, each with
+    /// its own token, if it has one. Reads the tokens for the first time. A token that cannot be read is logged, and
+    /// read again with each request.
     ///
     /// # Errors
     /// If CA file, proxy or TLS cannot be set up.
@@ -127,8 +127,8 @@ impl Client {
         Ok(client)
     }
 
-    /// The client that follows this one at a reload. It keeps the accounts whose token has the same source, with all that is
-    /// known of them, and the connections if `api` is the same. Changes nothing until it takes over.
+    /// The client that follows this one at a reload. It keeps the accounts whose token has the same source, with their
+    /// state, and the connections if `api` is the same. Changes nothing until it takes over.
     ///
     /// # Errors
     /// Same as [`Client::new`].
@@ -156,7 +156,8 @@ impl Client {
         other_projects::warn_of(&self.for_other_projects());
     }
 
-    /// The service accounts whose token states a project that it is not set for, by name: which, and for which it is set.
+    /// The service accounts whose token states another project than it is set for, by name; the text names both
+    /// projects.
     pub fn for_other_projects(&self) -> BTreeMap<String, String> {
         other_projects::of(&self.inner.projects)
     }
@@ -183,7 +184,7 @@ impl Client {
         self.inner.accounts.iter()
     }
 
-    /// Adds polls that are due: the index of each target, its account, and since when it is due.
+    /// Adds due polls: the index of each target, its account, and its due time.
     pub fn enqueue<'a>(&self, polls: impl Iterator<Item = (usize, &'a Account, Instant)>) {
         let polls = polls.map(|(poll, account, due)| (poll, &account.inner.queue, due));
         self.inner.shared.admission.enqueue(polls);
@@ -204,7 +205,7 @@ impl Client {
     /// off the event loop, one at a time.
     ///
     /// # Errors
-    /// The failure of the last try, or why nothing was sent.
+    /// The failure of the last try, or the reason why nothing was sent.
     pub async fn read<T: Send + 'static>(
         &self,
         turn: &Turn,
@@ -258,8 +259,8 @@ impl Client {
 }
 
 impl Inner {
-    /// A client for the accounts of `projects` and of `api`. An account that `before` had continues under its present
-    /// name.
+    /// A client for the accounts of `projects` and of `api`. An account of the client `before` continues under its
+    /// current name.
     fn new(
         api: &Config,
         projects: &[(Arc<str>, Option<TokenSource>)],

@@ -36,8 +36,8 @@ pub trait Observer: Debug + Send + Sync {
     /// Whether the service accepts the token.
     fn token_accepted(&self, token: &str, accepted: bool) {}
 
-    /// The service begins to refuse the token, with this HTTP status and message. The next request follows a new token,
-    /// or some time.
+    /// The service begins to refuse the token, with this HTTP status and message. The next request waits for a new
+    /// token, or for some time.
     fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {}
 
     /// The token cannot be read from now on, for the reason `error`.

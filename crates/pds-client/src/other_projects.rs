@@ -1,4 +1,4 @@
-//! Tokens that state another project than those they are set for.
+//! Tokens that state another project than they are set for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::account::Account;
 use pds_core::units::count_of;
 
-/// The accounts of `projects` whose token states another project, by name: which, and for which it is set.
+/// The accounts of `projects` whose token states another project, by name; the text names both projects.
 pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, String> {
     let mut set_for: BTreeMap<&str, (&Account, BTreeSet<&str>)> = BTreeMap::new();
     for (project, account) in projects {

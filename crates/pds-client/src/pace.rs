@@ -1,24 +1,25 @@
 //! The rate of one service account: pauses that the service requests, and a pace that adapts to its 429s.
 //!
-//! A repeated 429 multiplies the pace by [`DECREASE_FACTOR`]; then it grows steadily and reaches the pace that last worked
-//! after [`RECOVERY_SECONDS`]. It never grows to more than twice what is sent, so the service has accepted each step.
+//! A repeated 429 multiplies the pace by [`DECREASE_FACTOR`]; then it grows steadily and reaches the pace that last
+//! worked after [`RECOVERY_SECONDS`]. It never exceeds twice the current rate of requests, so the service has accepted
+//! each step.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A second 429 within this time is a repeated one. After a single one the account only waits.
+/// A second 429 within this time counts as repeated. After a single 429, the account only waits.
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
 /// Factor of the pace at a repeated 429.
 const DECREASE_FACTOR: f64 = 0.7;
-/// Seconds from a 429 until the pace that last worked is reached again. The same for every pace: a service that allows one
-/// request a second gets one 429 in some 15 seconds, too.
+/// Seconds from a 429 until the pace that last worked is reached again. It is the same for every pace: a service that
+/// allows one request per second also returns one 429 in about 15 seconds.
 const RECOVERY_SECONDS: f64 = 15.0;
-/// One request in 10 seconds. A slower pace would notice too late that the service has recovered.
+/// One request in 10 seconds. At a slower pace, the exporter would notice too late that the service has recovered.
 const MIN_PER_SECOND: f64 = 0.1;
 /// The number of seconds over which the present pace is measured.
 const MEASURED_OVER: f64 = 2.0;
-/// The pace may be this many times what is being sent.
+/// The maximum ratio of the pace to the current rate of requests.
 const MAX_AHEAD: f64 = 2.0;
 
 /// The pace of one service account.
@@ -40,14 +41,14 @@ struct Slowed {
     per_second: f64,
     /// The pace at which the 429s began; beyond it the adaptation ends.
     before: f64,
-    /// The pace that last worked: at the last 429 that came after something had been answered well.
+    /// The pace that last worked: the pace at the last 429 that followed a successful reply.
     worked: f64,
     /// The last 429 that counted: its time, and the pace after it.
     cut_at: Instant,
     cut_to: f64,
     /// Whether a request has succeeded since then.
     answered: bool,
-    /// When a request last went, or the last 429 came.
+    /// When the last request was sent, or the last 429 arrived.
     last: Instant,
 }
 
@@ -56,12 +57,12 @@ impl Pace {
         Self { paused_until: None, slowed: None, counted_at: None, recent: 0.0, recent_at: Instant::now() }
     }
 
-    /// How much longer a pause lasts; zero without one.
+    /// The remaining time of a pause; zero without a pause.
     pub(super) fn pause_left(&self) -> Duration {
         self.paused_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// The service requested a pause. A later reply to an earlier request never shortens it.
+    /// Begins a pause that the service requested. A later reply to an earlier request never shortens it.
     pub(super) fn pause(&mut self, wait: Duration) {
         self.paused_until = self.paused_until.max(Some(Instant::now() + wait));
     }
@@ -76,8 +77,8 @@ impl Pace {
         self.slowed.map(|slowed| slowed.per_second)
     }
 
-    /// The earliest time of the next request; `None` if it may go at once. No request waits for a pause longer than
-    /// `patience`: it fails instead.
+    /// The earliest time of the next request; `None` if it may be sent at once. No request waits for a pause longer
+    /// than `patience`: it fails instead.
     pub(super) fn next(&self, patience: Duration) -> Option<Instant> {
         let paused = self.paused_until.filter(|_| self.pause_left() <= patience);
         paused.max(self.slowed.map(|slowed| slowed.last + slowed.gap()))
@@ -113,7 +114,7 @@ impl Pace {
             None => (measured, measured, measured),
             Some(slowed) => {
                 let at = slowed.per_second.min(measured);
-                // A service that answers only 429 does not tell which pace it accepts.
+                // A service that answers only 429 does not reveal which pace it accepts.
                 (at, slowed.before, if slowed.answered { at } else { slowed.worked })
             }
         };
@@ -130,8 +131,8 @@ impl Pace {
         self.slowed = Some(cut);
     }
 
-    /// Records that a request was answered without a 429. The adaptation ends at the pace before it, if no request `waits`:
-    /// those that wait would all go at once.
+    /// Records a reply other than 429. The adaptation ends when it reaches the pace before it, unless requests wait
+    /// (`waits`), which would all be sent at once.
     pub(super) fn answered(&mut self, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };
@@ -145,7 +146,7 @@ impl Pace {
         }
     }
 
-    /// Adds `more` to the number of recent requests. Returns how many there are per second.
+    /// Adds `more` to the number of recent requests. Returns their rate per second.
     fn count(&mut self, more: f64) -> f64 {
         let elapsed = self.recent_at.elapsed().as_secs_f64();
         self.recent = self.recent * (-elapsed / MEASURED_OVER).exp() + more;

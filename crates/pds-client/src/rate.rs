@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The rate over all accounts. A tenth of a second's requests may go at once: enough for the granularity of timers, and
-/// still an even flow.
+/// The rate over all accounts. A tenth of a second's requests may be sent at once, which suits the granularity of
+/// timers and keeps an even flow.
 #[derive(Debug)]
 pub(super) struct Rate {
     gap: Duration,
     burst: u32,
-    /// When the next request would go if all went evenly.
+    /// When the next request would be sent in an even flow.
     next: Instant,
-    /// Requests are gathered until then. Once the burst is used up, half of it goes together: waking an idle processor for
-    /// each costs more than a request.
+    /// Requests are gathered until then. Once the burst is used up, half of it is sent together, because waking an idle
+    /// processor for each costs more than a request.
     gathers_until: Instant,
 }
 

@@ -1,7 +1,7 @@
 //! A request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
 //! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
-//! nothing is decompressed. A reply is held once, in a buffer of its size, and [`ReplyRoom`] bounds all of them together.
+//! nothing is decompressed. A reply is held once, in a buffer of its size, and [`ReplyRoom`] bounds the sum of all.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ use pds_interface::Request;
 use pds_interface::call::Method;
 use pds_interface::reply::error_message;
 
-/// Idle connections are kept longer than the default poll interval, and not as long as most servers keep them.
+/// Idle connections are kept longer than the default poll interval, but closed before most servers close them.
 const KEEP_IDLE: Duration = Duration::from_secs(90);
-/// A dead connection is noticed by a missing answer to these pings, instead of by requests that time out.
+/// Missing replies to these pings reveal a dead connection before requests time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// The most bytes that are read of an error page.
+/// The most bytes read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The longest pause that one reply can request.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
@@ -76,11 +76,11 @@ pub(super) struct Transport {
     pub(super) redactor: Redactor,
     clock: Clock,
     observer: Arc<dyn Observer>,
-    /// Whether it is logged that the clocks differ.
+    /// Whether the log has reported that the clocks differ.
     skewed: AtomicBool,
 }
 
-/// The URL of a request to the service at `base`, after whose own path that of the request comes.
+/// The URL of a request to the service at `base`; the request's path is appended to the path of `base`.
 pub fn request_url(base: &Url, request: &Request) -> Url {
     let mut url = base.clone();
     url.set_path(&[base.path().trim_end_matches('/'), &request.path].concat());
@@ -145,7 +145,7 @@ impl Transport {
         }
         let status = response.status();
         if !status.is_success() {
-            // The body of an error is useful, but the status counts even if the body does not arrive.
+            // The body of an error is useful, but the status is enough if the body does not arrive.
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
             // Whether or not it arrives whole.
@@ -167,7 +167,7 @@ impl Transport {
     /// Compares the service's clock with ours: a request sent at `sent_at` got a reply dated `date` after `round_trip`.
     /// A difference is logged once.
     fn compare_clocks(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration) {
-        // The date was written half a round trip ago. It has whole seconds, so it is half a second early on average.
+        // The service wrote the date half a round trip ago, in whole seconds, so half a second early on average.
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
         let skew = date - ours;
@@ -229,7 +229,7 @@ impl Transport {
                 let location = shortened(&self.redactor.text(redirect_target(&self.base, location)));
                 Reason::Redirect { status, location }
             }
-            // The words of nginx, Apache and Go.
+            // The texts of nginx, Apache and Go.
             (400, _)
                 if self.url.scheme() == "http"
                     && ["HTTPS port", "SSL-enabled", "HTTPS server"].iter().any(|it| text.contains(it)) =>
@@ -238,7 +238,7 @@ impl Transport {
             }
             _ => {
                 let proxy = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
-                // A gateway's errors may be those of the proxy.
+                // A gateway error may come from the proxy.
                 let proxy = proxy.filter(|_| matches!(status, 407 | 502..=504));
                 let proxy = proxy.map(|proxy| format!("through the proxy {proxy}"));
                 let said = [Some(message).filter(|message| !message.is_empty()), proxy];
@@ -249,10 +249,10 @@ impl Transport {
     }
 }
 
-/// Why no reply came: `error` of the library, before or after the `head` of the reply, on a way through this `proxy`.
+/// Why no reply arrived: the library's `error`, before or after the `head` of the reply, through this `proxy` if any.
 pub fn broken(error: impl Error + Send + Sync + 'static, head: bool, proxy: Option<&str>) -> Reason {
     let source: Box<dyn Error + Send + Sync> = match Held::<reqwest::Error>::take_from(&error) {
-        // The request's name has as much of the URL as may be shown.
+        // The request's name already has the part of the URL that may be shown.
         Some(unconnected) => unconnected.without_url().into(),
         None => error.into(),
     };

@@ -70,9 +70,8 @@ impl Config {
     pub fn of_proxies(&self) -> Option<String> {
         let names = self.api.proxy_variables.join(", ");
         let set = self.api.proxy_url.as_ref().map_or("is empty", |_| "is set");
-        (!names.is_empty()).then(|| {
-            format!("set but not used: {names}; only api.proxy_url, which {set}, leads to the service through a proxy")
-        })
+        (!names.is_empty())
+            .then(|| format!("set but not used: {names}; only api.proxy_url, which {set}, sets a proxy"))
     }
 
     /// The shipped rules and dashboards look at five minutes, which hold no two steps of a counter that grows more rarely
@@ -88,8 +87,8 @@ impl Config {
         let range = QUARTER * u32::try_from(quarters).unwrap_or(u32::MAX);
         (self.accounting.enabled && period > MAX_PERIOD_OF_RATES).then(|| {
             format!(
-                "{key} is {}: counters grow that often, so rate() over 5m, as the shipped rules and dashboards have it, \
-                 misses steps; write [{}m]",
+                "{key} is {}: counters grow only that often, so rate() over 5m, as in the shipped rules and dashboards, \
+                 misses steps; use [{}m]",
                 humantime::format_duration(period),
                 range.as_secs() / 60
             )

@@ -1,7 +1,7 @@
 //! The table of causes: one row per problem, with its remedy. Status pages, `/api/v1/status`, `pdstool`, the log, the
 //! runbooks and `docs/troubleshooting.md` read this table.
 //!
-//! The code is what `/api/v1/status` and the overview's `?reason=` carry; it is public and does not change.
+//! `/api/v1/status` and the overview's `?reason=` carry the code, which is public and does not change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,12 +62,12 @@ pub enum Scope {
     Target,
     /// The exporter itself.
     Exporter,
-    /// Nothing of its own: it goes away with the cause that it follows from.
+    /// None: it ends with the cause that it follows from.
     Consequence,
 }
 
 impl Scope {
-    /// Whether no service account gets an answer.
+    /// Whether it affects all service accounts.
     pub fn is_of_service(self) -> bool {
         matches!(self, Self::Service | Self::Network | Self::Proxy)
     }
@@ -86,12 +86,12 @@ pub struct Cause {
     pub scope: Scope,
     /// The error classes of polls that it explains.
     pub classes: &'static [&'static str],
-    /// The problem as a clause, in which `{token}` stands for the service account's token.
+    /// The problem as a clause; `{token}` stands for the service account's token.
     pub says: &'static str,
-    /// The remedy as a sentence, in which `{file}` stands for the place of the token, and `{then}` for how the exporter
-    /// gets a new one.
+    /// The remedy as a sentence; `{file}` stands for the place of the token, `{then}` for how the exporter gets a new
+    /// token.
     pub remedy: &'static str,
-    /// The page that shows more of it, where it stops neither apps nor projects.
+    /// The page with details, for a cause that stops neither apps nor projects.
     pub page: &'static str,
 }
 
@@ -197,7 +197,7 @@ causes! {
         "an audit found ranges that do not add up"
         "Do what the audit advises." => "/metrics-catalogue#pds_audit_ranges_total"
     NO_REQUESTS "no_requests" Numbers Warning Service []
-        "all busy apps of a token stopped having requests at once"
+        "all busy apps of a token suddenly have no requests"
         "Check the service's backend. Zeros are counted after ten minutes; late data is added."
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token may not read this resource"
@@ -247,7 +247,7 @@ causes! {
         "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
     UNEXPECTED_VALUES "unexpected_values" Numbers Warning Exporter []
         "values violate the interface"
-        "Inspect the reply with pdstool call; values that make no sense count as missing." => "/metrics-catalogue#pds_api_unexpected_values_total"
+        "Inspect the reply with pdstool call; invalid values count as missing." => "/metrics-catalogue#pds_api_unexpected_values_total"
     PANICKED "panicked" Numbers Warning Exporter ["panic"]
         "a part of the exporter panicked within the last hour"
         "Report the log line of the panic; the target is polled again at its next interval." => "/metrics-catalogue#pds_exporter_panics_total"
@@ -265,7 +265,7 @@ causes! {
         "Check the app in the service's dashboard."
     APP_ERROR "app_error" Apps Warning Target []
         "the service reports an error"
-        "Look at the app in the service's dashboard; its logs say more."
+        "Check the app and its logs in the service's dashboard."
     BUILD_FAILED "build_failed" Apps Warning Target []
         "the last build failed"
         "Check the app's last build in the service's dashboard."
@@ -292,8 +292,8 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
-    /// The cause of polls that fail with this class at an address without a list of projects, or with a token for another
-    /// project: at a wrong address no id is known, and such a token may read nothing.
+    /// The cause of polls that fail with this class, if the address has no list of projects or the token is for another
+    /// project: a wrong address knows no id, and such a token may read nothing.
     pub fn within(class: &str, at_wrong_address: bool, with_other_token: bool) -> &'static Self {
         let cause = Self::of_class(class);
         if *cause == NOT_FOUND && at_wrong_address {
@@ -305,7 +305,7 @@ impl Cause {
         }
     }
 
-    /// The cause of a token that expires in this many seconds, if that is within a week.
+    /// The cause for a token that expires in this many seconds, if that is within a week.
     pub fn of_expiry(seconds: i64) -> Option<&'static Self> {
         match seconds {
             ..=0 => Some(&TOKEN_EXPIRED),

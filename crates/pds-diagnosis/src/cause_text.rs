@@ -22,7 +22,7 @@ impl Cause {
         self.says.replace("{token}", &token)
     }
 
-    /// The address that it is about, in brackets: the proxy's, or that of the service of `api`.
+    /// The address at fault, in brackets: the proxy's, or the service's.
     pub fn place(&self, api: &pds_client::Config) -> String {
         let address = match self.scope {
             Scope::Proxy => api.reached().proxy(),
@@ -56,8 +56,8 @@ impl Cause {
     }
 }
 
-/// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a project's is
-/// among those that are `listed` for the token.
+/// The likely mistake in an id that the service does not know: the id of an app begins with the id of its project, and
+/// the id of a project is among those `listed` for the token.
 pub fn mistake_in_id(
     project: &str,
     app: &str,

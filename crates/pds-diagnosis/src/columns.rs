@@ -23,7 +23,7 @@ pub struct Column {
     pub name: &'static str,
     /// Whether the page shows it.
     pub page: bool,
-    /// Its place when a terminal has room for some: 0 is always shown. `None` if terminals never show it.
+    /// Its rank for narrow terminals: 0 is always shown. `None` if terminals never show it.
     pub rank: Option<u8>,
     /// The cell of an app; its kind is the same for every app.
     pub value: for<'a> fn(&'a dyn Listed) -> Cell<'a>,
@@ -33,7 +33,7 @@ pub struct Column {
 
 /// The properties that apps are selected and sorted by.
 pub trait Listed {
-    /// Everything about it, which may have to be read first.
+    /// The whole app, which may be read on this call.
     fn app(&self) -> &App;
 
     /// The ids of its project and its own.
@@ -64,7 +64,7 @@ pub enum Cell<'a> {
     Text(Option<&'a str>),
     /// A number in its base unit, and how people read it.
     Number(Option<f64>, fn(f64) -> String),
-    /// The least and the most.
+    /// The minimum and the maximum.
     Range(Option<f64>, Option<f64>),
     /// How fresh each resource is.
     Freshness(&'a [Resource]),
@@ -122,7 +122,7 @@ impl Default for &'static Column {
     }
 }
 
-/// A column is its key.
+/// Columns are equal if their keys are.
 impl PartialEq for Column {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
@@ -132,7 +132,7 @@ impl PartialEq for Column {
 impl Eq for Column {}
 
 impl Column {
-    /// Whether it is that of the default order.
+    /// Whether it is the column of the default order.
     pub fn is_default(&self) -> bool {
         *self == VERDICT
     }
@@ -142,12 +142,12 @@ impl Column {
         COLUMNS.iter().find(|column| column.key == key)
     }
 
-    /// Those that the page shows.
+    /// The columns that the page shows.
     pub fn of_page() -> impl Iterator<Item = &'static Self> {
         COLUMNS.iter().filter(|column| column.page)
     }
 
-    /// Whether it holds quantities: aligned to the right, the most first.
+    /// Whether it holds quantities, which are aligned right and sorted in descending order.
     pub fn is_number(&self) -> bool {
         matches!((self.value)(&App::default()), Number(..) | Range(..))
     }
@@ -209,7 +209,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The usual order: words rise, numbers and times fall.
+    /// The usual order: words ascending, numbers and times descending.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Verdict(one), Self::Verdict(other)) => one.cmp(other),
@@ -244,7 +244,7 @@ impl App {
         Owner::new(Arc::clone(&self.project), Arc::clone(&self.id)).labels().to_string()
     }
 
-    /// Whether a word of it contains `text`, in any case: its name, or a column that is no number.
+    /// Whether its name or a column that is no number contains `text`, in any case.
     pub fn holds(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let words = COLUMNS.iter().map(|column| (column.value)(self));

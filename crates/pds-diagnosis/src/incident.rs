@@ -64,7 +64,7 @@ pub struct Disputed {
     pub start: Timestamp,
     /// Its end.
     pub end: Timestamp,
-    /// How many fewer there were.
+    /// The number of missing requests.
     pub lacks: u64,
 }
 
@@ -77,7 +77,7 @@ impl Disputed {
     }
 }
 
-/// Time that the service always refused, while it answered for later time. Its requests are in no counter.
+/// Time that the service always refused although it answered for later time. Its requests are in no counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]

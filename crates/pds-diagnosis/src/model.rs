@@ -33,7 +33,7 @@ pub struct Exporter {
     pub web_configuration_good: Option<bool>,
     /// Whether anything panicked within the last hour; other polls and pages are not affected.
     pub panicked: bool,
-    /// Fields whose last replies held values that make no sense, such as `response_time.percentiles`.
+    /// Fields whose last replies held invalid values, such as `response_time.percentiles`.
     pub unexpected: Vec<Unexpected>,
     /// Whether the last write to the state file succeeded; null if counters are kept in memory.
     pub state_file_good: Option<bool>,
@@ -47,24 +47,24 @@ pub struct Exporter {
     pub tokens: Vec<Token>,
 }
 
-/// Progress of reading from Prometheus where counters continue.
+/// Progress of reading cursors, where counters continue, from Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
 pub struct Restoring {
     /// Counters hidden until their cursor is known.
     pub missing: usize,
-    /// Counters that continue at a cursor of Prometheus.
+    /// Counters that continue at a cursor from Prometheus.
     pub restored: usize,
-    /// Counters that began when they were configured, because Prometheus holds no cursor of them.
+    /// Counters that began when they were configured, because Prometheus has no cursor for them.
     pub opened: usize,
-    /// Why some are still missing, or why all began at 0; null before the first reply.
+    /// Why cursors are still missing, or why all counters began at 0; null before the first reply.
     pub obstacle: Option<Arc<str>>,
-    /// Whether that is expected to pass soon: Prometheus has not scraped this process yet, or another shard still counts.
+    /// Whether that should end soon: Prometheus has not scraped this process yet, or another shard still counts.
     pub expected: bool,
 }
 
-/// A field whose last replies held values that make no sense; such values count as missing.
+/// A field whose last replies held invalid values; such values count as missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
@@ -109,7 +109,7 @@ pub struct Service {
     pub state: ServiceState,
     /// When a poll of any target last succeeded.
     pub last_success: Option<Timestamp>,
-    /// Since when the metrics polls of every target fail, for whatever reason; null while it is `waiting` or `up`.
+    /// Since when the metrics polls of every target have failed, for any reason; null while it is `waiting` or `up`.
     pub down_since: Option<Timestamp>,
     /// The last of those failures.
     pub reason: Option<String>,
@@ -146,7 +146,7 @@ pub enum ServiceState {
 }
 
 impl ServiceState {
-    /// Whether nothing comes from the service.
+    /// Whether the service sends nothing.
     pub fn is_silent(self) -> bool {
         !matches!(self, Self::Up | Self::Waiting)
     }
@@ -202,10 +202,10 @@ pub struct App {
     pub window: String,
     /// Response times in the window; null without requests.
     pub response_time: ResponseTime,
-    /// The step that the service rounds shares to, the smallest seen since the exporter started, 0.01 for whole percent;
+    /// The smallest step to which the service has rounded shares since the exporter started (0.01 is a whole percent);
     /// null without an objective, or if shares are not rounded.
     pub share_step: Option<f64>,
-    /// A sentence if that is too coarse for the objective.
+    /// A sentence if that step is too coarse for the objective.
     pub share_note: Option<String>,
     /// Requests a minute over the window.
     pub requests_per_minute: Option<f64>,
@@ -223,8 +223,8 @@ pub struct App {
     pub incidents: Vec<Incident>,
     /// The last failed poll, even if later ones succeeded.
     pub last_error: Option<LastError>,
-    /// The window's highest values in the last 30 steps of time with a poll, oldest first. A step is 15 s to 15 min long,
-    /// the longer the more apps there are.
+    /// The window's highest values in the last 30 time slots with a poll, oldest first. A slot is 15 s to 15 min long;
+    /// more apps mean longer slots.
     pub trend: Vec<TrendPoint>,
 }
 
@@ -270,15 +270,15 @@ pub struct Resource {
     pub counting: Option<Counting>,
     /// How far its counters are behind the settled time, in seconds; null unless they are `behind`.
     pub behind_seconds: Option<u64>,
-    /// End of the last hour counted again; null before the first.
+    /// End of the last rechecked hour; null before the first.
     pub rechecked_until: Option<Timestamp>,
-    /// The result of counting again; null before that.
+    /// The result of rechecks; null before the first.
     pub rechecked: Option<CountedAgain>,
-    /// The time given up last since the exporter started; null if none was.
+    /// The last hole given up since the exporter started; null if there is none.
     pub given_up: Option<GivenUp>,
-    /// Seconds given up that are requested again.
+    /// Seconds given up that will be requested again.
     pub pending_seconds: u64,
-    /// Requests that the service no longer has, of hours that are still rechecked; null if it has all.
+    /// Requests that the service no longer has, within hours that are still rechecked; null if it has all.
     pub disputed: Option<Disputed>,
 }
 
@@ -313,9 +313,9 @@ pub enum Counting {
     Current,
     /// They lack time that had settled two polls ago; they return to the metrics page once they have caught up.
     Behind,
-    /// It is not known yet where they continue; they return once Prometheus has answered.
+    /// Their cursor is not known yet; they return once Prometheus has answered.
     Restoring,
-    /// They end in the future because a clock was set back, and stand still until then.
+    /// Their cursor is in the future because a clock was set back; they stand still until then.
     Ahead,
 }
 

@@ -16,11 +16,11 @@ use super::incident::Disputed;
 #[serde(default)]
 #[schemars(!default)]
 pub struct Summary {
-    /// Whether the numbers can be trusted: `ok` only if there is no reason about numbers.
+    /// Whether the numbers can be trusted; `ok` only without reasons about numbers.
     pub verdict: Verdict,
     /// Reasons about numbers or apps, most severe first.
     pub reasons: Vec<Reason>,
-    /// The apps by their own state, whatever their numbers.
+    /// The apps by their own state, regardless of their numbers.
     pub apps: Apps,
     /// Apps whose numbers cannot be trusted.
     pub untrusted: usize,
@@ -32,9 +32,9 @@ pub struct Summary {
     pub problem: usize,
     /// Apps of verdict `waiting`.
     pub waiting: usize,
-    /// Requests of all apps that were counted again.
+    /// Rechecked requests of all apps.
     pub rechecked: CountedAgain,
-    /// Requests that the service no longer has, of all apps; null if it has all.
+    /// Requests of all apps that the service no longer has; null if it has all.
     pub disputed: Option<Disputed>,
     /// Number of those apps.
     pub disputed_apps: usize,
@@ -49,23 +49,23 @@ pub struct Summary {
 pub struct Apps {
     /// All of them.
     pub all: usize,
-    /// Those in which nothing is wrong.
+    /// Healthy apps.
     pub ok: usize,
-    /// Those with an error message or a failed build.
+    /// Apps with an error message or a failed build.
     pub warning: usize,
-    /// Those whose status is an error.
+    /// Apps whose status is an error.
     pub problem: usize,
-    /// Those whose state is not known.
+    /// Apps whose state is not known.
     pub waiting: usize,
 }
 
 impl Apps {
-    /// Those in which something is wrong.
+    /// The number of apps that are not healthy.
     pub fn unwell(self) -> usize {
         self.warning + self.problem
     }
 
-    /// The worst state of any.
+    /// The worst state of any app.
     pub fn verdict(self) -> Verdict {
         match self {
             Self { problem: 1.., .. } => Verdict::Problem,
@@ -84,13 +84,13 @@ pub struct Problem {
     pub cause: Option<&'static Cause>,
     /// The problem in words.
     pub text: String,
-    /// The failure that has lasted longest.
+    /// The longest current failure.
     pub failing: Option<Failing>,
-    /// The service's own words, or the id that was meant.
+    /// The service's message, or the id that was probably meant.
     pub detail: Option<String>,
 }
 
-/// A problem of which only the text is known.
+/// A problem known only as text.
 impl From<String> for Problem {
     fn from(text: String) -> Self {
         Self { cause: None, text, failing: None, detail: None }
@@ -138,7 +138,7 @@ pub struct Failing {
     pub message: Arc<str>,
 }
 
-/// Something wrong with numbers or apps: a cause with everything it stops.
+/// A reason why numbers or apps are not ok: a cause with everything it stops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
@@ -168,32 +168,32 @@ pub struct Reason {
 #[serde(default)]
 #[schemars(!default)]
 pub struct Audited {
-    /// Those that are equal.
+    /// The ranges that are equal.
     pub equal: u64,
-    /// Those that are not.
+    /// The ranges that differ.
     pub different: u64,
 }
 
-/// Requests or runs counted again since the exporter started.
+/// Requests or runs rechecked since the exporter started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
 pub struct CountedAgain {
-    /// How many were counted again.
+    /// The number that was rechecked.
     pub counted: u64,
-    /// How many of them the service knew of only after they were first counted.
+    /// The number that arrived after their range was first counted.
     pub late: u64,
-    /// How many fewer there were than first counted; they stay in the counters.
+    /// The number that was missing at the recheck; they stay in the counters.
     pub overcounted: u64,
 }
 
 impl CountedAgain {
-    /// The share that came late; `None` before anything was counted again.
+    /// The share that came late; `None` before the first recheck.
     pub fn late_share(self) -> Option<f64> {
         (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
     }
 
-    /// Adds what else was counted again.
+    /// Adds further rechecks.
     pub fn add(&mut self, Self { counted, late, overcounted }: Self) {
         self.counted += counted;
         self.late += late;

@@ -1,8 +1,9 @@
-//! The buckets of a ledger: how many were within each threshold.
+//! The buckets of a ledger: the number of requests within each threshold.
 //!
-//! Shares times totals leave fractions, which are carried. Each bucket is a counter, and none holds more than the next one.
-//! A threshold that replies lack grows with the next lower one, then leaves the page ([`MAX_ABSENT_REPLIES`], [`HOUR`]). If
-//! it returns, it continues at the greater of its own last value and those of the lower ones.
+//! A share of a total leaves a fraction, which is carried over. Each bucket is a counter, and none holds more than the
+//! next. A threshold that replies lack grows with the next lower threshold, then leaves the page
+//! ([`MAX_ABSENT_REPLIES`], [`HOUR`]). If it returns, it continues at its last value, or at the value of a lower
+//! threshold if that is greater.
 
 use std::sync::Arc;
 
@@ -17,12 +18,12 @@ pub(super) const ONE: u64 = 1 << 16;
 /// Replies with traffic that lack a threshold before it leaves the page, if another one has appeared.
 const MAX_ABSENT_REPLIES: u8 = 3;
 
-/// How many were within each threshold.
+/// The number of requests within each threshold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Buckets {
     /// In seconds, rising. Most ledgers share one list.
     pub(super) thresholds: Arc<[f64]>,
-    /// How many within each, in 65,536ths, cumulative but for those that have left the page.
+    /// Requests within each, in 65,536ths; cumulative, except for thresholds that have left the page.
     pub(super) within: Box<[u64]>,
     /// Thresholds that replies currently lack.
     pub(super) absent: Box<[Absent]>,
@@ -33,23 +34,23 @@ pub(crate) struct Buckets {
 pub(crate) struct Absent {
     /// Its index.
     pub(super) index: usize,
-    /// How many replies have lacked it.
+    /// The number of replies that lacked it.
     pub(super) replies: u8,
-    /// Start of the first of them, Unix seconds.
+    /// Start of the first such reply, Unix seconds.
     pub(super) since: i64,
-    /// Whether another one has appeared since.
+    /// Whether a new threshold has appeared since.
     pub(super) replaced: bool,
     /// Whether it has left the page.
     pub(super) left: bool,
 }
 
 impl Buckets {
-    /// How many thresholds there are, on the page or not.
+    /// The number of thresholds, on the page or not.
     pub(super) fn len(&self) -> usize {
         self.thresholds.len()
     }
 
-    /// The thresholds on the page, and how many within each: whole numbers, cumulative.
+    /// The thresholds on the page, and the requests within each: whole numbers, cumulative.
     pub(super) fn shown(&self) -> impl Iterator<Item = (f64, u64)> {
         let all = self.thresholds.iter().copied().zip(self.within.iter().copied().map(rounded)).enumerate();
         all.filter(|(index, _)| !self.has_left(*index)).map(|(_, bucket)| bucket)
@@ -63,7 +64,7 @@ impl Buckets {
         self.thresholds.binary_search_by(|known| known.total_cmp(&threshold))
     }
 
-    /// How many of these thresholds there is no room for.
+    /// The number of these thresholds that do not fit.
     pub(super) fn beyond_room(&self, shares: &[(f64, f64)]) -> usize {
         let room = MAX_THRESHOLDS.saturating_sub(self.len());
         if shares.len() <= room {
@@ -73,8 +74,8 @@ impl Buckets {
         unknown.count().saturating_sub(room)
     }
 
-    /// Begins buckets for those of the rising `thresholds` that it lacks, as far as there is room, each with the most that a
-    /// lower one holds. Returns their indices, rising.
+    /// Adds buckets for missing `thresholds`, which are sorted, as far as they fit. Each begins with the greatest count
+    /// of a lower bucket. Returns their indices, sorted.
     pub(super) fn learn(&mut self, thresholds: impl IntoIterator<Item = f64>) -> Vec<usize> {
         let mut learnt = Vec::new();
         let (mut known, mut within) = (Vec::new(), Vec::new());
@@ -144,7 +145,7 @@ impl Buckets {
         learnt
     }
 
-    /// The buckets with all thresholds on the page of `other`, as they would begin here.
+    /// Adds the thresholds on the page of `other`, with the counts at which they begin here.
     pub(super) fn with_thresholds_of(&self, other: &Self) -> Self {
         let mut with = self.clone();
         with.learn(other.thresholds.iter().copied());
@@ -156,7 +157,7 @@ impl Buckets {
         with
     }
 
-    /// Adds `count` that are distributed like `shares`. Returns by how many whole ones each bucket has grown.
+    /// Adds `count` requests distributed like `shares`. Returns by how many whole requests each bucket has grown.
     pub(super) fn put_shares(&mut self, shares: &[(f64, f64)], count: f64) -> Vec<u64> {
         let shares = self.spread(shares);
         let grow = |(index, within): (usize, &mut u64)| {
@@ -168,8 +169,8 @@ impl Buckets {
         self.within.iter_mut().enumerate().map(grow).collect()
     }
 
-    /// For each bucket, whether `shares` name it, and its share or that of the highest one below it, which it includes.
-    /// `None` for those that have left the page.
+    /// For each bucket, whether `shares` name it, and its share, or the share of the highest lower threshold, which it
+    /// includes. `None` for buckets that have left the page.
     fn spread(&self, shares: &[(f64, f64)]) -> Vec<Option<(bool, f64)>> {
         let (mut shares, mut share) = (shares.iter().peekable(), 0.0f64);
         let spread = |(index, threshold): (usize, &f64)| {
@@ -183,8 +184,8 @@ impl Buckets {
         self.thresholds.iter().enumerate().map(spread).collect()
     }
 
-    /// How many each bucket holds of `count` that are distributed like `shares`. Those that `shares` lack hold what
-    /// `known` says: absence is no correction.
+    /// The part of `count` requests, distributed like `shares`, that each bucket holds. Buckets that `shares` lack keep
+    /// their `known` count, because absence is no correction.
     pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[i64]) -> Vec<f64> {
         let figure = |(share, known): (Option<(bool, f64)>, &i64)| match share {
             Some((true, share)) => share * count,
@@ -194,8 +195,8 @@ impl Buckets {
         self.spread(shares).into_iter().zip(known).map(figure).collect()
     }
 
-    /// Adds as many whole ones as `wanted` to each bucket, as far as it then holds no more than the next one, and the last
-    /// no more than `total`. Returns how many were added to each.
+    /// Adds the `wanted` whole requests to each bucket, as long as it holds no more than the next, and the last no more
+    /// than `total`. Returns the number added to each.
     pub(super) fn put_whole(&mut self, wanted: &[i64], total: u64) -> Vec<i64> {
         let mut added = vec![0; self.len()];
         let mut above = total.saturating_mul(ONE);

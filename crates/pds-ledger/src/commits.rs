@@ -1,4 +1,4 @@
-//! Committed ledgers, and ledgers on their way to disk: a commit writes everything that has arrived since the last.
+//! Committed ledgers, and ledgers on their way to disk. Each commit writes everything that has arrived since the last.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -19,20 +19,19 @@ use super::record::Record;
 use super::restore::Restoring;
 use super::state::{MAX_COMMIT, StateFile};
 
-/// Reported to [`Observer::committed`] while nothing is known of the state file.
+/// Reported to [`Observer::committed`] until the state file is read.
 pub const SILENT: &str = "the state folder does not answer";
 
-/// Receives the results of commits and of restoring. The default methods ignore them. Log lines about them are the
-/// ledgers' own.
+/// Receives the results of commits and of restoring. The default methods ignore them. The ledgers log them themselves.
 #[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync {
-    /// A commit ended: the state file could be written, or could not for this reason.
+    /// A commit ended; on failure with the reason.
     fn committed(&self, written: Result<(), &str>) {}
 
-    /// The progress of restoring; `None` if it is not configured any more.
+    /// The progress of restoring; `None` if it is no longer configured.
     fn restoring(&self, now: Option<Restoring>) {}
 
-    /// When this process loaded its configuration, as its page states: samples of the process are identified by it.
+    /// When this process loaded its configuration, as its page states. This time identifies samples of the process.
     fn config_loaded(&self) -> Option<Timestamp> {
         None
     }
@@ -48,16 +47,16 @@ impl Observer for Unobserved {}
 #[derive(Debug, Default)]
 pub(super) struct Ledgers {
     pub(super) by_key: HashMap<Key, Arc<Ledger>>,
-    /// Why some are not shown or not opened yet.
+    /// Why some ledgers are not shown or not opened yet.
     pub(super) holds: HashMap<Key, Hold>,
-    /// The thresholds of the last ledger. Usually all apps have the same and share one list.
+    /// The thresholds of the last ledger. Most apps have the same thresholds and share one list.
     pub(super) thresholds: Arc<[f64]>,
-    /// Whether the file that holds them is still to be read.
+    /// Whether their file has not been read yet.
     pub(super) is_opening: bool,
 }
 
 impl Ledgers {
-    /// Holds those that were in the file.
+    /// Adds the ledgers of the file.
     pub(super) fn hold(&mut self, found: Vec<(Key, Ledger)>) {
         for (key, mut ledger) in found {
             ledger.share_thresholds(&mut self.thresholds);
@@ -87,13 +86,13 @@ pub(super) struct Entry {
     pub(super) done: oneshot::Sender<bool>,
 }
 
-/// The task that commits, and what ends it.
+/// The task that commits, and the signal that ends it.
 #[derive(Debug)]
 pub struct Committer(pub(super) Option<(JoinHandle<()>, Arc<Notify>)>);
 
 impl Committer {
-    /// Ends once everything handed over so far is on disk, or the disk has not answered for [`MAX_COMMIT`]. Later ledgers
-    /// are not committed.
+    /// Completes once everything queued is on disk, or the disk has not answered for [`MAX_COMMIT`]. Later ledgers are
+    /// not committed.
     pub async fn finished(self) {
         if let Some((task, closed)) = self.0 {
             closed.notify_one();
@@ -103,7 +102,7 @@ impl Committer {
     }
 }
 
-/// Commits whatever has come in since the last commit, until `closed` or the last clone of the store is gone.
+/// Commits everything queued since the last commit, until `closed` or the last clone of the store is dropped.
 pub(super) async fn commit_all(
     state: StateFile,
     ledgers: Arc<RwLock<Ledgers>>,
@@ -166,7 +165,7 @@ pub(super) async fn commit_all(
     }
 }
 
-/// Ends the commit of `batch`: shows and logs how it went, and whether that differs from the last one, which went `good`.
+/// Ends the commit of `batch`. Reports the result, and logs it if it differs from the last result, `good`.
 fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
     observer.committed(written.as_ref().copied().map_err(String::as_str));
     match &written {

@@ -6,7 +6,7 @@ use pds_interface::{Counted, Resource};
 
 use super::ledger::{Ledger, exact};
 
-/// Declares [`Number`]: for each the field of a ledger with its type.
+/// Declares [`Number`], with the ledger field and type of each.
 macro_rules! numbers {
     ($($number:ident: $field:ident $type:ident;)*) => {
         /// A number of a ledger.
@@ -31,7 +31,7 @@ macro_rules! numbers {
     };
 }
 
-// New ones are appended: the state file has this order.
+// Append new numbers: the state file has this order.
 numbers! {
     Until: until i64;
     Total: total u64;
@@ -50,7 +50,7 @@ pub enum LedgerField {
     Number(Number),
     /// The buckets.
     Buckets,
-    /// How far it is behind, instead of everything else.
+    /// How far it is behind, shown instead of the other rows.
     Behind,
 }
 
@@ -59,7 +59,7 @@ pub enum LedgerField {
 pub struct Row {
     /// Its declaration.
     pub family: Family,
-    /// The counter that it belongs to; `None` if the label `resource` identifies it.
+    /// The counter that it belongs to; `None` for any counter, which the label `resource` then identifies.
     pub of: Option<Counted>,
     /// The part that it shows.
     pub field: LedgerField,
@@ -111,7 +111,7 @@ rows! {
         "Lag of hidden counters behind settled time; absent while they are shown";
 }
 
-/// The series of a ledger, in the order of [`ROWS`]; `rechecked` says whether its hours are counted again.
+/// The series of a ledger, in the order of [`ROWS`]; `rechecked` if its hours are rechecked.
 pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
     by_row(resource, |sink, row, labels| match row.field {
         LedgerField::Number(number) => {
@@ -135,7 +135,7 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
     })
 }
 
-/// The series that a ledger has while it is hidden: by how many seconds it is behind.
+/// The series of a hidden ledger: the seconds by which it is behind.
 pub fn behind(resource: Resource, seconds: u64) -> Sink {
     by_row(resource, |sink, row, labels| {
         if row.field == LedgerField::Behind {
@@ -144,7 +144,7 @@ pub fn behind(resource: Resource, seconds: u64) -> Sink {
     })
 }
 
-/// The series of all rows that belong to `resource`. `put` gets the labels of a family that has no others.
+/// The series of all rows that belong to `resource`. Calls `put` with the row's labels.
 fn by_row(resource: Resource, put: impl Fn(&mut Sink, &Row, &[(&str, &str)])) -> Sink {
     let by_resource = [("resource", resource.as_str())];
     let counted = resource.polled().counted;

@@ -12,7 +12,7 @@ pub enum StateError {
     /// Another process has it open.
     #[error("the state file {} is in use by another process; each daemon needs its own", .0.display())]
     InUse(PathBuf),
-    /// Another file took its place while it was in use.
+    /// Another file replaced it while it was in use.
     #[error("the state file {} was replaced by another file while it was in use; restart to use that file, or remove it", .0.display())]
     Replaced(PathBuf),
     /// Its file system has no locks.
@@ -21,13 +21,13 @@ pub enum StateError {
     /// It is a mount point.
     #[error("the state file {} is itself a mount point, so it cannot be replaced; mount its directory instead", .0.display())]
     Mounted(PathBuf),
-    /// No files can be made beside it.
+    /// No file can be created beside it.
     #[error("the directory of the state file {} is not writable, but the lock and new versions of the file belong there; make it writable for the daemon's user", .0.display())]
     Directory(PathBuf, #[source] io::Error),
     /// Its contents are damaged: the position of the damaged part, and the problem.
     #[error("the state file {path} is damaged at byte {1} ({2}); restore it, or move it away to count from zero", path = .0.display())]
     Damaged(PathBuf, u64, &'static str),
-    /// It was written by a later version, in this format.
+    /// A later version wrote it, in this format.
     #[error("the state file {path} has format {1}, which this version does not support", path = .0.display())]
     OtherFormat(PathBuf, u64),
     /// It cannot be read or written.
@@ -61,7 +61,7 @@ pub enum Refusal {
     /// The reply has no total.
     #[error("the reply has no total")]
     NoTotal,
-    /// There were requests, but the reply has no distribution of their response times.
+    /// The reply has a total, but no distribution of response times.
     #[error("the reply counts {0} requests but has no distribution of their response times")]
     NoDistribution(u64),
     /// The counter would exceed 64 bits.
@@ -75,8 +75,8 @@ pub enum Refusal {
         /// The range in the reply.
         answered: TimeRange,
     },
-    /// The range that begins there was older than `accounting.max_catch_up` when its reply came.
-    #[error("the range from {0} was older than accounting.max_catch_up when it was answered")]
+    /// The range that begins there was older than `accounting.max_catch_up` when its reply arrived.
+    #[error("the range from {0} was older than accounting.max_catch_up when its reply arrived")]
     TooOld(i64),
 }
 

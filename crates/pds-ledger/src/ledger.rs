@@ -1,4 +1,4 @@
-//! The arithmetic of one ledger. No clock, no I/O: a ledger and a reply in, the next ledger out.
+//! The arithmetic of one ledger, without clock or I/O: a ledger and a reply in, the next ledger out.
 
 use std::sync::Arc;
 
@@ -14,42 +14,43 @@ const MAX_TOTAL: u64 = 1 << 47;
 /// Counts of one app by one metrics call, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
-    /// The cursor: every second before it was added or given up, none after it was. Unix seconds.
+    /// The cursor, Unix seconds. Every second before it was added or given up; no later second was.
     pub until: i64,
     /// Requests or runs added.
     pub total: u64,
     /// Seconds that `total` has counted.
     pub accounted: u64,
-    /// Seconds given up on for good.
+    /// Seconds given up for good.
     pub unaccounted: u64,
-    /// How many of `total` arrived after their range was first counted.
+    /// The part of `total` that arrived after its range was first counted.
     pub late: u64,
-    /// How many were missing when their range was counted again. They stay in `total`; late data is offset against them.
+    /// Counted requests that were missing at a recheck. They stay in `total`; late data is offset against them.
     pub overcounted: u64,
-    /// Stretches, an hour at most each, of which the service later had far fewer. They stay in `total`.
+    /// Stretches, each at most an hour, of which the service later reported far fewer requests. The requests stay in
+    /// `total`.
     pub disputed: u64,
     /// End of the last hour counted again, Unix seconds; 0 before the first.
     pub rechecked_until: i64,
     /// Whether another shard counts this app at present.
     pub set_aside: bool,
-    /// The settings with which an audit of the service has passed, as a number; 0 if none has.
+    /// A number that identifies the settings with which an audit passed; 0 if none did.
     pub verified: u16,
     /// An hour that shows how complete the counters are.
     pub sample: Option<Box<Sample>>,
-    /// The part of a request that `total` has not counted yet, where totals have fractions.
+    /// The fraction of a request that `total` has not counted yet, if totals have fractions.
     pub(super) fraction: f64,
     pub(super) buckets: Buckets,
-    /// The stretches that are requested again, and the balance of the results.
+    /// The stretches to request again, and the balance of the results.
     pub(super) open: Open,
 }
 
 impl Ledger {
-    /// How many within each threshold (seconds), by rising threshold: whole numbers, cumulative, none above `total`.
+    /// The requests within each threshold (seconds), sorted: whole numbers, cumulative, none above `total`.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         self.buckets.shown().map(|(threshold, within)| (threshold, within.min(self.total)))
     }
 
-    /// Shares the list of thresholds with `known`, if they are the same. Ledgers of runs have none.
+    /// Shares the list of thresholds with `known` if they are equal. Ledgers of runs have none.
     pub(super) fn share_thresholds(&mut self, known: &mut Arc<[f64]>) {
         let thresholds = &mut self.buckets.thresholds;
         if *thresholds == *known {
@@ -59,7 +60,7 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing was counted or given up since it was opened.
+    /// Whether nothing has been counted or given up since it was opened.
     pub fn is_new(&self) -> bool {
         (self.total, self.accounted, self.unaccounted, self.pending()) == (0, 0, 0, 0)
     }
@@ -70,7 +71,7 @@ impl Ledger {
         others.all(|(threshold, _)| own.any(|(own, _)| own == threshold))
     }
 
-    /// The ledger with buckets for all thresholds on the page of `other`, as they would begin here.
+    /// The ledger with buckets for all thresholds on the page of `other`, at the counts at which they begin here.
     #[must_use]
     pub fn with_thresholds_of(&self, other: &Self) -> Self {
         Self { buckets: self.buckets.with_thresholds_of(&other.buckets), ..self.clone() }
@@ -81,13 +82,12 @@ impl Ledger {
         Self { until: second, ..Self::default() }
     }
 
-    /// The next range to request: from the cursor to `settled`, no longer than `most` seconds (ending on a
-    /// multiple of `step` then). Hours that begin at or after `hourly_from` are still to be counted again, as is one
-    /// that was begun while it was such an hour; no range reaches across their boundaries. `None` while nothing new has
-    /// settled.
+    /// The next range to request: from the cursor to `settled`. A range longer than `most` seconds is cut at a multiple
+    /// of `step`. No range crosses the boundary of an hour that will be rechecked: hours that begin at or after
+    /// `hourly_from`, and an hour begun as such. `None` while nothing new has settled.
     pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
         let aligned = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
-        // Even the shortest range has to move the cursor.
+        // Even the shortest range must move the cursor.
         let end =
             settled.min(aligned(self.until.saturating_add(most)).max(aligned(self.until) + step.max(1)));
         let boundary =
@@ -96,8 +96,8 @@ impl Ledger {
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
 
-    /// Gives up the time before `oldest`. Hours that begin at or after `hourly_from` are requested again. `None` if there
-    /// is none.
+    /// Gives up the time before `oldest`, and returns the range. Hours that begin at or after `hourly_from` will be
+    /// requested again. `None` if there is nothing to give up.
     #[must_use]
     pub fn give_up(&self, oldest: i64, hourly_from: i64) -> Option<(Self, TimeRange)> {
         let range = TimeRange { start: self.until, end: oldest };
@@ -121,7 +121,7 @@ impl Ledger {
         Self { unaccounted: self.unaccounted + seconds - later, until: oldest, open, ..self.clone() }
     }
 
-    /// Seconds given up that are requested again, or whose data is on its way into the counters.
+    /// Seconds given up that will be requested again, or whose data is being added to the counters.
     pub fn pending(&self) -> u64 {
         let missing =
             self.open.stretches().filter(|stretch| stretch.missing).map(|stretch| stretch.seconds());
@@ -133,7 +133,8 @@ impl Ledger {
         whole_parts(self.open.balance().rest().iter().rev().nth(1).map(|total| -total).as_ref())
     }
 
-    /// Stops counting until [`Ledger::resumed_at`]: another shard counts this app. `None` if it has stopped already.
+    /// Stops counting until [`Ledger::resumed_at`], because another shard counts this app. `None` if it has already
+    /// stopped.
     #[must_use]
     pub fn put_aside(&self) -> Option<Self> {
         (!self.set_aside).then(|| Self { set_aside: true, ..self.clone() })
@@ -145,11 +146,11 @@ impl Ledger {
         Self { set_aside: false, until: second.max(self.until), ..self.clone() }
     }
 
-    /// The ledger with a reply about `range` added. `distributed` says whether the call has a distribution; hours
-    /// that begin at or after `hourly_from` are kept to be compared when they are counted again.
+    /// The ledger with a reply about `range` added. `distributed` if the call has a distribution. Counts of hours that
+    /// begin at or after `hourly_from` are kept for their rechecks.
     ///
     /// # Errors
-    /// If the reply cannot be added. Nothing is counted then.
+    /// If the reply cannot be added; the ledger is unchanged.
     pub fn add(
         &self,
         range: TimeRange,
@@ -190,7 +191,7 @@ impl Ledger {
         }
     }
 
-    /// Adds the part of the balance that is due once the cursor stands at `end`.
+    /// Adds the part of the balance that is due when the cursor is at `end`.
     fn settle(&mut self, end: i64) {
         let mut balance = self.open.balance();
         let mut due = balance.due(end);
@@ -204,7 +205,7 @@ impl Ledger {
         self.open = Open::of(&balance, self.open.stretches());
     }
 
-    /// Whether the hour that `second` lies in is still to be counted again, or was begun while it was.
+    /// Whether the hour of `second` will be rechecked, or was begun as such an hour.
     fn is_hourly(&self, second: i64, hourly_from: i64) -> bool {
         let begun = || self.open.stretches().last().is_some_and(|last| last.hour_end() > second);
         second >= hourly_from || begun()
@@ -235,14 +236,14 @@ impl Ledger {
         self.open = Open::of(&self.open.balance(), stretches);
     }
 
-    /// How many of the reply's thresholds the ledger has no room for.
+    /// The number of the reply's thresholds that do not fit in the ledger.
     pub fn beyond_room(&self, tally: &Tally) -> usize {
         self.buckets.beyond_room(&tally.shares)
     }
 
-    /// The ledger with buckets for all `thresholds`, which rise, as far as there is room. `None` if it has them. A new
-    /// bucket begins with the count of the next lower one: a lower bound that keeps the buckets cumulative and each of
-    /// them a counter.
+    /// The ledger with buckets for all `thresholds`, which are sorted, as far as they fit. `None` if it has them. A new
+    /// bucket begins with the count of the next lower bucket: a lower bound that keeps the buckets cumulative and each
+    /// of them a counter.
     #[must_use]
     pub fn learn(&self, thresholds: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut next = self.clone();
@@ -252,7 +253,7 @@ impl Ledger {
     }
 }
 
-/// How many a reply about `range` counts, if that can be added.
+/// The count of a reply about `range`, if it can be added.
 pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Result<f64, Refusal> {
     if let Some(answered) = tally.range.filter(|answered| *answered != range) {
         return Err(Refusal::OtherRange { asked: range, answered });
@@ -264,7 +265,7 @@ pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Resul
     Ok(exact(total) + tally.fraction)
 }
 
-/// A count or a Unix second, which stay below 2^53.
+/// A count or a Unix second; both stay below 2^53.
 pub(super) fn exact(value: u64) -> f64 {
     value as f64
 }
@@ -280,13 +281,13 @@ fn whole(count: f64) -> u64 {
     count.floor() as u64
 }
 
-/// Why a ledger is not shown as it is, beyond being behind.
+/// Why a ledger is hidden or shown at its start, apart from being behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// The earlier counts are not known yet. No ledger is opened until they are.
+    /// The cursor is not known yet. No ledger is opened until it is.
     Unknown,
-    /// It began at this cursor of Prometheus (Unix seconds), and is shown as it was then for a while, so that every
-    /// Prometheus that scrapes sees its counters at 0.
+    /// It began at this cursor from Prometheus (Unix seconds). Its counters are shown at 0 for a while, so that every
+    /// Prometheus scrapes them at 0.
     Begun(i64),
 }
 
@@ -307,7 +308,7 @@ mod tests {
     }
 
     impl Ledger {
-        /// This ledger with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
+        /// This ledger with these buckets: threshold in seconds and requests within it, sorted, cumulative.
         pub(crate) fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
             let in_parts = buckets.iter().map(|(threshold, count)| (*threshold, count * ONE));
             Self { buckets: Buckets::of(in_parts), ..self }
@@ -390,8 +391,8 @@ mod tests {
     fn thresholds_that_come_and_go_keep_the_buckets_cumulative() {
         let first =
             Ledger::open(0).add(range(0, 1), &tally(10, &[(0.1, 0.2), (1.0, 0.8)]), true, i64::MAX).unwrap();
-        // 0.5 is new: of the first ten at least the two within 0.1 were within it. 1.0 is not spoken of: at least
-        // the six within 0.5 were within it too.
+        // 0.5 is new: at least two of the first ten, those within 0.1, are within 0.5. 1.0 is missing: at least the six
+        // within 0.5 are within 1.0.
         let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true, i64::MAX).unwrap();
         assert_eq!(buckets(&second), [(0.1, 5), (0.5, 8), (1.0, 14)]);
     }
@@ -485,7 +486,7 @@ mod tests {
     #[test]
     fn a_partly_counted_hour_is_completed_and_rechecked() {
         let part = Ledger::open(7_200).add(range(7_200, 7_920), &tally(3, &[(1.0, 1.0)]), true, 0).unwrap();
-        // An outage later that hour is older than those that are requested one by one.
+        // After an outage, hours this old are no longer rechecked, but this hour was begun before.
         assert_eq!(part.due(50_000, 60, 21_600, 36_000), Some(range(7_920, 10_800)));
         let whole = part.add(range(7_920, 10_800), &tally(9, &[(1.0, 1.0)]), true, 36_000).unwrap();
         assert_eq!(whole.open.stretches().map(|of| of.added.total()).collect::<Vec<_>>(), [12]);

@@ -17,8 +17,7 @@ use super::ledger::{Hold, Ledger};
 use super::record::Record;
 use super::state::StateFile;
 
-/// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
-/// than this.
+/// Minimum time between commits: ten thousand apps cost one commit per second, and no ledger waits much longer.
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All ledgers by app and resource. Cloning shares them.
@@ -29,10 +28,10 @@ pub struct LedgerStore {
     commits: Option<mpsc::UnboundedSender<Entry>>,
 }
 
-/// Completes once the state file is open, or with the reason that it cannot be used.
+/// Completes once the state file is open, or with the reason why it cannot be used.
 pub type Opening = oneshot::Receiver<Result<(), StateError>>;
 
-/// A ledger, and what keeps it from being shown.
+/// A ledger, and the hold that keeps it from being shown.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are those two")]
 pub struct Found {
@@ -41,8 +40,8 @@ pub struct Found {
 }
 
 impl LedgerStore {
-    /// Opens the ledgers in the file at `path`, which is created if there is none. Without a path they are kept in
-    /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`]).
+    /// Opens the ledgers in the file at `path`, which is created if missing. Without a path, ledgers are kept in
+    /// memory. Commits are at least `apart` ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
     /// If the file cannot be used. It is never overwritten and never treated as empty.
@@ -52,13 +51,13 @@ impl LedgerStore {
         apart: Duration,
     ) -> Result<(Self, Committer), StateError> {
         let (store, committer, opening) = Self::begin(path, observer, apart);
-        // The sender sends before it ends.
+        // The sender sends a result before it ends.
         opening.await.unwrap_or(Ok(()))?;
         Ok((store, committer))
     }
 
-    /// Does the same without waiting: until `Opening` completes, the store holds no ledger, and is not
-    /// [open](Self::is_open). It must not be written to before.
+    /// Like [`LedgerStore::open`], without waiting. Until `Opening` completes, the store holds no ledger, is not
+    /// [open](Self::is_open), and must not be written.
     pub fn begin(
         path: Option<&Path>,
         observer: Arc<dyn Observer>,
@@ -93,7 +92,7 @@ impl LedgerStore {
         (Self { ledgers, commits: Some(commits) }, Committer(Some((task, closed))), opening)
     }
 
-    /// Whether the ledgers in the file are known.
+    /// Whether the ledgers in the file have been read.
     pub fn is_open(&self) -> bool {
         !self.ledgers.read().is_opening
     }
@@ -103,7 +102,7 @@ impl LedgerStore {
         self.ledgers.read().by_key.get(key).cloned()
     }
 
-    /// The ledgers of many, in the order of `keys`.
+    /// The ledgers of several keys, in the order of `keys`.
     pub fn find<'a>(&self, keys: impl Iterator<Item = Option<&'a Key>>) -> Vec<Option<Found>> {
         let ledgers = self.ledgers.read();
         let find = |key: &Key| {
@@ -121,8 +120,8 @@ impl LedgerStore {
         Some(ledger)
     }
 
-    /// An empty ledger for `key` that begins at `second`. It has the thresholds of other apps, so that they are on the
-    /// page before they count.
+    /// An empty ledger for `key` that begins at `second`. It has the thresholds of other apps, so that its buckets are
+    /// on the page before they grow.
     #[must_use]
     pub fn new_ledger(&self, key: &Key, second: i64) -> Ledger {
         let ledger = Ledger::open(second);
@@ -134,27 +133,27 @@ impl LedgerStore {
         }
     }
 
-    /// Makes `ledger` the ledger of `key`, once it is on disk.
+    /// Commits `ledger` as the ledger of `key`.
     ///
     /// # Errors
-    /// If it could not be written. The previous ledger stays then.
+    /// If it could not be written; the previous ledger stays.
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
         let ledger = self.shared(ledger);
         self.write(vec![(key.clone(), Some(Arc::clone(&ledger)))]).await?;
         Ok(ledger)
     }
 
-    /// Makes each of these the ledger of its key, once all are on disk.
+    /// Commits each of these as the ledger of its key, all or none.
     ///
     /// # Errors
-    /// If they could not be written. The previous ledgers stay then.
+    /// If they could not be written; the previous ledgers stay.
     pub async fn commit_all(&self, ledgers: Vec<(Key, Ledger)>) -> Result<(), NotCommitted> {
         let records = ledgers.into_iter().map(|(key, ledger)| (key, Some(self.shared(ledger))));
         let records: Vec<Record> = records.collect();
         if records.is_empty() { Ok(()) } else { self.write(records).await }
     }
 
-    /// Makes `ledger` the ledger of `key` in memory only, for facts that cost nothing to learn again.
+    /// Sets the ledger of `key` in memory only, for facts that cost nothing to learn again.
     pub fn insert_in_memory(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
         let ledger = self.shared(ledger);
         self.ledgers.write().by_key.insert(key.clone(), Arc::clone(&ledger));
@@ -173,13 +172,13 @@ impl LedgerStore {
 
     /// Allows the ledger of `key` to be shown again.
     pub fn release(&self, key: &Key) {
-        // Few ledgers are held back, and readers wait for writers.
+        // Few ledgers are held back, so most calls need no write lock.
         if self.hidden_by(key).is_some() {
             self.ledgers.write().holds.remove(key);
         }
     }
 
-    /// Sets aside the ledgers of apps that are `elsewhere`: those of other shards.
+    /// Sets aside the ledgers of apps that are `elsewhere`, in other shards.
     pub async fn set_aside(&self, elsewhere: impl Fn(&Key) -> bool) {
         let aside = |(key, ledger): (&Key, &Arc<Ledger>)| {
             let aside = if elsewhere(key) { ledger.put_aside() } else { None };
@@ -192,15 +191,15 @@ impl LedgerStore {
         }
     }
 
-    /// Each app with the end of its ledgers in Unix seconds, one by one; without those that are set aside.
+    /// The app and end (Unix seconds) of each ledger that is not set aside.
     pub fn ends(&self) -> Vec<(Arc<Owner>, i64)> {
         let ledgers = self.ledgers.read();
         let counted = ledgers.by_key.iter().filter(|(_, ledger)| !ledger.set_aside);
         counted.map(|(key, ledger)| (Arc::clone(&key.owner), ledger.until)).collect()
     }
 
-    /// Drops the ledgers of apps that are not `wanted` and whose cursor is before `oldest` (Unix seconds), and whatever
-    /// keeps those of others that are not wanted from being shown.
+    /// Drops the ledgers that are not `wanted` and whose cursor is before `oldest` (Unix seconds), and the holds of all
+    /// that are not wanted.
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
         self.ledgers.write().holds.retain(|key, _| wanted.contains(key));
         let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
@@ -212,7 +211,7 @@ impl LedgerStore {
         }
     }
 
-    /// Hands these over, and waits until all of them are on disk. In memory they take effect at once.
+    /// Queues these, and waits until all are on disk. Without a file, they take effect at once.
     async fn write(&self, records: Vec<Record>) -> Result<(), NotCommitted> {
         let Some(commits) = &self.commits else {
             self.ledgers.write().take(records);

@@ -1,13 +1,13 @@
-//! Rechecks: each hour is requested once more when it has aged, and compared with what was added for it, by threshold
-//! and in total. Time that was given up is requested once more, too.
+//! Rechecks: each hour is requested again at certain ages, and compared with its added counts, by threshold and in
+//! total. Time that was given up is requested again, too.
 //!
-//! If the reply differs, the hour is requested again, and the median of the three counts is used. So a single bad reply
-//! changes nothing, and noise cancels out.
+//! If the reply differs, the hour is requested once more, and the median of the three counts is used. So a single bad
+//! reply changes nothing, and noise cancels out.
 //!
 //! The difference goes into the balance of the ledger. Missing requests are late data. They are added in equal parts
-//! while the cursor moves through an hour: added at once, 5 % of an hour would raise a rate over five minutes by 60 %.
+//! while the cursor moves through an hour. Added at once, 5 % of an hour would raise a five-minute rate by 60 %.
 //! Overcounts cannot be subtracted: they stay in the balance, and late data is offset against them first. A reply with
-//! far fewer requests is not a correction but an absence: the hour is disputed, and nothing changes.
+//! far fewer requests is no correction: the hour is disputed, and nothing changes.
 //!
 //! ```text
 //! hour ---- added ----|---- age ----|- phase -|-- requested again; late data added over an hour --|
@@ -20,20 +20,20 @@ use super::error::Refusal;
 use super::ledger::{self, Ledger};
 use super::stretch::{Counts, Dispute, HOUR, Open, PARTS, Stretch, end_of_hour};
 
-/// Delay before a lower reply is confirmed, in seconds: a reply may be incomplete for a while. A stretch that could not
-/// be requested waits as long.
+/// Delay before a lower reply is confirmed, in seconds, as a reply may be incomplete for a while. A stretch without a
+/// reply waits as long.
 const LOW_ANSWER: i64 = 600;
 
-/// How much later a disputed answer is requested again, in seconds.
+/// Delays before a disputed hour is requested again, in seconds.
 const DISPUTED: [i64; 3] = [HOUR, 3 * HOUR, 24 * HOUR];
 
-/// Maximum time that an hour is kept after its greatest age, in seconds: a dispute takes as long.
+/// How long an hour is kept after its greatest age, in seconds: the duration of a dispute.
 const KEPT_AFTER_LAST_AGE: i64 = 30 * HOUR;
 
 /// Bytes of a kept hour besides its counts.
 const HOUR_BYTES: usize = 6;
 
-/// The ages at which hours are counted again, in seconds, rising. Empty if none is.
+/// The ages at which hours are rechecked, in seconds, sorted. Empty if they are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ages(Box<[i64]>);
 
@@ -46,7 +46,7 @@ impl Ages {
         Self(ages.into())
     }
 
-    /// Whether hours are counted again at all.
+    /// Whether hours are not rechecked.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,48 +61,48 @@ impl Ages {
         self.0.last().map_or(i64::MAX, |age| end_of_hour(now.saturating_sub(*age).saturating_sub(HOUR)))
     }
 
-    /// The end of the last hour that is no longer kept when it is `now`.
+    /// The end of the last hour that is no longer kept at `now`.
     pub fn kept_from(&self, now: i64) -> i64 {
         self.0.last().map_or(i64::MAX, |age| now.saturating_sub(*age).saturating_sub(KEPT_AFTER_LAST_AGE))
     }
 
-    /// Bytes of the hours that a ledger with so many thresholds usually keeps until their last recheck.
+    /// Bytes that the hours kept for rechecks usually take in a ledger with so many thresholds.
     pub fn kept_bytes(&self, thresholds: usize) -> usize {
-        // The hour that is being counted, and that of the phase.
+        // One hour is being counted, and the phase may add another.
         let hours = self.last().map_or(0, |age| age / HOUR + 2);
-        // Half of the buckets hold requests, and 64 to 8,191 of them take two bytes; an empty one takes one.
+        // Half of the buckets hold requests: 64 to 8,191 requests take two bytes. An empty bucket takes one byte.
         usize::try_from(hours).unwrap_or_default() * (HOUR_BYTES + 3 * (thresholds + 1) / 2)
     }
 
-    /// How many ages an hour has reached that ended at `end`, where each age counts from `phase` seconds later.
+    /// The number of ages reached by the hour that ended at `end`; each age begins `phase` seconds later.
     fn reached(&self, end: i64, phase: i64, now: i64) -> u8 {
         let reached = self.0.iter().filter(|age| end.saturating_add(**age).saturating_add(phase) <= now);
         u8::try_from(reached.count()).unwrap_or(u8::MAX)
     }
 }
 
-/// When a stretch is requested again.
+/// The schedule of rechecks.
 #[derive(Clone, Copy, Debug)]
 pub struct Due<'a> {
     /// At these ages,
     pub ages: &'a Ages,
-    /// each so many seconds later, so that not all apps are requested at once.
+    /// each delayed by this many seconds, so that rechecks of apps spread out.
     pub phase: i64,
-    /// The service may not know of hours that begin before this second.
+    /// The service may no longer have hours that begin before this second.
     pub oldest: Option<i64>,
 }
 
 /// The outcome of counting an hour again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
-    /// How many were counted again for the first time: all of the hour, or at a later age what has arrived since.
+    /// Requests rechecked for the first time: the whole hour, or at a later age the requests that have arrived since.
     pub counted: u64,
-    /// How many more there were.
+    /// Additional requests.
     pub late: u64,
     /// How many fewer there were.
     pub overcounted: u64,
-    /// Whether a second answer has to confirm it. Then nothing has changed yet, and `late` and `overcounted` say by how
-    /// many it differs.
+    /// Whether a second reply must confirm it. Until then nothing changes, and `late` and `overcounted` hold the
+    /// difference.
     pub doubtful: bool,
     /// Whether the reply was so much lower that nothing changed.
     pub disputed: bool,
@@ -122,7 +122,7 @@ impl Recheck {
     }
 }
 
-/// Data that the service no longer has, according to its last replies.
+/// Data that is missing in the service's last replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disputed {
     /// The range from the start of the first hour to the end of the last.
@@ -132,7 +132,7 @@ pub struct Disputed {
 }
 
 impl Ledger {
-    /// The oldest stretch that is due to be requested again.
+    /// The oldest stretch that is due for a recheck.
     pub fn recheck_due(&self, due: Due<'_>) -> Option<TimeRange> {
         let is_due = |stretch: &Stretch<'_>| {
             let is_pending = stretch.doubt.is_some()
@@ -143,13 +143,14 @@ impl Ledger {
         self.open.stretches().find(is_due).map(|stretch| stretch.range())
     }
 
-    /// Counts added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer known.
+    /// The count added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer
+    /// kept.
     pub fn added_in_hour(&self, start: i64) -> Option<u64> {
         let is_it = |of: &Stretch<'_>| (of.start, of.end) == (start, start + HOUR) && !of.missing;
         Some(self.open.stretches().find(is_it)?.added.total())
     }
 
-    /// Data that the service no longer has of the time that is still rechecked.
+    /// Data that the service no longer has, within the time that is still rechecked.
     pub fn disputes(&self) -> Option<Disputed> {
         let mut disputed = self.open.stretches().filter(|stretch| stretch.dispute.lacks > 0).peekable();
         let start = disputed.peek()?.start;
@@ -157,8 +158,8 @@ impl Ledger {
         Some(Disputed { range: TimeRange { start, end }, lacks })
     }
 
-    /// The ledger with a reply that counts the stretch `range` again. `None` where it is not to be counted again. An answer
-    /// that differs changes nothing before a second one confirms it.
+    /// The ledger after a recheck of the stretch `range`. `None` if no recheck of it is due. A different reply changes
+    /// nothing until a second reply confirms it.
     ///
     /// # Errors
     /// If the reply cannot be counted.
@@ -227,8 +228,8 @@ impl Ledger {
         Ok(Some((next.without_done(due.ages), outcome)))
     }
 
-    /// The ledger after the service did not answer for the stretch `range`: it is requested at its next age if the
-    /// service `refused` it, and a little later otherwise. Time that is still missing after the last age stays
+    /// The ledger after a failed recheck of the stretch `range`. The next request follows at the next age if the
+    /// service `refused` the range, and a little later otherwise. Time that is still missing after the last age stays
     /// unaccounted.
     #[must_use]
     pub fn not_answered(&self, range: TimeRange, refused: bool, due: Due<'_>) -> Self {
@@ -250,7 +251,7 @@ impl Ledger {
         self.open.stretches().any(|stretch| stretch.range() == range && stretch.missing)
     }
 
-    /// The ledger without the stretches that were requested at all ages.
+    /// The ledger without the stretches that were rechecked at all ages.
     fn without_done(self, ages: &Ages) -> Self {
         let is_done = |stretch: &Stretch<'_>| {
             usize::from(stretch.rechecks) >= ages.0.len()
@@ -260,7 +261,7 @@ impl Ledger {
         self.without_stretches(is_done).unwrap_or(self)
     }
 
-    /// The ledger without the hours that ended before `oldest`. `None` if there is none of them.
+    /// The ledger without the hours that ended before `oldest`. `None` if there are none.
     #[must_use]
     pub fn without_hours_before(&self, oldest: i64) -> Option<Self> {
         self.without_stretches(|stretch| stretch.hour_end() < oldest && stretch.hour_end() <= self.until)
@@ -280,22 +281,22 @@ impl Ledger {
     }
 }
 
-/// Whether an answer is so much lower than what was added that it is no correction. `is_gone`: the service may not know of
-/// all of it any more.
+/// Whether a reply is too far below the added count to be a correction. `is_gone` if the service may no longer have all
+/// of the data.
 fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
     let fewer = added - figure;
     fewer > 0.0 && (is_gone || figure == 0.0 || (fewer >= 2.0 && fewer > added * 0.05))
 }
 
-/// Whether a second answer has to confirm this one: its total differs, or the number within a threshold by more than the
-/// rounding of shares explains.
+/// Whether a second reply must confirm this one: its total differs, or the count within a threshold differs by more
+/// than the rounding of shares.
 fn differs(added: &[i64], answer: &[f64]) -> bool {
     let of_hour = last(answer);
     let within = |(added, answer): (&i64, &f64)| (answer - signed(*added)).abs() > 2.0 + of_hour * 0.05;
     (of_hour - total(added)).abs() >= 1.0 || added.iter().zip(answer).any(within)
 }
 
-/// The middle one of each three.
+/// The median of each three.
 fn middle(one: &[i64], two: &[i64], three: &[f64]) -> Vec<f64> {
     let middle = |((one, two), three): ((&i64, &i64), &f64)| {
         let (one, two) = (signed(*one), signed(*two));
@@ -446,7 +447,7 @@ pub(super) mod tests {
         assert_eq!(at(&half, 7200).recheck_due(due(&ages)), Some(range(1800, 3600)), "what was added of it");
     }
 
-    /// Counts the hour again until it is certain: a difference takes a second answer.
+    /// Rechecks the hour until the result is certain: a difference takes a second reply.
     fn recheck(ledger: &Ledger, range: TimeRange, tally: &Tally, ages: &Ages) -> (Ledger, Recheck) {
         let (next, outcome) = ledger.recheck(range, tally, true, due(ages)).unwrap().unwrap();
         if !outcome.doubtful {
@@ -486,13 +487,13 @@ pub(super) mod tests {
     fn a_distribution_that_is_corrected_is_followed_as_far_as_counters_can() {
         let ages = ages(&[3600]);
         let first = quarters(8, 100, &[(0.5, 0.5), (1.0, 0.6), (2.0, 0.7)]);
-        // Faster than was told.
+        // Faster than first reported.
         let (ledger, outcome) =
             recheck(&first, range(0, 3600), &tally(400, &[(0.5, 0.6), (1.0, 0.8), (2.0, 0.8)]), &ages);
         assert_eq!((outcome.late, outcome.overcounted), (0, 0));
         let faster = idle(ledger, 10_800);
         assert_eq!((buckets(&faster), faster.total), (vec![440, 560, 600], 800));
-        // Slower: what late data of the next hour brings pays it off.
+        // Slower: late data of the next hour offsets it.
         let (ledger, _) =
             recheck(&first, range(0, 3600), &tally(400, &[(0.5, 0.4), (1.0, 0.6), (2.0, 0.7)]), &ages);
         let ledger = idle(ledger, 10_800);
@@ -565,7 +566,7 @@ pub(super) mod tests {
         let paid = second.add(range(90_000, 100_000), &tally(0, &[]), true, i64::MAX).unwrap();
         assert_eq!((paid.total, paid.late, paid.debt()), (80, 1, 1));
         assert_eq!(buckets(&paid), [40, 80], "it is in no bucket either");
-        // A day late, the second hour is counted again once, not twice.
+        // A day late, the second hour is rechecked once, not twice.
         let second = at(&second, 7200 + 86_400);
         let (third, _) = recheck(&second, range(3600, 7200), &tally(40, &[(0.1, 0.5), (1.0, 1.0)]), &ages);
         assert_eq!(starts(&third), [0; 0]);
@@ -710,7 +711,7 @@ pub(super) mod tests {
     fn an_hour_whose_rest_was_added_with_others_is_counted_again_in_part() {
         let shares = [(1.0, 1.0)];
         let ledger = two_hours().add(range(7200, 8100), &tally(1, &shares), true, START).unwrap();
-        // An outage later, three hours come in one range.
+        // After an outage, three hours come in one range.
         let ledger = ledger.add(range(8100, 18_000), &tally(30, &shares), true, START + 18_000).unwrap();
         assert_eq!(starts(&ledger), [0, 3600, 7200]);
         let last = ledger.open.stretches().last().unwrap();

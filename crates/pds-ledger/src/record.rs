@@ -1,8 +1,9 @@
 //! A ledger as bytes.
 //!
-//! Numbers as in `varint`: [`Number::ALL`]; a byte of flags; two of the settings that an audit passed with; the fraction of the total (`f64`); the sample; the thresholds; what is within
-//! each, as the difference to the one before; the thresholds that replies lack; the open stretches as they are in memory.
-//! A threshold is a number of microseconds, or if it is not a whole one, its bits.
+//! Numbers are encoded as in `varint`. In order: [`Number::ALL`]; a byte of flags; two bytes for the settings of the
+//! last passed audit; the fraction of the total (`f64`); the sample; the thresholds; the count within each, as the
+//! difference from the previous one; the thresholds that replies lack; the open stretches as in memory. A threshold is
+//! stored in microseconds, or as its bits if that is not a whole number.
 
 use std::sync::Arc;
 
@@ -65,14 +66,14 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     bytes
 }
 
-/// A threshold in microseconds, if that is a whole number.
+/// A threshold in microseconds, if it is a whole number.
 #[expect(clippy::cast_possible_truncation, reason = "checked to give the same threshold back")]
 fn micros(threshold: f64) -> Option<u64> {
     let micros = (threshold * 1e6).round() as u64;
     (micros < 1 << 52 && (micros as f64 / 1e6).to_bits() == threshold.to_bits()).then_some(micros)
 }
 
-/// The ledger of a record. `None` if it is not one.
+/// The ledger of a record; `None` if it is invalid.
 pub fn decode(record: &[u8]) -> Option<Ledger> {
     let (mut bytes, mut ledger) = (record, Ledger::default());
     for number in Number::ALL {

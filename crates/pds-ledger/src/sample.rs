@@ -1,5 +1,5 @@
-//! Samples: after its last recheck, an hour is requested again at greater ages, to determine how much of it arrived too
-//! late to be counted.
+//! Samples: an hour that is requested again at greater ages after its last recheck, to determine how much of it arrived
+//! too late to be counted.
 
 use pds_interface::TimeRange;
 
@@ -10,10 +10,10 @@ use super::stretch::{Completeness, HOUR, Sample};
 /// The ages at which samples are requested, as the label `age` and in seconds.
 pub const AGES: [(&str, i64); 3] = [("3h", 3 * HOUR), ("24h", 24 * HOUR), ("3d", 72 * HOUR)];
 
-/// The minimum part of a sampled hour that is counted in time.
+/// The minimum part of a sampled hour that must be counted in time.
 pub const MIN_RATIO: f64 = 0.99;
 
-/// The least that an hour has counted to be a sample.
+/// The minimum count of an hour that becomes a sample.
 const MIN_COUNTED: u64 = 1000;
 
 impl Sample {
@@ -32,7 +32,7 @@ impl Sample {
         AGES.into_iter().zip(self.results).filter_map(|((age, _), result)| Some((age, result?)))
     }
 
-    /// The least age at which the service knew of what it knew at `age`: a recheck then counts it.
+    /// The least age at which the service had all that it had at `age`, so that a recheck at that age would count it.
     pub fn complete_at(&self, age: &'static str) -> &'static str {
         let Some(of) = self.result(age) else { return age };
         let has_all = |at: Completeness| at.start == of.start && of.ratio >= at.ratio * MIN_RATIO;
@@ -41,7 +41,8 @@ impl Sample {
 }
 
 impl Ledger {
-    /// The sample that the recheck of `range` makes of `before`, if it was the last one of a whole hour with enough traffic.
+    /// The sample that begins with the recheck of `range`, if that was the last recheck of a whole hour with enough
+    /// traffic. `before` is the ledger before it.
     pub fn sample_of(
         &self,
         before: &Self,
@@ -63,15 +64,15 @@ impl Ledger {
         })
     }
 
-    /// The sample that is due to be requested; each age counts from `phase` seconds later.
+    /// The sample that is due for a request; each age begins `phase` seconds later.
     pub fn sample_due(&self, phase: i64) -> Option<Sample> {
         let sample = *self.sample.as_deref()?;
         let (_, age) = AGES.get(usize::from(sample.asked))?;
         (sample.range().end + age + phase <= self.until).then_some(sample)
     }
 
-    /// The ledger after its sample was requested: the service knows `known`. Fewer than were counted prove nothing, as the
-    /// service has forgotten some.
+    /// The ledger after a request for its sample, for which the service reports `known`. A lower count than the
+    /// ledger's proves nothing, as the service has dropped data.
     #[must_use]
     pub fn after_sample(&self, known: Option<u64>) -> Self {
         let Some(mut sample) = self.sample.as_deref().copied() else { return self.clone() };
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
     use crate::recheck::Due;
 
-    /// A ledger of one hour of 1,200 and what its recheck at that age makes of `known`.
+    /// The sample of a ledger of one hour with 1,200 requests after a recheck at that age returned `known`.
     fn recheck(age: i64, known: u64) -> Option<Sample> {
         recheck_of(Ledger::open(0), age, known)
     }
@@ -132,7 +133,7 @@ mod tests {
         for hour in 0..200 {
             ledger.until = hour * HOUR;
             if ledger.sample_due(60).is_some() {
-                // Fewer than were counted say nothing.
+                // A lower count proves nothing.
                 ledger = ledger.after_sample(Some([1899, 2000, 2001][due.len()]));
                 due.push(hour);
             }

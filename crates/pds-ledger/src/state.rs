@@ -1,8 +1,8 @@
 //! The state file: a `log` with one entry per ledger.
 //!
 //! Starting from zero, or from an old state, would make every counter wrong. So a file that is damaged, of another
-//! version, or in use is refused and left as it is. Each commit checks that the file is still the one at its path: one
-//! that is gone, shortened or not synced is written whole again from memory; one put in its place is not touched.
+//! version, or in use is refused and left unchanged. Each commit checks that the file is still the one at its path. A
+//! file that is gone, shortened or not synced is rewritten from memory; a file that replaced it is not touched.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,7 +23,8 @@ use super::log::format::replay;
 use super::log::{Entry, Log};
 use super::record::{Record, decode, encode};
 
-/// A longer commit fails, as on a network file system that hangs. If it ends well later, writing again changes nothing.
+/// Time limit of a commit, for network file systems that hang. If the write succeeds later, repeating it changes
+/// nothing.
 pub const MAX_COMMIT: Duration = Duration::from_secs(10);
 
 /// Verdict on a state file.
@@ -31,7 +32,7 @@ pub const MAX_COMMIT: Duration = Duration::from_secs(10);
 pub enum Examined {
     /// There is none.
     Missing,
-    /// A running daemon has it; it is not read.
+    /// A running daemon uses it; it is not read.
     InUse,
     /// It is sound and holds that many ledgers.
     Ledgers(usize),
@@ -78,7 +79,7 @@ pub fn parse(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledg
 pub struct StateFile(Log);
 
 impl StateFile {
-    /// Opens the file at `path`, or makes one if there is none, and reads all ledgers.
+    /// Opens or creates the file at `path`, and reads all ledgers.
     ///
     /// # Errors
     /// If the file cannot be used; see [`StateError`].
@@ -97,11 +98,11 @@ impl StateFile {
         .await
     }
 
-    /// Writes the records in one commit, synced to disk before it returns. `all` gives every ledger as it was before
-    /// them; it is called if the file has to be written whole.
+    /// Writes the records in one commit, synced before it returns. If the whole file must be rewritten, calls `all` for
+    /// every earlier ledger.
     ///
     /// # Errors
-    /// If they could not be written. None of them counts as written then.
+    /// If they could not be written; none of them counts as written.
     pub fn commit(
         &mut self,
         records: &[Record],
@@ -130,7 +131,7 @@ fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
     parse(path, file, length)
 }
 
-/// The ledgers of a file as it is read, by the bytes of their keys.
+/// The ledgers read from a file, by the bytes of their keys.
 #[derive(Default)]
 struct Found(HashMap<Box<[u8]>, (Key, Ledger)>);
 
@@ -248,7 +249,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [path, link, name, lock] =
             ["state.log", "link", "name", "state.log.lock"].map(|name| dir.path().join(name));
-        // To where there is no file yet.
+        // To a path without a file.
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let (held, _) = StateFile::open(&link).await.unwrap();
         assert!(path.is_file() && link.is_symlink(), "links are followed");
@@ -279,7 +280,8 @@ mod tests {
         }
     }
 
-    /// The file at `path` with one of every so many bytes turned over, one at a time: refused, or exactly `written`.
+    /// Flips one byte in every so many of the file at `path`, one at a time: the file is refused, or holds exactly
+    /// `written`.
     async fn assert_damage_is_noticed(path: &Path, good: &[u8], written: &[(Key, Ledger)]) {
         let mut refused = 0;
         for at in
@@ -406,7 +408,7 @@ mod tests {
             };
             resources.iter().map(size).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
         };
-        // Bytes an app are MB per 100,000 apps, times ten.
+        // Bytes per app are tenths of a MB per 100,000 apps.
         let [hour, day, three] = [1, 24, 72].map(sizes);
         println!("per app, in the file and open in memory: 1h {hour:?}, 24h {day:?}, 3d {three:?}");
         assert!(hour.0 < 800 && hour.1 < 300, "{hour:?}");

@@ -1,5 +1,5 @@
-//! Stretches of time that are requested again, and the balance of the results. Packed: an app has some
-//! four of them, or 75 with an age of three days.
+//! Stretches of time to request again, and the balance of the results. Packed, because an app has about four of them,
+//! or 75 with an age of three days.
 
 use std::borrow::Cow;
 
@@ -7,38 +7,38 @@ use pds_interface::TimeRange;
 
 use super::varint::{put, put_signed, take, take_signed};
 
-/// The length of the range that one request rechecks, in seconds.
+/// The length of the range that a recheck requests, in seconds.
 pub const HOUR: i64 = 3600;
 
-/// Numbers of [`Balance`] are in these parts of a request.
+/// Number of parts of a request, the unit of [`Balance`].
 pub(super) const PARTS: i64 = 64;
 
-/// At most an hour of which all was counted, or nothing.
+/// A stretch of at most an hour that was counted or given up as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stretch<'a> {
     /// Its start and end, Unix seconds.
     pub(super) start: i64,
     pub(super) end: i64,
-    /// How many of the configured ages it was requested at.
+    /// The number of configured ages at which it was requested.
     pub(super) rechecks: u8,
     /// Whether it was given up, so that nothing of it was counted.
     pub(super) missing: bool,
-    /// Its amount in the counters, once the balance is settled.
+    /// The counts that the counters hold of it once the balance is settled.
     pub(super) added: Counts<'a>,
-    /// An answer that differs from that, until a second one confirms it.
+    /// A different reply, until a second reply confirms it.
     pub(super) doubt: Option<Counts<'a>>,
-    /// Details if a reply had far fewer.
+    /// Replies with far fewer requests.
     pub(super) dispute: Dispute,
-    /// The cursor before which it is not requested; 0 if only its ages determine the time.
+    /// It is not requested before the cursor reaches this second; 0 if only its ages decide.
     pub(super) not_before: i64,
 }
 
-/// Answers that had far fewer than were added.
+/// Replies with far fewer requests than were added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dispute {
-    /// How many there were.
+    /// The number of such replies.
     pub(super) answers: u8,
-    /// How many fewer the last one had.
+    /// The number of requests missing in the last of them.
     pub(super) lacks: u64,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct Dispute {
 pub struct Sample {
     /// Its start, Unix seconds.
     pub start: i64,
-    /// How many were counted of it.
+    /// The count that the ledger added for it.
     pub counted: u64,
-    /// How many of [`AGES`](super::sample::AGES) are done: requested, or covered by rechecks.
+    /// The number of [`AGES`](super::sample::AGES) that were requested or covered by rechecks.
     pub(super) asked: u8,
     /// The last result at each age, of this hour or an earlier one.
     pub(super) results: [Option<Completeness>; 3],
@@ -60,7 +60,7 @@ pub struct Sample {
 pub struct Completeness {
     /// Start of the hour, Unix seconds.
     pub start: i64,
-    /// The counted part of what the service knew.
+    /// The counted part of the service's total.
     pub ratio: f64,
 }
 
@@ -73,7 +73,7 @@ impl Stretch<'_> {
         self.range().seconds()
     }
 
-    /// The end of its hour: its ages count from there.
+    /// The end of its hour, from which its ages count.
     pub(super) fn hour_end(&self) -> i64 {
         end_of_hour(self.start)
     }
@@ -97,7 +97,7 @@ impl Stretch<'_> {
     }
 }
 
-/// The end of the hour that `second` lies in.
+/// The end of the hour of `second`.
 pub(super) fn end_of_hour(second: i64) -> i64 {
     (second.div_euclid(HOUR) + 1) * HOUR
 }
@@ -120,7 +120,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// Whole counts by threshold, then the total: each as its difference to the one before, without zeros at the end.
+/// Whole counts by threshold, then the total; each as the difference from the previous one, without trailing zeros.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counts<'a>(Cow<'a, [u8]>);
 
@@ -158,7 +158,8 @@ impl<'a> Counts<'a> {
         total.try_into().unwrap_or_default()
     }
 
-    /// These with another threshold at each of these indices, which rise; it has the count of the next lower one.
+    /// The counts with a further threshold at each of these sorted indices; it has the count of the next lower
+    /// threshold.
     fn with_thresholds_at(&self, indices: &[usize]) -> Counts<'static> {
         let (mut bytes, mut rest, mut index) = (Vec::new(), &*self.0, 0);
         while !rest.is_empty() {
@@ -184,16 +185,16 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Amounts missing from the counters according to the last replies: by threshold, in total, and in accounted seconds;
-/// negative for overcounts. Missing amounts are added in equal parts while the cursor moves through an hour. Overcounts stay
-/// until late data offsets them.
+/// The amounts that the counters lack according to the last replies: by threshold, in total, and in accounted seconds;
+/// negative for overcounts. Missing amounts are added in equal parts while the cursor moves through an hour. Overcounts
+/// stay until late data offsets them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Balance {
     /// Start of that hour.
     pub(super) from: i64,
     /// Missing amount there, in [`PARTS`]; empty if nothing was missing.
     pub(super) lacking: Vec<i64>,
-    /// How many whole ones of it were added since.
+    /// The whole requests of it that were added since.
     pub(super) added: Vec<i64>,
 }
 
@@ -203,7 +204,7 @@ impl Balance {
         self.lacking.iter().zip(&self.added).map(|(lacking, added)| lacking - added * PARTS).collect()
     }
 
-    /// How many whole ones are to be added of each now that the cursor stands at `end`.
+    /// The whole requests to add of each now that the cursor is at `end`.
     pub(super) fn due(&self, end: i64) -> Vec<i64> {
         let passed = (end - self.from).clamp(0, HOUR);
         let due = |(lacking, added): (&i64, &i64)| {
@@ -213,7 +214,7 @@ impl Balance {
         self.lacking.iter().zip(&self.added).map(due).collect()
     }
 
-    /// Adds what else is lacking, once the cursor stands at `from`.
+    /// Adds further missing amounts when the cursor is at `from`.
     pub(super) fn add(&mut self, from: i64, differences: &[i64]) {
         let mut rest = self.rest();
         rest.resize(differences.len(), 0);
@@ -231,7 +232,7 @@ impl Balance {
     }
 }
 
-/// Room for the stretches of an age of an hour without growing.
+/// Enough for the stretches of an age of one hour.
 const USUAL_BYTES: usize = 512;
 
 /// The stretches of a ledger by time, and its balance.
@@ -255,7 +256,7 @@ impl Open {
         Self(if former_end == 0 && is_even { Box::default() } else { bytes.into() })
     }
 
-    /// From the bytes of [`Open::bytes`]; `None` if they are none.
+    /// Parses the bytes of [`Open::bytes`]; `None` if they are invalid.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let open = Self(bytes.into());
         if bytes.is_empty() {
@@ -291,7 +292,7 @@ impl Open {
         })
     }
 
-    /// The same with a threshold more at each of these indices, which rise.
+    /// The same with a further threshold at each of these sorted indices.
     pub(super) fn with_thresholds_at(&self, indices: &[usize]) -> Self {
         if indices.is_empty() || self.is_empty() {
             return self.clone();
@@ -305,7 +306,7 @@ impl Open {
     }
 }
 
-/// The balance at the start of packed bytes, and those behind it.
+/// The balance at the start of packed bytes, and the bytes behind it.
 fn unpack_balance(bytes: &[u8]) -> Option<(Balance, &[u8])> {
     let mut rest = bytes;
     let count = usize::try_from(take(&mut rest)?).ok()?;

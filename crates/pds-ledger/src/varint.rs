@@ -1,4 +1,4 @@
-//! Numbers in as few bytes as they need: 7 bits a byte, the lowest first.
+//! Numbers in as few bytes as possible: 7 bits per byte, the lowest first.
 
 /// Appends `number`.
 pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
@@ -9,12 +9,12 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Appends `number`, which may be negative; small ones of either sign are short.
+/// Appends `number`, which may be negative; small numbers of either sign are short.
 pub(crate) fn put_signed(bytes: &mut Vec<u8>, number: i64) {
     put(bytes, ((number << 1) ^ (number >> 63)).cast_unsigned());
 }
 
-/// The number at the start of `bytes`, which then begin behind it. `None` if there is none.
+/// Removes and returns the number at the start of `bytes`; `None` if there is none.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {

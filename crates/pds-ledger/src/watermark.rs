@@ -12,12 +12,12 @@ use pds_interface::TimeRange;
 
 use super::recheck::Ages;
 
-/// Two times agree if they are at most this many seconds apart: a Date has whole seconds, and its reply took time.
+/// Two times agree if they are at most this many seconds apart, as a Date has whole seconds and its reply takes time.
 const AGREEMENT: u64 = 10;
-/// How long our clock has to be steady before counting begins, if the service sends no Date.
+/// How long our clock must be steady before counting begins, if the service sends no Date.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// A service's clock that steps by more than this many seconds is believed only once it was steady for a minute, too.
+/// A service's clock that steps by more than this many seconds is trusted only once it has been steady for a minute.
 const MAX_STEP: u64 = 3600 + AGREEMENT;
 
 /// Settings of counted ranges. All durations are whole seconds.
@@ -25,26 +25,26 @@ const MAX_STEP: u64 = 3600 + AGREEMENT;
 pub struct Config {
     /// How far behind now every range ends.
     pub settle: Duration,
-    /// Ranges are aligned to whole steps of UTC.
+    /// Ranges are aligned to whole steps in UTC.
     pub step: Duration,
-    /// How far back requests go after an outage; older time is given up.
+    /// How far back requests reach after an outage; older time is given up.
     pub max_catch_up: Duration,
-    /// The ages at which each whole hour is counted again.
+    /// The ages at which each whole hour is rechecked.
     pub recheck_after: Vec<Duration>,
 }
 
-/// The end of the time that may be requested. Clones share the knowledge of the service's clock.
+/// The end of the time that may be requested. Clones share the state of the service's clock.
 ///
 /// Our clock may be wrong, or be set while the exporter runs. A range that ends in the service's future would be added
-/// incomplete; a range that only seems too old would be given up for nothing. So the time is the earlier of two: our
-/// clock, and the service's last Date advanced by the machine's monotonic clock, which nobody sets. A reply is checked
+/// incomplete; a range that only seems too old would be given up for nothing. So the time is the earlier of two clocks:
+/// ours, and the service's last Date advanced by the machine's monotonic clock, which nobody sets. A reply is checked
 /// against its own Date once more before it is counted ([`Watermark::has_settled`]).
 ///
-/// A Date more than an hour from both clocks, as far as they are known, is believed once it has run on
-/// for a minute; until then requests count as failed ([`Watermark::observe`]).
+/// A Date more than an hour from every known clock is trusted once it has advanced for a minute; until then requests
+/// count as failed ([`Watermark::observe`]).
 ///
-/// Irreversible steps (opening a ledger, giving time up, dropping a ledger) wait until two clocks agree: the Dates
-/// of two replies, or one Date and our clock. Without a Date, our clock has to be steady for a minute.
+/// Irreversible steps (opening a ledger, giving time up, dropping a ledger) wait until two clocks agree: the Dates of
+/// two replies, or one Date and our clock. Without a Date, our clock must be steady for a minute.
 #[derive(Clone, Debug)]
 pub struct Watermark {
     clock: Clock,
@@ -86,9 +86,9 @@ impl RunningClock {
 struct Seen {
     /// The service's clock.
     date: Option<RunningClock>,
-    /// A Date that disagrees with it. The next one decides.
+    /// A Date that disagrees with it. The next Date decides.
     other_date: Option<RunningClock>,
-    /// Our clock when a reply without a Date came. It counts as long as none had one.
+    /// Our clock when a reply without a Date arrived. It counts while no reply has a Date.
     ours: Option<RunningClock>,
     /// Whether two clocks have agreed.
     vouched: bool,
@@ -120,12 +120,12 @@ impl Watermark {
         self.step
     }
 
-    /// The ages at which hours are counted again.
+    /// The ages at which hours are rechecked.
     pub fn ages(&self) -> &Ages {
         &self.ages
     }
 
-    /// The beginning of the first hour that is still to be counted again. `i64::MAX` if none is.
+    /// The start of the first hour with a pending recheck; `i64::MAX` if there is none.
     pub fn hourly_from(&self) -> i64 {
         self.ages.hourly_from(self.settled())
     }
@@ -145,9 +145,9 @@ impl Watermark {
         second.div_euclid(self.step) * self.step
     }
 
-    /// Start of a new ledger: the end of the last whole step that has settled by the service's clock. `None` while
-    /// no two clocks agree: a ledger begun in the service's future would stand still until then, and one begun too
-    /// early would count requests from before the start.
+    /// Start of a new ledger: the end of the last whole step that has settled by the service's clock. `None` while no
+    /// two clocks agree: a ledger that begins in the service's future would stand still until then, and one that begins
+    /// too early would count requests from before the start.
     pub fn first_cursor(&self) -> Option<i64> {
         Some(self.whole_step(self.now()?.saturating_sub(self.settle)))
     }
@@ -166,8 +166,8 @@ impl Watermark {
         self.is_vouched(&self.seen()).then(|| self.whole_step(oldest().saturating_add(self.step - 1)))
     }
 
-    /// Records that a reply with this Date has just arrived. Returns by how many seconds the service's clock has
-    /// stepped if that is too much to be believed yet.
+    /// Records that a reply with this Date has just arrived. If the service's clock has stepped too far to be trusted
+    /// yet, returns by how many seconds.
     pub fn observe(&self, date: Option<Timestamp>) -> Option<i64> {
         let ours = self.clock.unix_seconds();
         let mut seen = self.seen.lock();
@@ -207,14 +207,14 @@ impl Watermark {
         None
     }
 
-    /// Whether `range` had settled by the service's own clock when it answered. A difference of the two clocks of half of
-    /// `settle` does no harm. Always true for a service that sends no Date.
+    /// Whether `range` had settled by the service's own clock when it replied. Clocks may differ by half of `settle`.
+    /// Always true for a service that sends no Date.
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
         date.is_none_or(|date| range.end + self.settle / 2 <= date.as_second() + 1)
     }
 
-    /// Whether `range` was so old when it was answered that the service may have deleted it. One step is allowed for
-    /// the duration of the request.
+    /// Whether `range` was older than `max_catch_up` when its reply arrived. One step is allowed for the duration of
+    /// the request.
     pub fn is_too_old(&self, range: TimeRange) -> bool {
         self.oldest().is_some_and(|oldest| range.start.saturating_add(self.step) < oldest)
     }
@@ -236,8 +236,8 @@ impl Watermark {
     }
 }
 
-/// A [`Watermark`] at one moment. Reading it takes two clocks and a lock; a look at all
-/// ledgers does so once.
+/// A [`Watermark`] at one moment. Reading it takes two clocks and a lock, so code that visits all ledgers reads it
+/// once.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
     /// The last second that has settled.
@@ -253,13 +253,13 @@ impl Settled {
         self.second.div_euclid(self.step) * self.step
     }
 
-    /// How long from now the counters of a ledger are shown if its cursor is `until` and moves every `interval`. `None`
-    /// if they are hidden.
+    /// How long the counters of a ledger stay shown if its cursor is `until` and moves every `interval`; `None` if they
+    /// are hidden.
     ///
     /// They are hidden while the ledger is behind, that is, while `until` is before the last whole step that had
-    /// settled two intervals ago: a counter that stands still reads as no requests, and its jump afterwards as far too
-    /// many. They are also hidden until the ledger has passed what had settled when counting began: an earlier process
-    /// with the same counters may have shown as much.
+    /// settled two intervals ago: a counter that stands still reads as no requests, and its later jump as far too many.
+    /// They are also hidden until the ledger has passed the time that had settled when counting began, because an
+    /// earlier process may have shown counters up to it.
     pub fn shown_for(self, until: i64, interval: Duration) -> Option<Duration> {
         if until < self.started?.min(self.step_end()) {
             return None;
@@ -267,7 +267,7 @@ impl Settled {
         self.keeps_up_for(until, interval)
     }
 
-    /// Like [`Settled::shown_for`], without regard to what had settled when counting began.
+    /// Like [`Settled::shown_for`], regardless of the time that had settled when counting began.
     pub fn keeps_up_for(self, until: i64, interval: Duration) -> Option<Duration> {
         let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
         // A clock set back does not prolong it.
@@ -287,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// A watermark at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
+    /// A watermark at 12:00:07 by our clock, with steps of a minute and half a minute to settle.
     fn watermark() -> Watermark {
         let config = Config {
             settle: Duration::from_secs(30),

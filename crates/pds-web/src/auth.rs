@@ -1,8 +1,7 @@
-//! Basic auth: passwords against bcrypt hashes. Neither a flood of guesses nor the time of an answer helps an
-//! attacker.
+//! Basic auth: checks passwords against bcrypt hashes. Neither a flood of guesses nor response times help an attacker.
 //!
 //! A hash costs tens of milliseconds by design. So hashes are computed off the I/O threads, few at a time and once for
-//! each credential; the outcome is remembered under a keyed hash, never the password itself.
+//! each credential. The outcome is remembered under a keyed hash of the credential, never with the password itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,20 +19,20 @@ use super::turns::{Peer, Turns};
 use super::webconfig::{MAX_HIDDEN_COST, bcrypt_cost};
 use pds_core::secret::Secret;
 
-/// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not delay a
-/// scraper's first request.
+/// Hashes computed at once. Two leave the rest of the machine to scrapes, and a slow guess does not delay a scraper's
+/// first request.
 const MAX_CONCURRENT: usize = 2;
 
-/// Checks that may wait for their turn.
+/// Maximum number of checks that wait for their turn.
 const MAX_WAITING: usize = 64;
 
-/// Outcomes remembered, right and wrong ones apart, so that guesses never evict right ones.
+/// Remembered outcomes, successes and failures each, so that guesses never evict successes.
 const MAX_OUTCOMES: usize = 256;
 
 /// Encoding of salt and digest in hashes.
 const BCRYPT: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
 
-/// Credentials that a client sends. Neither part need be text.
+/// Credentials from a client. The parts may be any bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// Without a colon.
@@ -57,7 +56,7 @@ impl Credentials {
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthOutcome {
-    /// A user with the right password, or no password is needed.
+    /// The password is right, or none is required.
     Welcome,
     /// Anything else.
     Refused,
@@ -69,14 +68,14 @@ pub(super) enum AuthOutcome {
 pub(super) struct Auth {
     /// Random for each process, so that a leaked cache is useless elsewhere.
     key: hmac::Key,
-    /// Salt and digest that unknown users are checked against, random for each process: nobody knows a password that
-    /// matches, and nobody can tell them from a user's.
+    /// Salt and digest for checks of unknown users, random for each process: nobody knows a matching password, and
+    /// nobody can distinguish them from a user's.
     decoy: String,
     turns: Arc<Turns>,
     outcomes: Mutex<Outcomes>,
 }
 
-/// A credential's fingerprint, without the credential itself.
+/// A credential's fingerprint, which does not reveal the credential.
 type Fingerprint = [u8; 32];
 
 #[derive(Default)]
@@ -102,7 +101,7 @@ impl Auth {
         }))
     }
 
-    /// Checks the value of an `Authorization` header that `peer` sent; without users everybody may pass.
+    /// Checks the value of an `Authorization` header from `peer`; without users, every request passes.
     pub(super) async fn check(
         self: &Arc<Self>,
         users: &BTreeMap<String, Secret>,
@@ -117,7 +116,7 @@ impl Auth {
         };
         let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
         let hashes = self.hashes(users, known);
-        // Any other name is a stranger's, so that made-up names are one queue.
+        // All unknown names share one queue.
         let name = known.and_then(|_| String::from_utf8(user.clone()).ok());
         let hash = hashes.first().map(Secret::expose).unwrap_or_default();
         let fingerprint = self.fingerprint(&[&user, hash.as_bytes(), &password]);
@@ -131,7 +130,7 @@ impl Auth {
             }
             let pending = outcomes.pending.entry(fingerprint).or_insert_with(|| {
                 let (done, outcome) = watch::channel(None);
-                // A task of its own: if the client leaves, the outcome is still worth remembering.
+                // A separate task: the outcome is worth remembering even if the client disconnects.
                 let auth = Arc::clone(self);
                 tokio::spawn(async move {
                     let outcome = auth.compute(password, hashes, peer, name, &done).await;
@@ -142,14 +141,14 @@ impl Auth {
             });
             pending.clone()
         };
-        // A check lost with its runtime lets nobody in.
+        // A check that is lost with its runtime fails.
         let outcome = outcome.wait_for(Option::is_some).await;
         outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
     }
 
-    /// The hashes to check a password of a `known` user or of a stranger against, one after the other until it matches: its
-    /// own, and decoys that make a wrong password take as long as with any other name. Each step of a cost doubles
-    /// the work, so costs c, c, c + 1, ... d - 1 together take as long as cost d, that of the most expensive user.
+    /// The hashes to check a password against, in order, until it matches: the hash of a `known` user, and decoys, so
+    /// that a wrong password takes equally long for every name. Each step of the cost doubles the work, so costs c, c,
+    /// c + 1, ... d - 1 together take as long as cost d of the most expensive user.
     fn hashes(&self, users: &BTreeMap<String, Secret>, known: Option<&Secret>) -> Vec<Secret> {
         let decoy = |cost| Secret::new(&format!("$2b${cost:02}${}", self.decoy));
         let dearest = users.values().filter_map(bcrypt_cost).max().unwrap_or(bcrypt::DEFAULT_COST);
@@ -163,7 +162,7 @@ impl Auth {
         }
     }
 
-    /// The parts one by one with their lengths, so that no two lists of parts are the same text.
+    /// Hashes each part with its length, so that no two lists of parts are equal.
     fn fingerprint(&self, parts: &[&[u8]]) -> Fingerprint {
         let mut context = hmac::Context::with_key(&self.key);
         for part in parts {
@@ -175,7 +174,8 @@ impl Auth {
         fingerprint
     }
 
-    /// [`AuthOutcome::Busy`] if the queue is full, or if the clients have left when their turn comes.
+    /// Computes the outcome: [`AuthOutcome::Busy`] if the queue is full, or if the clients have disconnected when their
+    /// turn comes.
     async fn compute(
         &self,
         password: Vec<u8>,
@@ -184,10 +184,10 @@ impl Auth {
         user: Option<String>,
         done: &watch::Sender<Option<AuthOutcome>>,
     ) -> AuthOutcome {
-        // Even a password that matches the decoy is not a user's.
+        // A password that matches the decoy is no user's.
         let is_user = user.is_some();
         let turn = self.turns.acquire(peer, user).await;
-        // A receiver is kept for further requests.
+        // `pending` keeps one receiver for further requests.
         if turn.is_none() || done.receiver_count() <= 1 {
             return AuthOutcome::Busy;
         }
@@ -210,7 +210,7 @@ impl Auth {
         if kept.len() >= MAX_OUTCOMES
             && let Some(any) = kept.iter().next().copied()
         {
-            // Any will do: keyed hashes come in no order that a client could choose.
+            // Any entry will do, as clients cannot influence the order of keyed hashes.
             kept.remove(&any);
         }
         kept.insert(fingerprint);
@@ -227,7 +227,7 @@ mod tests {
 
     const PEER: Peer = Peer::Local;
 
-    /// The lowest cost: tests check results, not durations.
+    /// At the lowest cost: tests check results, not durations.
     fn users() -> BTreeMap<String, Secret> {
         let hash = |password: &str| Secret::new(&bcrypt::hash(password, 4).unwrap());
         BTreeMap::from([("alice".to_owned(), hash("wonder:land")), ("bob".to_owned(), hash(""))])
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Refused);
     }
 
-    /// No hash is computed while these are held.
+    /// All turns; no hash is computed while they are held.
     async fn all_turns(auth: &Auth) -> Vec<Option<crate::turns::Turn>> {
         vec![auth.turns.acquire(PEER, None).await, auth.turns.acquire(PEER, None).await]
     }
@@ -334,7 +334,7 @@ mod tests {
             );
         }
         settle().await;
-        // While all of them wait, who was here before gets in.
+        // While all of them wait, a remembered user gets in.
         assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
         drop(turns);
         let outcomes_of_guesses = guesses.join_all().await;
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (MAX_OUTCOMES, 1));
     }
 
-    /// Sends this many guesses, each in a task.
+    /// Sends these guesses, each in a task.
     fn guess(auth: &Arc<Auth>, users: &BTreeMap<String, Secret>, logins: impl Iterator<Item = String>) {
         for login in logins {
             drop(checking(auth, users, &login, PEER));
@@ -425,7 +425,7 @@ mod tests {
                 costs.iter().enumerate().map(|(user, cost)| (user.to_string(), hash(cost))).collect();
             let stranger = auth.hashes(&users, None);
             assert_eq!(work(&stranger), 1 << dearest, "{costs:?}");
-            // A hash to check against, not an error that would come back at once.
+            // A valid hash, not an error that would return at once.
             if dearest == 4 {
                 assert!(matches!(bcrypt::verify("fakepassword", stranger[0].expose()), Ok(false)));
             }

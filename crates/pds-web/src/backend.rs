@@ -13,10 +13,10 @@ use super::route::{BoxFuture, Kind, PageRequest, Route};
 
 /// The exporter behind the web server.
 pub trait Backend: Send + Sync + 'static {
-    /// The metrics page ([`Response::metrics`]), whole or the part that the query of `request` names: in the format
-    /// `asked` or in the text format, which every client reads, and in `encoding` or in none, which is then compressed
-    /// on the way out. The future is dropped if the client disconnects or its scrape timeout ends. Work that continues
-    /// after that keeps `request`, which counts towards `--web.max-requests` until it is dropped.
+    /// The metrics page ([`Response::metrics`]), or the part of it that the query of `request` selects. The format is
+    /// `asked`, or the text format, which every client reads. The coding is `encoding`, or none; the server then
+    /// compresses the page. The future is dropped if the client disconnects or its scrape timeout ends. Work that
+    /// continues after that keeps `request`, which counts towards `--web.max-requests` until it is dropped.
     fn metrics(&self, asked: Negotiated, encoding: Encoding, request: PageRequest)
     -> BoxFuture<'_, Response>;
 
@@ -40,10 +40,10 @@ pub trait Backend: Send + Sync + 'static {
     fn quit(&self) {}
 }
 
-/// How long Prometheus waits for the answer.
+/// Names the scrape timeout of Prometheus.
 const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
 
-/// How long a page may take if the client does not say: Prometheus' default interval.
+/// How long a page may take if the client sends no timeout: Prometheus' default scrape interval.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The routes every exporter has.
@@ -123,7 +123,7 @@ pub(crate) mod tests {
     }
 
     impl Counted {
-        /// How many connections are active, and how many idle.
+        /// The numbers of active and idle connections.
         pub(crate) fn connections(&self) -> (i32, i32) {
             let counts = self.0.lock();
             (counts.active, counts.idle)

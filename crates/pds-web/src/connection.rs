@@ -1,4 +1,4 @@
-//! A connection after its handshake: its requests, and its end by either side.
+//! A connection after its handshake: its requests, and its end.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -30,11 +30,10 @@ pub(super) enum ServerState {
 /// Requests of one HTTP/2 connection at once; a scraper sends one.
 pub const MAX_STREAMS: u32 = 8;
 
-/// Bytes of an answer in the buffers of one connection, beside one piece; further ones wait until the client reads.
+/// Bytes of an answer in the buffers of one connection, besides one piece; more wait until the client reads.
 const WRITE_BUFFER: usize = 512 * 1024;
 
-/// Serves one connection until it ends by itself, or has finished its requests because of its age or because the server
-/// stops.
+/// Serves one connection until it ends by itself, or finishes its requests because of its age or a shutdown.
 pub(super) async fn serve(
     stream: Box<dyn Stream>,
     http2: bool,
@@ -54,7 +53,7 @@ pub(super) async fn serve(
             async move { Ok::<_, Infallible>(router.answer(request, in_flight).await) }
         }
     });
-    // All timeouts are those of `ConnectionState`; hyper needs a timer for HTTP/2.
+    // `ConnectionState` keeps all timeouts; hyper needs a timer for HTTP/2.
     if http2 {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

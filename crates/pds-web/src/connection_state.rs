@@ -11,14 +11,15 @@ use tokio::time::Instant;
 use super::turns::Peer;
 use super::{Activity, Limits, Observer};
 
-/// Concurrent requests per connection. Further ones wait, so that one connection cannot take all slots of
+/// Concurrent requests per connection. Further requests wait, so that one connection cannot take all slots of
 /// `--web.max-requests`.
 pub const MAX_REQUESTS: usize = 4;
 
-/// A request or connection idle for this long gives way to others when room is short.
+/// A request or connection that has been idle for this long may be closed to make room.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 
-/// Time for a connection without a whole request when the server stops or the connection has reached its age.
+/// How long a connection without a complete request stays open after the server stops or the connection reaches its
+/// age.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// The state of one connection. Cloning shares it.
@@ -31,36 +32,36 @@ struct Record {
     observer: Arc<dyn Observer>,
     slots: Arc<Semaphore>,
     state: Mutex<State>,
-    /// Tells [`ConnectionState::expired`] that something may be due sooner.
+    /// Notifies [`ConnectionState::expired`] that a timeout may be due sooner.
     changed: Notify,
 }
 
 struct State {
-    /// HTTP/2 has traffic of its own between requests, so that bytes are no sign of a request.
+    /// Whether it is HTTP/2, whose bytes are not always part of a request.
     multiplexed: bool,
-    /// Requests taken and not yet answered in full.
+    /// Requests received and not fully answered.
     open: usize,
     phase: Phase,
-    /// Since when, if there is no open request.
+    /// Since when there is no open request.
     since: Instant,
-    /// Answers with a piece on its way, by number: since when the client has not taken it.
+    /// Answers with a piece in transit, by number, and since when the client has not read it.
     sending: Vec<(u64, Instant)>,
     /// Bytes of requests that have arrived; see [`ConnectionState::take_requested`].
     requested: usize,
-    /// When the client last took any bytes.
+    /// When the client last read any bytes.
     written: Instant,
     /// The number of the next answer.
     next: u64,
-    /// A connection without a request ends then.
+    /// When a connection without a request ends.
     leave_by: Option<Instant>,
-    /// Why the connection is to end now.
+    /// Why the connection ends now.
     closing: Option<&'static str>,
 }
 
 /// State of a connection without an open request.
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
-    /// It is new: a TLS handshake, if there is one.
+    /// It is new, in its TLS handshake if there is one.
     Handshaking,
     /// The first request is awaited, or one has begun to arrive.
     Reading,
@@ -69,7 +70,7 @@ enum Phase {
 }
 
 impl ConnectionState {
-    /// A connection that was just taken.
+    /// A connection that was just accepted.
     pub(super) fn new(peer: Peer, limits: Limits, observer: Arc<dyn Observer>) -> Self {
         observer.connection(None, Some(Activity::Idle));
         let now = Instant::now();
@@ -93,14 +94,14 @@ impl ConnectionState {
         self.0.peer
     }
 
-    /// Requests may come now, over HTTP/2 if `multiplexed`.
+    /// Ends the handshake: requests may follow, over HTTP/2 if `multiplexed`.
     pub(super) fn begin(&self, multiplexed: bool) {
         let mut state = self.0.state.lock();
         state.multiplexed = multiplexed;
         self.enter(&mut state, Phase::Reading);
     }
 
-    /// A request was taken; the guard is dropped once it is answered.
+    /// Records a received request; drop the guard once it is answered.
     pub(super) fn open(&self) -> InFlight {
         let mut state = self.0.state.lock();
         if state.open == 0 {
@@ -116,7 +117,7 @@ impl ConnectionState {
         Arc::clone(&self.0.slots).acquire_owned().await.ok()
     }
 
-    /// A connection without a request ends soon.
+    /// Ends the connection soon if it has no request.
     pub(super) fn last_call(&self) {
         self.0.state.lock().leave_by = Some(Instant::now() + LAST_CALL);
         self.0.changed.notify_one();
@@ -128,8 +129,8 @@ impl ConnectionState {
         self.0.changed.notify_one();
     }
 
-    /// Since when nothing moves, if the connection may be closed for the sake of others: it has no request, or its
-    /// client has not read for a while.
+    /// Since when it is idle, if it may be closed to make room: it has no request, or its client has not read for a
+    /// while.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.0.state.lock();
         match state.open {
@@ -139,7 +140,7 @@ impl ConnectionState {
         }
     }
 
-    /// Since when the client has not taken a piece of answer `number`, if that is long enough to give way to others.
+    /// Since when the client has not read a piece of answer `number`, if that is long enough to close it to make room.
     pub(super) fn unread_since(&self, number: u64) -> Option<Instant> {
         let state = self.0.state.lock();
         state.unread(|sending| sending == number).filter(|since| state.closing.is_none() && is_idle(since))
@@ -187,7 +188,7 @@ impl ConnectionState {
         self.0.changed.notify_one();
     }
 
-    /// Bytes of requests have arrived.
+    /// Records that bytes of requests have arrived.
     pub(super) fn arrived(&self, bytes: usize) {
         let mut state = self.0.state.lock();
         state.requested += bytes;
@@ -201,7 +202,7 @@ impl ConnectionState {
         std::mem::take(&mut self.0.state.lock().requested)
     }
 
-    /// The client took bytes.
+    /// Records that the client read bytes.
     pub(super) fn written(&self) {
         self.0.state.lock().written = Instant::now();
     }
@@ -225,20 +226,20 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// A piece of the answer is on its way; the next is requested once the client has taken most of it.
+    /// A piece of the answer is in transit; the next is requested once the client has read most of it.
     pub(super) fn sending(&self) {
         self.connection.0.state.lock().sending.push((self.number, Instant::now()));
         self.connection.0.changed.notify_one();
     }
 
-    /// The client waits for the next piece.
+    /// The client has read it and waits for the next piece.
     pub(super) fn taken(&self) {
         self.connection.0.state.lock().taken(self.number);
     }
 }
 
 impl State {
-    /// Since when a client has not taken the piece on its way, of the answers that are meant.
+    /// Since when the client has not read a piece, among the answers for which `meant` is true.
     fn unread(&self, meant: impl Fn(u64) -> bool) -> Option<Instant> {
         self.sending.iter().filter(|(number, _)| meant(*number)).map(|(_, since)| *since).min()
     }
@@ -315,7 +316,7 @@ mod tests {
                 stuck.taken();
             }
             stuck.sending();
-            // The progress of one answer is not that of another.
+            // Progress of one answer is not progress of another.
             loop {
                 lively.sending();
                 tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,5 +1,5 @@
-//! The open connections. At the limit, the connection idle for longest makes room, starting with the peer that has
-//! the most, so that no client locks others out by holding connections.
+//! The open connections. At the limit, the connection idle for longest is closed, starting with the peer that has the
+//! most, so that no client locks others out by holding connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::connection_state::ConnectionState;
 use super::turns::{Peer, Turn, Turns};
 use super::{Limits, Observer};
 
-/// How often it is logged at most that descriptors are missing.
+/// Minimum interval of log lines about missing descriptors.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Maximum size of a connection beside its responses: the hello of a TLS handshake, or the header of a request.
+/// Maximum size of a connection besides its responses: the hello of a TLS handshake, or the header of a request.
 pub(super) const CONNECTION_BYTES: u64 = 64 * 1024;
 
 /// All open connections.
@@ -30,9 +30,9 @@ pub(super) struct Connections {
 
 #[derive(Default)]
 struct Logged {
-    /// The limit was reached.
+    /// Whether the limit was reached.
     crowded: bool,
-    /// When there was no descriptor for a connection.
+    /// When a connection last got no descriptor.
     starved: Option<Instant>,
 }
 
@@ -52,7 +52,7 @@ impl Connections {
     /// Counts a connection of `peer`, closing another one if there are too many. Waits while all others are busy.
     pub(super) async fn admit(&self, peer: Peer) -> Connected {
         let most = self.limits.max_connections;
-        // Logged again after the crowd has gone, not with every connection at the limit.
+        // Logs again only after the crowd has gone, not for every connection at the limit.
         self.logged.lock().crowded &= self.open() > most / 2;
         let turn = self.turns.acquire_or_end(peer, || {
             if !std::mem::replace(&mut self.logged.lock().crowded, true) {
@@ -69,19 +69,19 @@ impl Connections {
         if let Some(turn) = &turn {
             turn.with_payload(|payload| *payload = Some(state.clone()));
         }
-        // No more are let in than there is room for.
+        // The limit of connections leaves enough room.
         Connected { state, _turn: turn, _room: self.memory.try_acquire(CONNECTION_BYTES) }
     }
 
-    /// Closes the connection that has been idle for longest, first of the peer that has most.
+    /// Closes the longest idle connection of the peer that has most.
     fn close_idle(&self) {
         if let Some(idle) = self.turns.end_oldest(0, ConnectionState::idle_since) {
             idle.close("other connections need its place");
         }
     }
 
-    /// The system has no descriptor for a connection on `listener`: the longest idle connection goes. Logged once a
-    /// minute at most.
+    /// Closes the longest idle connection, because the system has no descriptor for a new one on `listener`. Logs at
+    /// most once a minute.
     pub(super) fn out_of_files(&self, error: &std::io::Error, listener: &dyn std::fmt::Display) {
         let mut logged = self.logged.lock();
         if logged.starved.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
@@ -91,7 +91,7 @@ impl Connections {
         self.close_idle();
     }
 
-    /// How many there are.
+    /// Their number.
     pub(super) fn open(&self) -> usize {
         self.turns.held()
     }
@@ -117,7 +117,7 @@ mod tests {
     /// Ends with its connection.
     fn serve(connected: Connected, name: &'static str) -> tokio::task::JoinHandle<&'static str> {
         tokio::spawn(async move {
-            // The whole handshake: its turn ends with it.
+            // Holds the turn for the whole handshake.
             let connected = connected;
             connected.state.expired().await;
             name

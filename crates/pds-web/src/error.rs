@@ -27,15 +27,15 @@ pub enum Error {
     /// Too few file descriptors.
     #[error("the limit of open files is {limit}; the exporter needs {needed} (ulimit -n, LimitNOFILE=)")]
     Descriptors {
-        /// How many the process may have.
+        /// The limit of the process.
         limit: u64,
-        /// How many it needs.
+        /// The number that it needs.
         needed: u64,
     },
     /// `--web.systemd-socket` without sockets.
     #[error("--web.systemd-socket: systemd passed no listening TCP or unix socket (LISTEN_FDS)")]
     NoSystemdSocket,
-    /// A socket of systemd that cannot be used.
+    /// A socket from systemd that cannot be used.
     #[error("--web.systemd-socket: socket {number} cannot be used")]
     SystemdSocket {
         /// Its number, from 0.
@@ -59,7 +59,7 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
-    /// A health check got an answer that this exporter does not give.
+    /// A health check got an answer that this exporter does not send.
     #[error("{address} does not answer like a healthy exporter: {answer:?}")]
     Unhealthy {
         /// The address that was queried.

@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 use super::listen::Stream;
 use super::turns::{Peer, Turns};
 
-/// Handshakes computed at once: one leaves the other processors to scrapes.
+/// Handshakes computed at once. One leaves the other processors to scrapes.
 pub(super) const MAX_CONCURRENT: usize = 1;
 
 /// Handshakes that may wait for their turn, at a few milliseconds each.
@@ -29,13 +29,13 @@ pub(super) async fn accept(
     turns: &Arc<Turns>,
     peer: Peer,
 ) -> io::Result<TlsStream<Box<dyn Stream>>> {
-    // Until the client's hello has arrived there is nothing to compute.
+    // Nothing is computed until the client's hello has arrived.
     let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-    // Answering the hello computes, too, which `into_stream` does.
+    // `into_stream` answers the hello, which is a computation, too.
     let mut rest: Box<dyn FnOnce() -> _ + Send> = Box::new(move || Box::pin(hello.into_stream(config)));
     let woken = Arc::new(Woken::default());
-    // Key exchange, signature and the client's chain are computed in different steps, and a client may ask for more
-    // of them (HelloRetryRequest), so each step takes a turn.
+    // Key exchange, signature and the client's chain are computed in different steps, and a client may require further
+    // steps (HelloRetryRequest), so each step takes a turn.
     loop {
         let turn = turns.acquire(peer, None).await;
         let turn = turn.ok_or_else(|| io::Error::other("too many TLS handshakes wait"))?;
@@ -54,7 +54,7 @@ pub(super) async fn accept(
     }
 }
 
-/// Tells that bytes have arrived, or that there is room for some.
+/// Notifies that bytes have arrived, or that there is room for more.
 #[derive(Default)]
 struct Woken(Notify);
 
@@ -222,8 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_step_of_a_handshake_is_computed_on_the_serving_thread() {
-        // The second asks for a retry, as the server does not have its first group; TLS 1.2 has a key exchange of its
-        // own.
+        // The second needs a retry, as the server lacks its first group; TLS 1.2 has a different key exchange.
         for (groups, version) in [
             (vec![kx_group::X25519], &rustls::version::TLS13),
             (vec![kx_group::SECP256R1, kx_group::X25519], &rustls::version::TLS13),

@@ -9,7 +9,7 @@ use socket2::{SockAddr, Socket, Type};
 use super::error::Error;
 use super::{Config, listen};
 
-/// Time limit of each of connecting, writing and reading; health checks have 5 seconds by default.
+/// Time limit of connecting, writing and reading, each. Health checks usually have 5 seconds.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Config {
@@ -47,7 +47,7 @@ fn ask(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     match stream.take(64).read_to_end(&mut answer) {
-        // A server that wants TLS says so and closes.
+        // A server that requires TLS sends an alert and closes.
         Err(error) if answer.is_empty() => Err(error),
         _ => Ok(answer),
     }

@@ -1,5 +1,6 @@
-//! Requests that browsers send on behalf of other sites. Forms cross sites, and a name that resolves to our address (DNS
-//! rebinding) makes a page of its owner look like one of ours: it could read what a browser on this machine may.
+//! Refuses requests that browsers send on behalf of other sites. Forms may be sent across sites, and a foreign name
+//! that resolves to our address (DNS rebinding) makes a foreign page look like ours: it could read everything that a
+//! browser on this machine may.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,16 +15,16 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The names under which browsers may know the exporter. Every address is one: no page of another site is at ours.
+/// The names under which browsers may reach the exporter. Every IP address is allowed, as no other site is at ours.
 #[derive(Debug)]
 pub(super) struct Hosts {
     names: Vec<String>,
-    /// Only programs on this machine reach the exporter, so it must not be shown to other sites through them.
+    /// Whether only programs on this machine reach the exporter, so that other sites must not reach it through them.
     loopback_only: bool,
 }
 
 impl Hosts {
-    /// The names of the loopback, of the machine, in the listen addresses, in the external URL and in
+    /// Collects the names of the loopback and the machine, and those in the listen addresses, the external URL and
     /// `--web.allowed-hosts`. `bound` are the addresses listened on.
     pub(super) fn new(config: &Config, bound: &[SocketAddr]) -> Self {
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -53,7 +54,7 @@ impl Hosts {
         if is_foreign {
             return Some("Pages of other sites may not request this.\n");
         }
-        // HTTP/1.0 knows requests without a host, browsers do not.
+        // HTTP/1.0 allows requests without a host; browsers always send it.
         let is_known = request.host().is_none_or(|host| self.contain(&host));
         (self.loopback_only && !is_known).then_some(
             "The exporter listens only on loopback, and the Host of this request is unknown; --web.allowed-hosts adds \
@@ -61,7 +62,7 @@ impl Hosts {
         )
     }
 
-    /// Whether no page sent the request, or a page of this exporter did.
+    /// Whether the request comes from no page, or from a page of this exporter.
     fn sends_own_page(&self, request: &PageRequest, site: Option<&str>) -> bool {
         let origin = request.header(header::ORIGIN);
         if origin.is_none() && site.is_none() {
@@ -81,7 +82,7 @@ impl Hosts {
     }
 }
 
-/// A host without port, brackets and the dot of a full name.
+/// A host without port, brackets and final dot.
 fn bare(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) if port.is_empty() || port.starts_with(':') => address,

@@ -1,8 +1,8 @@
 //! The web server of a Prometheus exporter.
 //!
-//! It does for exporters in Rust what exporter-toolkit does for those in Go: listeners (TCP, unix, systemd), TLS, users
-//! and limits as in the toolkit's web configuration file, negotiation of format and compression, probes and lifecycle.
-//! It knows no metric and nothing of the exporter behind it.
+//! It is to exporters in Rust what exporter-toolkit is to those in Go: listeners (TCP, unix, systemd), TLS, users and
+//! limits as in the toolkit's web configuration file, negotiation of format and compression, probes and lifecycle. It
+//! knows neither metrics nor the exporter behind it.
 //!
 //! [`Config`] binds the server, [`Server::serve`] runs it. A [`Backend`] and [`Route`]s provide its pages; an
 //! [`Observer`] receives its events. An exporter whose metrics live in a `prometheus::Registry`, behind the users and
@@ -14,9 +14,9 @@
 //!
 //! # Scarce resources
 //!
-//! A peer that holds less of a resource than another one gets its next part, whatever others do: a connection as soon
-//! as one is idle, a request slot within two seconds, a TLS handshake or a password check after one of each other
-//! peer's. Unread responses and connections share one memory budget; work for a client stops when it stops reading.
+//! A peer that holds less of a resource than another gets the next part of it, whatever others do: a connection as soon
+//! as one is idle, a request slot within two seconds, a TLS handshake or a password check after at most one
+//! by each other peer. Unread responses and connections share one memory budget; work for a client stops when it stops reading.
 //! Bytes that cost a client little (TLS records, HTTP/2 frames, headers that drip) have a rate and a time.
 //!
 //! # The path of a request
@@ -31,7 +31,7 @@
 //! - `route`, `backend`: the handler. [`negotiate`] chooses format and compression.
 //! - `response`, `outgoing`: the answer on its way out.
 //!
-//! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
+//! Deliberately absent: CORS (no script of another site needs access), redirects to other hosts, access logs,
 //! static files.
 
 #[cfg(not(target_os = "linux"))]
@@ -76,7 +76,7 @@ pub use response::{Response, ResponseBody};
 pub use route::{BoxFuture, PageRequest, Route};
 pub use server::{Server, raise_descriptor_limit};
 
-/// Limits that are the same for all servers, beside those of [`Limits`].
+/// Fixed limits, besides those of [`Limits`].
 pub mod limits {
     pub use super::connection::MAX_STREAMS;
     pub use super::connection_state::MAX_REQUESTS;
@@ -98,11 +98,11 @@ pub struct Config {
     pub systemd_socket: bool,
     /// `--web.telemetry-path`.
     pub telemetry_path: String,
-    /// `--web.route-prefix`: before every path, for a proxy that leaves it there; empty or `/` is none.
+    /// `--web.route-prefix`: before every path, for a proxy that does not strip it; empty or `/` means none.
     pub route_prefix: String,
     /// `--web.external-url`: its host may send lifecycle requests from a browser.
     pub external_url: Option<url::Url>,
-    /// `--web.allowed-hosts`: further names under which browsers may know the exporter.
+    /// `--web.allowed-hosts`: further names under which browsers may reach the exporter.
     pub allowed_hosts: Vec<String>,
     /// `--web.config.file`, in the exporter toolkit's format.
     pub config_file: Option<PathBuf>,
@@ -110,7 +110,7 @@ pub struct Config {
     pub max_requests: u32,
     /// `--web.enable-lifecycle`.
     pub enable_lifecycle: bool,
-    /// `--web.probes-without-auth`: `/-/healthy` and `/-/ready` need no password, as kubelet has none.
+    /// `--web.probes-without-auth`: `/-/healthy` and `/-/ready` require no password, as the kubelet has none.
     pub probes_without_auth: bool,
     /// Memory that responses and connections share with the rest of the process.
     pub memory: MemoryBudget,
@@ -118,10 +118,11 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// Receives the server's events, one method per event, so that the program behind it counts them as it counts everything. Methods are called on the serving thread and must return at once.
+/// Receives the server's events, one method per event, so that the program can count them. Methods run on the serving
+/// thread and must return at once.
 #[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync + 'static {
-    /// A connection is `now` something else than `before`; `None` means that it is not open.
+    /// The state of a connection changed from `before` to `now`; `None` means not open.
     fn connection(&self, before: Option<Activity>, now: Option<Activity>) {}
 
     /// The web configuration file was read. If not `good`, the last good one stays in force.
@@ -134,9 +135,9 @@ impl Observer for () {}
 /// State of an open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// A request of it is being answered.
+    /// A request is being answered.
     Active,
-    /// No request of it is.
+    /// No request is being answered.
     Idle,
 }
 
@@ -187,21 +188,21 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // A handshake and a header are a few packets; no scraper takes longer.
+            // A handshake or a header is a few packets; no scraper takes longer.
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(10),
             // Longer than the usual scrape intervals, so that scrapers keep their connection.
             idle_timeout: Duration::from_secs(300),
-            // Prometheus' default scrape timeout: a client that waits longer has given up.
+            // Prometheus' default scrape timeout, after which a scraper has given up.
             unread_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
-            // A handshake per half an hour costs nothing.
+            // A handshake per half hour costs nothing.
             max_connection_age: Duration::from_secs(1800),
             // Four times the size that the largest browsers and proxies send.
             max_header_bytes: 32 * 1024,
-            // More than all scrapers and browsers keep; the memory for connections allows for no more.
+            // More than all scrapers and browsers keep; memory for connections allows no more.
             max_connections: 256,
-            // Below the 30 s after which Kubernetes kills, above Prometheus' default scrape timeout.
+            // Below the grace period of Kubernetes (30 s), above Prometheus' default scrape timeout.
             drain_timeout: Duration::from_secs(15),
         }
     }

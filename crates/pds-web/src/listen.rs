@@ -14,15 +14,15 @@ use tokio::net::{TcpListener, UnixListener};
 use super::error::Error;
 use super::turns::Peer;
 
-/// Connections that the kernel completes before we take them; no fleet of scrapers opens more at once.
+/// Connections that the kernel completes before we accept them; no fleet of scrapers opens more at once.
 const BACKLOG: i32 = 1024;
 
-/// Bytes of an answer in the kernel beside those on their way to the client. Beyond them the answer waits with us,
-/// where it is shared and counted.
+/// Bytes of an answer in the kernel, besides those in transit. The rest waits in the process, where it is shared and
+/// counted.
 const MAX_KERNEL_BYTES: u32 = 128 * 1024;
 
-/// The kernel closes a connection whose client does not take its last bytes for so long; until they are with the
-/// kernel, [`unread_timeout`](super::Limits::unread_timeout) does the same.
+/// How long the kernel waits for the client to read the last bytes before it closes the connection.
+/// [`unread_timeout`](super::Limits::unread_timeout) covers the bytes that the kernel does not have yet.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A socket that connections come from.
@@ -30,7 +30,7 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) enum Listener {
     /// TCP.
     Tcp(TcpListener),
-    /// A unix socket, and the file to remove at the end if we made it.
+    /// A unix socket, and the file to remove at the end if we created it.
     Unix(UnixListener, Option<PathBuf>),
 }
 
@@ -45,8 +45,8 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 let socket = SockRef::from(&stream);
-                // These fail only for a connection that is gone; its first read reports that.
-                // Answers are written whole: waiting for more would delay their last packet.
+                // These fail only for a closed connection, which its first read reports. Answers are written whole, so
+                // waiting for more bytes would only delay the last packet.
                 let _ = socket.set_tcp_nodelay(true);
                 let _ = socket.set_tcp_notsent_lowat(MAX_KERNEL_BYTES);
                 let _ = socket.set_tcp_user_timeout(Some(UNREAD_TIMEOUT));
@@ -56,7 +56,7 @@ impl Listener {
         }
     }
 
-    /// The TCP address, port 0 resolved to the one that was given.
+    /// The TCP address; port 0 is resolved.
     pub(super) fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -92,7 +92,7 @@ impl Drop for Listener {
     }
 }
 
-/// Opens one address. To be called inside a tokio runtime.
+/// Opens one address. Call it inside a tokio runtime.
 pub(super) fn open(address: &str) -> Result<Listener, Error> {
     let refused = |source: io::Error| {
         let problem = match source.kind() {
@@ -162,10 +162,10 @@ pub(super) fn resolve(address: &str) -> Result<SocketAddr, Error> {
 fn tcp(address: SocketAddr) -> io::Result<Listener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if let SocketAddr::V6(v6) = address {
-        // Regardless of the kernel's default, the wildcard means both families.
+        // The wildcard means both families, whatever the kernel's default.
         socket.set_only_v6(!v6.ip().is_unspecified())?;
     }
-    // A restart does not wait until the kernel forgets the connections of the last run.
+    // A restart need not wait until the kernel drops the connections of the last run.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

@@ -1,24 +1,24 @@
-//! Limits of HTTP/2 frames and TLS records per connection. A frame costs the client nine bytes and us a place in a
-//! queue, an acknowledgement or a whole request; a record costs it 22 bytes and us a decryption or a new key. So a
-//! flood of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. The number that a client needs follows
-//! from the bytes sent to it (acknowledgements), and from those of its requests.
+//! Limits of HTTP/2 frames and TLS records per connection. A frame costs the client nine bytes, and the server a place
+//! in a queue, an acknowledgement or a whole request. A record costs the client 22 bytes, and the server a decryption
+//! or a new key. So a flood of `WINDOW_UPDATE`, `PING` or `KeyUpdate` would occupy a processor. A client needs frames
+//! in proportion to the bytes that it receives, which it acknowledges, and to the bytes of its requests.
 
 use pds_core::framing::{Framing, Headers};
 use tokio::time::Instant;
 
-/// Frames or records at once: a handshake and a burst of requests take a dozen.
+/// Frames or records in a burst; a handshake and a burst of requests take a dozen.
 pub const BURST: f64 = 256.0;
 
-/// Frames or records per second in the long run; a scrape takes about five.
+/// Frames or records per second on average; a scrape takes about five.
 pub const PER_SECOND: f64 = 64.0;
 
 /// Bytes sent to the client that allow one more frame. Go's client sends two `WINDOW_UPDATE` for each 4 KiB.
 pub const SENT_PER_FRAME: f64 = 1024.0;
 
-/// Bytes of requests that allow one more record; the smallest frame of HTTP/2 that requests anything is 13 bytes.
+/// Bytes of requests that allow one more record; the smallest HTTP/2 frame of a request has 13 bytes.
 pub const RECEIVED_PER_RECORD: f64 = 8.0;
 
-/// The units of a stream, and their price.
+/// The kind of units, and the bytes that earn them.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     framing: Framing,
@@ -51,14 +51,14 @@ impl Meter {
         Self { units, headers: Headers::new(units.framing), left: BURST, refilled: Instant::now() }
     }
 
-    /// The number of bytes moved that earn units.
+    /// Adds the units that so many bytes earn.
     pub fn earn(&mut self, bytes: usize) {
         let earned = bytes as f64 / self.units.bytes_per_unit;
         // Credit for a large response is kept, as its acknowledgements come later.
         self.left = (self.left + earned).min(self.units.max_earned);
     }
 
-    /// Counts the units in what arrived and returns their number; `None` if they are too many.
+    /// Counts the units in the bytes that `arrived` and returns their number; `None` if they are too many.
     pub fn count(&mut self, mut arrived: &[u8]) -> Option<u32> {
         let now = Instant::now();
         let refill = (now - self.refilled).as_secs_f64() * PER_SECOND;
@@ -131,7 +131,7 @@ mod tests {
         // Two of them in two pieces.
         let two = record(200).repeat(2);
         assert_eq!((records.count(&two[..300]), records.count(&two[300..])), (Some(2), Some(0)));
-        // A request of its own in each record never ends; a byte in each does.
+        // One request per record never hits the limit; one byte per record does.
         for bytes in [30, 1] {
             let mut sent = 0;
             while sent < 10_000 && records.count(&record(bytes)).is_some() {

@@ -1,7 +1,7 @@
 //! Content negotiation: the `Accept` and `Accept-Encoding` headers, as Prometheus writes them.
 //!
-//! Pure functions of a header's text. Nothing a client sends is an error: whatever cannot be parsed is skipped, and a
-//! client that accepts none of our formats gets text 0.0.4, uncompressed.
+//! Pure functions of a header's text. No header is an error: parts that cannot be parsed are skipped, and a client that
+//! accepts none of our formats gets text 0.0.4, uncompressed.
 
 use std::cmp::Reverse;
 
@@ -56,8 +56,8 @@ impl Encoding {
 
 /// The exposition format for an `Accept` header (`None`: not sent).
 ///
-/// Each format has the quality of the most specific range that covers it. The highest quality wins; between
-/// equals the more specific range, then the one named first, then text.
+/// Each format has the quality of the most specific range that covers it. The highest quality wins; then the more
+/// specific range, then the first, then text.
 pub fn format(accept: Option<&str>) -> Negotiated {
     let ranges: Vec<Range<'_>> = elements(accept.unwrap_or_default()).map(Range::parse).collect();
     let ranked = Format::ALL.into_iter().filter_map(|format| {
@@ -73,9 +73,9 @@ pub fn format(accept: Option<&str>) -> Negotiated {
     best.unwrap_or(Negotiated::TEXT)
 }
 
-/// The content coding for an `Accept-Encoding` header: the highest quality wins; between equals gzip (pages are kept
-/// in it), then zstd, then none. A coding that is not named is not acceptable, except `identity`: even if it is
-/// refused, it is the only one left.
+/// The content coding for an `Accept-Encoding` header. The highest quality wins; then gzip (the form of kept pages),
+/// then zstd, then none. A coding that is not named is not acceptable, except `identity`, the last resort even if it is
+/// refused.
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
     let quality_of = |name: &str| {
@@ -157,7 +157,7 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
     Some((key.trim(), value.trim().trim_matches('"')))
 }
 
-/// Clamped to 0..=1; no number counts as no value, as in Prometheus' own libraries.
+/// Clamped to 0..=1. A value that is no number counts as missing, as in Prometheus' own libraries.
 fn quality_value(text: &str) -> Quality {
     let value = text.parse().ok().filter(|value: &f64| !value.is_nan()).unwrap_or(1.0);
     #[expect(clippy::cast_possible_truncation, reason = "clamped to 0..=1000")]

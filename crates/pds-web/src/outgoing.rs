@@ -1,5 +1,4 @@
-//! A body on its way out: in pieces, compressed on request, holding its request slot until the last byte is
-//! handed to the system.
+//! An outgoing body: in pieces, compressed on request, holding its request slot until the kernel has the last byte.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -16,14 +15,14 @@ use super::negotiate::Encoding;
 use super::request_slots::RequestPermit;
 use super::response::ResponseBody;
 
-/// A body on its way out.
+/// An outgoing body.
 pub(super) struct Outgoing {
     body: ResponseBody,
     compressor: Option<Compressor>,
     held: Arc<Held>,
 }
 
-/// The request, and its permit, until the last byte of the answer is handed to the system.
+/// The request and its permit, held until the kernel has the last byte of the answer.
 type Held = (InFlight, Option<Arc<RequestPermit>>);
 
 /// Bytes that wait in the buffers of the connection.
@@ -95,8 +94,8 @@ impl hyper::body::Body for Outgoing {
     }
 }
 
-/// Compresses answers that are not kept compressed, at the fastest level: metrics pages are repetitive, it reduces them
-/// to a twentieth.
+/// Compresses answers that are not kept compressed, at the fastest level, which reduces repetitive metrics pages to a
+/// twentieth.
 pub(super) enum Compressor {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::Encoder<'static, Vec<u8>>),
@@ -112,7 +111,7 @@ impl Compressor {
         }
     }
 
-    /// Takes a piece and gives what is ready.
+    /// Takes a piece and returns the output that is ready.
     fn push(&mut self, piece: &[u8]) -> io::Result<Bytes> {
         let ready = match self {
             Self::Gzip(encoder) => {
@@ -127,7 +126,7 @@ impl Compressor {
         Ok(std::mem::take(ready).into())
     }
 
-    /// Gives the rest.
+    /// Returns the rest of the output.
     fn finish(self) -> io::Result<Bytes> {
         Ok(match self {
             Self::Gzip(encoder) => encoder.finish()?,

@@ -2,10 +2,10 @@
 //!
 //! A request holds its slot until the client has read the answer. When slots or memory run out:
 //!
-//! - a request whose client has not read for a second is closed for any peer that holds no more;
-//! - a peer that holds fewer than another waits up to two seconds; after one, the oldest request of the peer that holds
-//!   most is closed, whether its client reads or not;
-//! - everything else is refused with 503.
+//! - a request whose client has not read for a second is closed for any peer that does not hold more;
+//! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of the peer
+//!   that holds most is closed, whether its client reads or not;
+//! - any other request is refused with 503.
 //!
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
@@ -23,17 +23,17 @@ use super::connection_state::{ConnectionState, InFlight};
 use super::response::ResponseBody;
 use super::turns::{Turn, Turns};
 
-/// An answer counts with this part of the memory for answers at most, so that each can be given.
+/// An answer counts as at most this fraction of the memory for answers, so that every answer fits.
 pub const ANSWER_DIVISOR: u64 = 4;
 
-/// Memory of a response that is rendered or compressed while it is sent, beside its source: its pieces, buffers and
+/// Memory of a response that is rendered or compressed while it is sent, besides its source: its pieces, buffers and
 /// encoder.
 const STREAM_BYTES: u64 = 1024 * 1024;
 
 /// How long a request waits for a slot.
 pub const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a request waits before one of a peer that holds more is closed, and how long that one has had by then.
+/// How long a request waits before a request of a peer that holds more is closed, and the minimum age of that request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Requests that may wait for a slot.
@@ -43,7 +43,7 @@ pub const MAX_WAITING: usize = 256;
 pub(super) struct RequestSlots {
     turns: Arc<Turns<Answering>>,
     memory: Share,
-    /// The memory of bytes that answers show, by address.
+    /// The memory of the bytes in answers, by address.
     shared: Mutex<HashMap<usize, Weak<Room>>>,
 }
 
@@ -53,11 +53,11 @@ struct Answering {
     /// The number of the request among those of its connection.
     number: u64,
     since: Instant,
-    /// Body of the response, kept so that no other bytes get the same address meanwhile, and its memory permit.
+    /// Body of the response, held so that no other bytes get the same address, and its memory permit.
     _held: (Vec<Bytes>, Vec<Arc<Room>>),
 }
 
-/// Permission to answer a request; dropping it frees the slot. Whatever works on the answer shares it.
+/// Permission to answer a request; dropping it frees the slot. All work on the answer shares it.
 pub(super) struct RequestPermit {
     slots: Arc<RequestSlots>,
     turn: Turn<Answering>,
@@ -65,7 +65,7 @@ pub(super) struct RequestPermit {
 }
 
 impl RequestSlots {
-    /// `limit` slots, 0 means unlimited, and `memory` for unread answers; bytes shared by several answers count once.
+    /// `limit` slots (0 means unlimited), and `memory` for unread answers. Bytes that answers share count once.
     pub(super) fn new(limit: u32, memory: Share) -> Arc<Self> {
         let at_once = usize::try_from(limit).ok().filter(|limit| *limit != 0).unwrap_or(usize::MAX);
         Arc::new(Self { turns: Turns::new(at_once, MAX_WAITING), memory, shared: Mutex::default() })
@@ -88,8 +88,8 @@ impl RequestSlots {
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// Closes the connection of the request that its client has not read for the longest time, of a peer that holds
-    /// `at_least` this many, and frees its memory at once.
+    /// Closes the connection of the request that has been unread for longest, among peers that hold `at_least` this
+    /// many, and frees its memory at once.
     fn close_unread(&self, at_least: usize) -> bool {
         let unread = |request: &Answering| request.connection.unread_since(request.number);
         let ended = self.turns.end_oldest(at_least, unread);
@@ -100,7 +100,7 @@ impl RequestSlots {
             .is_some()
     }
 
-    /// Like [`Self::close_unread`], but the oldest request, whether its client reads or not.
+    /// Like [`Self::close_unread`], for the oldest request, whether its client reads or not.
     fn close_oldest(&self, at_least: usize) -> bool {
         let since = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
         let ended = self.turns.end_oldest(at_least, since);
@@ -109,7 +109,7 @@ impl RequestSlots {
             .is_some()
     }
 
-    /// Memory for `own_bytes` and for those of `blocks` that no answer holds yet; `None` if there is not enough.
+    /// Memory for `own_bytes` and for the `blocks` that no answer holds yet; `None` if there is not enough.
     fn rooms(&self, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
         let mut left = self.memory.bytes() / ANSWER_DIVISOR;
         let mut take = |bytes: u64| {
@@ -237,15 +237,15 @@ mod tests {
             oldest.0.expired().await;
             began.elapsed()
         };
-        // It does not end although it is closed, so no slot gets free.
+        // It does not end although it is closed, so it frees no slot.
         let (permit, closed) = tokio::join!(slots.take(&request), closed);
         assert_eq!((permit.is_some(), began.elapsed()), (false, MAX_WAIT));
         assert_eq!(closed, PATIENCE);
         drop(later);
     }
 
-    /// Requests of `host` that begin one after the other for ever, each on a new connection and read for `reads`, or
-    /// until their connection is closed.
+    /// Sends requests of `host` one after the other, for ever, each on a new connection. Its client reads for `reads`,
+    /// or until the connection is closed.
     async fn keeps_asking(slots: Arc<RequestSlots>, host: u8, reads: Duration) {
         loop {
             let connection = connection(host);
@@ -260,7 +260,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-        /// Whatever the others do: read slowly but steadily, not at all, or ask again and again.
+        /// Whatever the others do: read slowly but steadily, not at all, or send requests again and again.
         #[test]
         fn a_peer_below_its_share_is_served_within_two_seconds(
             limit in 2..12_u32,

@@ -1,4 +1,4 @@
-//! The answer of a route, before the server adds what all answers share.
+//! The answer of a route, before the server adds the headers of all answers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -69,7 +69,7 @@ impl Response {
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
     }
 
-    /// Sets a header, which replaces one of that name.
+    /// Sets a header; replaces any of that name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
@@ -106,8 +106,8 @@ fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-/// The largest piece of a body handed over at once: a slow reader is noticed by not taking it, and compressing it
-/// blocks the thread only briefly.
+/// The largest piece of a body sent at once. A piece that stays unread reveals a slow reader, and compressing it blocks
+/// the thread only briefly.
 pub const MAX_PIECE_BYTES: usize = 256 * 1024;
 
 /// The body of an answer.
@@ -115,18 +115,18 @@ pub const MAX_PIECE_BYTES: usize = 256 * 1024;
 pub enum ResponseBody {
     /// Bytes in parts, which may be shared with other bodies; nothing is copied.
     Parts(VecDeque<Bytes>),
-    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that no client takes a part
-    /// for the whole.
+    /// Pieces made elsewhere while the client reads. An error aborts the answer, so that no client mistakes a part for
+    /// the whole.
     Channel {
         /// The pieces.
         pieces: mpsc::Receiver<io::Result<Bytes>>,
-        /// The memory, in bytes, of what they are made from: it is held until the client has read them.
+        /// The memory of their source, in bytes, held until the client has read them.
         source_bytes: u64,
     },
 }
 
 impl ResponseBody {
-    /// How long it is, if that is known in advance.
+    /// Its length, if it is known in advance.
     pub(super) fn exact_length(&self) -> Option<u64> {
         match self {
             Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),

@@ -20,11 +20,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(super) enum Kind {
     /// Something to read.
     Page,
-    /// Like [`Kind::Page`], for browsers if no other route answers.
+    /// Like [`Kind::Page`], for browsers if no other route matches.
     Fallback,
-    /// It takes no slot of `--web.max-requests`, and with `--web.probes-without-auth` no password.
+    /// Uses no slot of `--web.max-requests`, and with `--web.probes-without-auth` requires no password.
     Probe,
-    /// It changes something; refused without `--web.enable-lifecycle`.
+    /// Changes something; refused without `--web.enable-lifecycle`.
     Lifecycle,
 }
 
@@ -42,7 +42,7 @@ impl Kind {
 /// A row of the table of routes.
 #[derive(Clone)]
 pub struct Route {
-    /// The path; a segment `{name}` matches any one segment, which [`PageRequest::segment`] gives the handler.
+    /// The path. A segment `{name}` matches any segment, which [`PageRequest::segment`] returns.
     pub(super) path: String,
     pub(super) kind: Kind,
     pub(super) handler: Arc<dyn Fn(PageRequest) -> BoxFuture<'static, Response> + Send + Sync>,
@@ -97,8 +97,8 @@ impl PageRequest {
         Self { parts, segments: Vec::new(), permit: None }
     }
 
-    /// Whether it names one host (in HTTP/1.0 perhaps none) and at most one credential. Proxies differ in which of two
-    /// they use, so neither can be trusted.
+    /// Whether it names exactly one host (in HTTP/1.0 at most one) and at most one credential. Proxies differ in which
+    /// of two they use, so neither can be trusted.
     pub(super) fn is_unambiguous(&self) -> bool {
         let Parts { headers, uri, version, .. } = &self.parts;
         let single = |name| headers.get_all(name).iter().nth(1).is_none();

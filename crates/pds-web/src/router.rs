@@ -99,7 +99,7 @@ impl Router {
         let found = self.routes.iter().find_map(|route| Some((route, route.matches(request.path())?)));
         let probe = found.as_ref().is_some_and(|(route, _)| route.kind == Kind::Probe);
         if !(probe && self.config.probes_without_auth) {
-            // First of all: a stranger does not learn which paths exist.
+            // Comes first, so that a stranger does not learn which paths exist.
             self.authenticate(current, &request, in_flight.connection.peer(), probe).await?;
         }
         let (route, segments) = match found {
@@ -114,7 +114,7 @@ impl Router {
         Ok(((route.handler)(request).await, permit))
     }
 
-    /// Checks the password, then the rate limit. Strangers have a limit of their own, so that they cannot use up the
+    /// Checks the password, then the rate limit. Strangers have a separate limit, so that they cannot exhaust the
     /// users'; probes have none.
     async fn authenticate(
         &self,
@@ -146,8 +146,7 @@ impl Router {
         }
     }
 
-    /// The "No such page" page, for browsers. A path that means a page is redirected: one slash too many
-    /// or too few, or without the prefix.
+    /// The "No such page" page, for browsers. Redirects a path with a slash too many or too few, or without the prefix.
     fn elsewhere(&self, request: &PageRequest) -> Result<&Route, Box<Response>> {
         if Kind::Page.answers(&request.parts.method) {
             if let Some(location) = self.redirect(request) {
@@ -163,7 +162,7 @@ impl Router {
         Err(refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n"))
     }
 
-    /// Page of a path, relative to it: a proxy may have stripped a part of the path.
+    /// The intended page of a mistyped path, as a relative link, because a proxy may have stripped a part of the path.
     fn redirect(&self, request: &PageRequest) -> Option<String> {
         let path = request.path();
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -179,7 +178,7 @@ impl Router {
         Some(request.raw_query().map_or(location.clone(), |query| format!("{location}?{query}")))
     }
 
-    /// Whether method and lifecycle allow what was found.
+    /// Whether its method and the lifecycle flag allow the request.
     fn check_allowed(&self, route: &Route, request: &PageRequest) -> Result<(), Box<Response>> {
         if !route.kind.answers(&request.parts.method) {
             let allow = route.kind.methods();
@@ -206,7 +205,7 @@ impl Router {
     }
 }
 
-/// Requires a password in the realm `name`; a name that no header can hold is left out.
+/// The challenge for the realm `name`, which is omitted if no header can hold it.
 fn challenge(name: &str) -> HeaderValue {
     let realm = name.replace(['"', '\\'], "");
     HeaderValue::try_from(format!("Basic realm=\"{realm}\", charset=\"UTF-8\""))
@@ -217,8 +216,8 @@ fn refusal(status: StatusCode, sentence: &str) -> Box<Response> {
     Box::new(Response::text(status, sentence))
 }
 
-/// Compresses a response on its way if the client accepts it; without a compressor it is sent plain, which every client
-/// can read.
+/// The compressor for an outgoing response, if the client accepts it. Without a compressor the response is sent plain,
+/// which every client can read.
 fn compressor(response: &mut Response, accept_encoding: Option<&str>) -> Option<Compressor> {
     let large = response.body.exact_length().is_none_or(|length| length > PACKET);
     if response.encoding != Encoding::Identity || !large {

@@ -1,4 +1,4 @@
-//! Takes connections until it is stopped, then finishes the requests in progress.
+//! Accepts connections until it is stopped, then finishes the requests in progress.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use super::turns::Turns;
 use super::webconfig::Live;
 use super::{Config, Observer, systemd};
 
-/// Descriptors that the process needs. With fewer, a quarter is not enough for everything but connections: listening
-/// sockets, files, and its own requests.
+/// Descriptors that the process needs. A quarter of them is for everything but connections: listening sockets, files,
+/// and its own requests.
 const MIN_DESCRIPTORS: u64 = 64;
 
-/// Pause before the next connection is taken when the system is out of files.
+/// Pause before the next connection is accepted when the system is out of files.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
-/// A server that listens and serves nothing yet; connections wait in the kernel.
+/// A server that listens but does not serve yet; connections wait in the kernel.
 pub struct Server {
     config: Config,
     listeners: Vec<Listener>,
@@ -42,8 +42,8 @@ pub struct Server {
 
 impl Config {
     /// Opens the addresses (or takes systemd's sockets) and reads the web configuration file. Raises the process' soft
-    /// limit of file descriptors to the hard one, as Go's exporters do; where they do not suffice for
-    /// [`max_connections`](super::Limits::max_connections), there are fewer. Call it inside a tokio runtime.
+    /// limit of file descriptors to the hard limit, as Go's exporters do. Too few descriptors lower
+    /// [`max_connections`](super::Limits::max_connections). Call it inside a tokio runtime.
     ///
     /// # Errors
     /// If an address cannot be listened on, or the web configuration file is bad.
@@ -106,8 +106,8 @@ impl Server {
     }
 
     /// Serves until `shutdown` completes, then finishes the requests in progress within
-    /// [`drain_timeout`](super::Limits::drain_timeout).
-    /// `pages` come after the routes of the server's own: the telemetry path and those below `/-/`.
+    /// [`drain_timeout`](super::Limits::drain_timeout). `pages` follow the server's own routes: the telemetry path and
+    /// those below `/-/`.
     pub async fn serve(
         self,
         backend: Arc<dyn Backend>,
@@ -132,7 +132,7 @@ impl Server {
         for listener in listeners {
             tokio::spawn(Arc::clone(&acceptor).accept(listener));
         }
-        // From here on, only listeners and connections hold it, and look at the state.
+        // From here on, only listeners and connections hold it, and watch the state.
         drop(acceptor);
         shutdown.await;
         state.send_replace(ServerState::Draining);
@@ -153,7 +153,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Takes connections until the server stops; then the listener is closed.
+    /// Accepts connections until the server stops, then closes the listener.
     async fn accept(self: Arc<Self>, listener: Listener) {
         let accept_all = async {
             loop {
@@ -209,7 +209,7 @@ impl Acceptor {
     }
 }
 
-/// Raises the soft limit of file descriptors to the hard one and returns it; `None` if there is no limit.
+/// Raises the soft limit of file descriptors to the hard limit and returns it; `None` if there is no limit.
 ///
 /// # Errors
 /// If it is less than a process needs.
@@ -239,7 +239,7 @@ fn affordable_connections(max_connections: usize, descriptors: Option<u64>) -> u
     connections.min(max_connections)
 }
 
-/// The client was gone before its connection was taken.
+/// Whether the client disconnected before its connection was accepted.
 fn is_client_gone(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
     [ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected].contains(&error.kind())

@@ -1,4 +1,4 @@
-//! Sockets from systemd, and notifications for it (`sd_notify(3)`). Without `NOTIFY_SOCKET` there are none.
+//! Sockets from systemd, and notifications to systemd (`sd_notify(3)`) if `NOTIFY_SOCKET` is set.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, UnixListener};
 use super::error::Error;
 use super::listen::Listener;
 
-/// The sockets that systemd passed (`LISTEN_FDS`), which also takes them out of the environment.
+/// The sockets that systemd passed (`LISTEN_FDS`). Removes the variables from the environment.
 pub(super) fn listeners() -> Result<Vec<Listener>, Error> {
     let mut handed = ListenFd::from_env();
     let listeners = (0..handed.len())
@@ -21,7 +21,7 @@ pub(super) fn listeners() -> Result<Vec<Listener>, Error> {
 }
 
 fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
-    // A socket that is not TCP stays, and is taken as unix.
+    // A socket that is not TCP is taken as a unix socket below.
     if let Ok(Some(listener)) = handed.take_tcp_listener(number) {
         listener.set_nonblocking(true)?;
         return Ok(Listener::Tcp(TcpListener::from_std(listener)?));
@@ -32,12 +32,12 @@ fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
     Ok(Listener::Unix(UnixListener::from_std(listener)?, None))
 }
 
-/// The daemon serves.
+/// Notifies systemd that the daemon serves.
 pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The daemon starts a reload; [`ready`] ends it, whatever the outcome.
+/// Notifies systemd of a reload; [`ready`] ends it, whatever the outcome.
 pub fn reloading() {
     // systemd orders reloads by this time.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
@@ -45,7 +45,7 @@ pub fn reloading() {
     }
 }
 
-/// The daemon finishes the requests in progress.
+/// Notifies systemd of the shutdown.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
@@ -63,8 +63,8 @@ pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked)
     }
 }
 
-/// The longest wait for a manager that does not read its socket: a busy one still gets the message, and a hanging one stops
-/// neither pages nor polls.
+/// The longest wait for a service manager that does not read its socket. A busy manager still gets the message, and a
+/// hanging manager delays neither pages nor polls.
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
 fn tell(state: &[NotifyState<'_>]) {

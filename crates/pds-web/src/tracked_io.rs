@@ -1,5 +1,5 @@
-//! The stream of a connection, above TLS and below it: reads and writes are reported to the [`ConnectionState`], and
-//! cheap requests of the client are bounded.
+//! The stream of a connection, above and below TLS. Reports reads and writes to the [`ConnectionState`], and limits
+//! records and frames that cost the client little.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connection_state::ConnectionState;
 use super::meter::{FRAMES, Meter, RECORDS};
 
-/// Records after which other connections have their turn: decrypting them takes less than a tenth of a millisecond.
+/// Records after which other connections get a turn; decrypting them takes less than a tenth of a millisecond.
 const RECORDS_AT_ONCE: u32 = 32;
 
 /// Traffic of a stream.
@@ -30,7 +30,7 @@ pub(super) struct TrackedIo<S> {
     connection: ConnectionState,
     layer: Layer,
     meter: Option<Meter>,
-    /// Records since others had their turn.
+    /// Records since other connections had a turn.
     records: u32,
 }
 
@@ -44,7 +44,7 @@ impl<S> TrackedIo<S> {
         Self { stream, connection, layer, meter, records: 0 }
     }
 
-    /// Bytes have arrived; an error if there are too many frames or records in them.
+    /// Records that bytes have arrived. Fails if they contain too many frames or records.
     fn arrived(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut earned = 0;
         match self.layer {
@@ -59,7 +59,7 @@ impl<S> TrackedIo<S> {
         Ok(())
     }
 
-    /// The client took what `result` says.
+    /// Records that the client took the bytes in `result`.
     fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
         if let (Poll::Ready(Ok(bytes @ 1..)), Layer::Http1 | Layer::Http2) = (result, self.layer) {
             self.connection.written();
@@ -76,7 +76,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedIo<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Above, TLS reads on until a record holds a part of a request.
+        // The layer above reads on until a record holds a part of a request.
         if self.layer == Layer::Tls && self.records >= RECORDS_AT_ONCE {
             self.records = 0;
             cx.waker().wake_by_ref();

@@ -1,10 +1,10 @@
 //! Hands out everything scarce: connections, TLS handshakes, password checks, request slots.
 //!
-//! - A freed turn goes to the waiting peer that holds fewest, then to the one served longest ago; so a flood from one
-//!   peer delays another by one turn. Users of one peer take turns likewise, so behind a shared address a flood of
-//!   guesses delays a configured user by one turn, too.
-//! - A newcomer may end a turn early, starting with the peer that holds most ([`Turns::end_oldest`]).
-//! - If too many wait, the oldest request of the peer with most is refused, but never the only one of a user.
+//! - A freed turn goes to the waiting peer that holds fewest, then to the peer served longest ago, so a flood from one
+//!   peer delays another by one turn. Users of one peer take turns likewise, so a flood of guesses from a shared
+//!   address also delays a configured user by one turn.
+//! - A newcomer may end the turn of another early, starting with the peer that holds most ([`Turns::end_oldest`]).
+//! - If too many wait, the oldest request of the peer with most is refused, but never a user's only request.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// A client for fair sharing. Many scrapers behind one proxy are one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
-    /// Everybody on a unix socket.
+    /// All clients of a unix socket.
     Local,
     /// An IPv4 address, or an IPv6 network of 64 bits: one host can take any address in it.
     At(IpAddr),
@@ -48,18 +48,18 @@ struct State<T> {
     max_waiting: usize,
     /// From the oldest to the newest.
     waiting: Vec<Waiting<T>>,
-    /// By number. Without a payload, a turn has not begun or is to end early.
+    /// By number. A turn without a payload has not begun, or is to end early.
     held: HashMap<u64, (Peer, Option<T>)>,
     /// Turns handed out, as a clock that orders peers by their last turn.
     served: u64,
 }
 
-/// A request that waits, of a configured user or of anybody else.
+/// A waiting request, of a configured user or of anybody else.
 struct Waiting<T> {
     peer: Peer,
     user: Option<String>,
     sender: oneshot::Sender<Turn<T>>,
-    /// When its peer was served last, and when its user there.
+    /// When its peer was last served, and when its user was.
     last_served: (u64, u64),
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Turn<T = ()> {
 }
 
 impl<T> Turns<T> {
-    /// `limit` turns at once, with at most `max_waiting` requests behind them.
+    /// `limit` concurrent turns, and at most `max_waiting` waiting requests.
     pub(super) fn new(limit: usize, max_waiting: usize) -> Arc<Self> {
         let (waiting, held) = (Vec::new(), HashMap::new());
         Arc::new(Self(Mutex::new(State { limit, max_waiting, waiting, held, served: 0 })))
@@ -89,7 +89,7 @@ impl<T> Turns<T> {
         turn.await.ok()
     }
 
-    /// Waits for a turn while `end_another`, called every [`RETRY`], ends those of others; `None` once that returns
+    /// Waits for a turn, and calls `end_another` every [`RETRY`] to end the turns of others; `None` once that returns
     /// `false`.
     pub(super) async fn acquire_or_end(
         self: &Arc<Self>,
@@ -107,14 +107,14 @@ impl<T> Turns<T> {
         }
     }
 
-    /// How many turns `peer` holds, and how many the peer that holds most.
+    /// The turns that `peer` holds, and those of the peer that holds most.
     pub(super) fn holdings(&self, peer: Peer) -> (usize, usize) {
         let holdings = self.0.lock().holdings();
         (holdings.get(&peer).copied().unwrap_or(0), holdings.values().copied().max().unwrap_or(0))
     }
 
-    /// Ends a turn early and returns its payload: the oldest of the peer that holds most, of those peers that hold
-    /// `at_least` this many. `since` returns the age of a turn, if it may end.
+    /// Ends a turn early and returns its payload: the oldest turn of the peer that holds most, among peers that hold
+    /// `at_least` this many. `since` returns when a turn began, if it may end.
     pub(super) fn end_oldest(&self, at_least: usize, since: impl Fn(&T) -> Option<Instant>) -> Option<T> {
         let mut state = self.0.lock();
         let holdings = state.holdings();
@@ -145,7 +145,7 @@ impl<T> State<T> {
     }
 
     fn push(&mut self, peer: Peer, user: Option<String>) -> oneshot::Receiver<Turn<T>> {
-        // Clients that have left wait for nothing.
+        // Drops clients that have disconnected.
         self.waiting.retain(|waiting| !waiting.sender.is_closed());
         let (sender, receiver) = oneshot::channel();
         let mut last_served = (self.served, self.served);
@@ -162,14 +162,14 @@ impl<T> State<T> {
         receiver
     }
 
-    /// Refuses the oldest request of the peer, and there of the user, with most.
+    /// Refuses the oldest request of the user with most, of the peer with most.
     fn refuse_oldest(&mut self) {
         let by_peer = tally(self.waiting.iter().map(|waiting| waiting.peer));
         let by_user = tally(self.waiting.iter().map(|waiting| &waiting.user));
         let by_both = tally(self.waiting.iter().map(|waiting| (waiting.peer, &waiting.user)));
         let refusable = |waiting: &Waiting<T>| waiting.user.is_none() || by_user[&waiting.user] > 1;
         let newest_first = self.waiting.iter().enumerate().rev().filter(|(_, waiting)| refusable(waiting));
-        // The last of several at the maximum counts.
+        // The last of several equal maxima counts.
         let refused = newest_first
             .max_by_key(|(_, Waiting { peer, user, .. })| (by_peer[peer], by_both[&(*peer, user)]));
         if let Some((index, _)) = refused {
@@ -177,7 +177,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Takes out the request that is next.
+    /// Removes and returns the next request.
     fn pop(&mut self) -> Option<Waiting<T>> {
         let holdings = self.holdings();
         let rank = |waiting: &Waiting<T>| (holdings.get(&waiting.peer), waiting.last_served);
@@ -215,11 +215,11 @@ impl<T> Drop for Turn<T> {
         let mut state = self.turns.0.lock();
         state.held.remove(&self.number);
         while let Some(next) = state.pop() {
-            // Dropping a turn that nobody takes would lock again; a closed receiver is passed over instead.
+            // Dropping a turn that nobody takes would lock again, so closed receivers are skipped.
             if !next.sender.is_closed() {
                 let turn = self.turns.turn(&mut state, next.peer);
                 drop(state);
-                // Closed in this very moment, the turn comes back and is dropped in turn.
+                // If the receiver closes at this moment, the turn returns and is dropped here.
                 drop(next.sender.send(turn));
                 return;
             }

@@ -1,4 +1,4 @@
-//! The example of the documentation, run as it stands there.
+//! Runs the example of the documentation as it stands there.
 
 #[path = "../examples/registry.rs"]
 #[expect(dead_code, reason = "its `main` takes a port of its own")]

@@ -2,7 +2,7 @@
 //!
 //! The script of `pdstool completions` runs `pdstool` on every Tab, with `VARIABLE` set to the name of the shell and
 //! the command line behind `--`. The ids come from the configuration that the command itself would load. A
-//! configuration that cannot be loaded offers no ids, silently: an error message would garble the line being typed.
+//! configuration that cannot be loaded silently offers no ids: an error message would garble the line being typed.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -28,12 +28,12 @@ const VARIABLE: &str = "PDSTOOL_COMPLETE";
 /// The name by which the scripts call the tool.
 const PROGRAM: &str = "pdstool";
 
-/// End of a script that zsh loads on demand: the first Tab runs the whole script, which must answer it.
+/// End of a script that zsh loads on demand: the first Tab runs the whole script, which must complete it.
 const ZSH_FIRST_TAB: &str = r#"if [ "$funcstack[1]" = "_pdstool" ]; then
     _clap_dynamic_completer_pdstool "$@"
 fi"#;
 
-/// Writes the script that makes this shell ask the tool.
+/// Writes the script with which the shell requests completions from the tool.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -57,7 +57,7 @@ pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsS
         let ids = Arc::new(Ids { words, environment: environment.clone() });
         let mut command = with_ids(Cli::command(), &ids);
         let mut candidates = Vec::new();
-        // Nothing is printed without candidates, and a shell that is gone needs no reply.
+        // Without candidates nothing is printed, and a shell that has exited needs no reply.
         if shell.write_complete(&mut command, line, Some(Path::new(".")), &mut candidates).is_ok() {
             let _ = console.out.write_all(&candidates).and_then(|()| console.out.flush());
         }
@@ -102,7 +102,7 @@ impl Ids {
         projects.filter_map(|project| candidate(&project.id, "project")).collect()
     }
 
-    /// The apps; of one project only if the line names it.
+    /// The apps, or only those of a project that the line names.
     fn apps(&self) -> Vec<CompletionCandidate> {
         let config = self.config();
         let named = self.value_of("--project").filter(|id| !id.is_empty());

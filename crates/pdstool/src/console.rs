@@ -47,7 +47,7 @@ pub struct Console {
     pub input: Box<dyn BufRead>,
     /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
-    /// Whether the terminal knows no escape sequences.
+    /// Whether the terminal lacks escape sequences.
     pub is_dumb: bool,
     /// Whether the tool can prompt: `err` and `input` are terminals.
     pub can_ask: bool,
@@ -55,7 +55,7 @@ pub struct Console {
     pub color: bool,
     /// Columns of the terminal.
     pub width: usize,
-    /// Whether tables are cut to `width`: there is a terminal, or `COLUMNS` is set. Programs get whole cells.
+    /// Whether tables are cut to `width`: on a terminal, or if `COLUMNS` is set. Programs get whole cells.
     pub cut: bool,
 }
 
@@ -63,8 +63,8 @@ pub struct Console {
 const USUAL_WIDTH: usize = 100;
 
 impl Console {
-    /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`, `is_dumb` whether its
-    /// `TERM` knows no escape sequences, `columns` the width that it gives for pipes (`COLUMNS`).
+    /// The process's own terminal or pipes. `no_color` is whether `NO_COLOR` is set, `is_dumb` whether `TERM` lacks
+    /// escape sequences, `columns` the width for pipes (`COLUMNS`).
     pub fn of_process(no_color: bool, is_dumb: bool, columns: Option<usize>) -> Self {
         let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
         let out_is_terminal = out.is_terminal();
@@ -82,7 +82,7 @@ impl Console {
         }
     }
 
-    /// Shows `progress` on standard error, if that is a terminal that can.
+    /// Shows `progress` on standard error if that is a capable terminal.
     pub fn shown(&self, progress: ProgressBar) -> ProgressBar {
         if self.is_dumb {
             progress.set_draw_target(ProgressDrawTarget::hidden());
@@ -108,10 +108,10 @@ impl Console {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// Asks for a line on a terminal; `flag` says what takes its place without one.
+    /// Prompts for a line on a terminal; without a terminal, the error names `flag` as the alternative.
     ///
     /// # Errors
-    /// If there is no terminal to ask on, or it was closed.
+    /// If there is no terminal, or it was closed.
     pub fn ask(&mut self, question: &str, flag: &str) -> Result<String> {
         if !self.can_ask {
             return Err(ToolError::Usage(format!("there is no terminal to prompt on; use {flag}")));
@@ -144,14 +144,14 @@ impl Console {
         modes.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &modes).map_err(io::Error::from)?;
         let answer = self.hidden_line();
-        // A terminal that is gone needs no restoring.
+        // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         self.say("");
         let answer = answer?.ok_or(ToolError::NotConfirmed)?;
         Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
-    /// A line typed on a terminal in raw mode, which does not show it; `None` if the terminal was closed.
+    /// Reads a line from a terminal in raw mode, which does not show it; `None` if the terminal was closed.
     fn hidden_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
@@ -208,8 +208,8 @@ impl Write for Kept {
     }
 }
 
-/// Runs `show` every so often until an error that another attempt does not mend. On a terminal each output takes the place of
-/// the last one, up to the height of the terminal; elsewhere it follows the last one.
+/// Runs `show` repeatedly until an error that another attempt cannot fix. On a terminal, each output replaces the last,
+/// up to the height of the terminal; elsewhere it follows the last.
 ///
 /// # Errors
 /// If standard output cannot be written, or the arguments are wrong.
@@ -246,7 +246,7 @@ pub async fn repeat(
     }
 }
 
-/// Prints what `show` prints, and its error if the next attempt may succeed.
+/// Prints the output of `show`, and its error if the next attempt may succeed.
 async fn attempt(
     console: &mut Console,
     show: &mut impl AsyncFnMut(&mut Console) -> Result<()>,

@@ -46,7 +46,7 @@ pub enum ToolError {
     /// The client cannot be built from the configuration.
     #[error(transparent)]
     Client(#[from] BuildError),
-    /// The request got no reply that can be used.
+    /// The request got no usable reply.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The reply covers another range than requested.
@@ -66,7 +66,7 @@ pub enum ToolError {
         /// The exit code.
         code: u8,
     },
-    /// The operating system refuses something the tool needs.
+    /// The operating system refuses an operation.
     #[error("{doing}")]
     System {
         /// The attempt: "cannot watch for signals".
@@ -92,7 +92,7 @@ impl From<LoadError> for ToolError {
 }
 
 impl ToolError {
-    /// A failure that this sentence says.
+    /// A failure with this sentence.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), code: 1 }
     }

@@ -27,7 +27,7 @@ use pds_http::read_body;
 /// Path of an exporter's status, below its own path.
 const STATUS_PATH: &str = "/api/v1/status";
 
-/// How long an exporter may take: it answers from memory.
+/// Time limit of a reply, which an exporter sends from memory.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The largest status that is read: some 100,000 apps.
@@ -55,7 +55,7 @@ pub struct ExporterArgs {
 /// The address of an exporter; `localhost:10090` is `http://localhost:10090`.
 ///
 /// # Errors
-/// If it is no http or https address.
+/// If it is not an http or https address.
 pub fn address(text: &str) -> Result<Url, String> {
     let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&whole).map_err(|error| error.to_string())?;
@@ -91,7 +91,7 @@ pub struct Exporter {
     redactor: Redactor,
 }
 
-/// The status of an exporter, as far as the tool shows it. Fields that an exporter does not send are empty.
+/// The fields of an exporter's status that the tool shows. Fields that an exporter does not send are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "the fields of `Status`")]
@@ -116,7 +116,7 @@ pub enum ExporterError {
     Json(#[from] serde_json::Error),
 }
 
-/// The error without the address, which the message already names and which may hold a password.
+/// Drops the address, which the message already names and which may hold a password.
 impl From<reqwest::Error> for ExporterError {
     fn from(error: reqwest::Error) -> Self {
         Self::Http(error.without_url())
@@ -163,10 +163,10 @@ impl Exporter {
         Ok(Self { name, http, url, redactor })
     }
 
-    /// Its status: as far as the tool reads it, and with every field that it sends.
+    /// Its status: the fields that the tool reads, and the whole reply.
     ///
     /// # Errors
-    /// If it does not reply, refuses, or replies with something else.
+    /// If it does not reply, refuses, or sends another kind of reply.
     pub async fn status(&self) -> Result<(ExporterStatus, Value), ExporterError> {
         // User and password of the address become a header.
         let request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
@@ -189,14 +189,14 @@ impl Exporter {
 /// Replies of exporters.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    /// Each exporter with its status, and with every field that it sends.
+    /// Each exporter with its status and the whole reply.
     pub replies: Vec<(Exporter, ExporterStatus, Value)>,
     /// Why the others have no status.
     pub failures: Vec<String>,
 }
 
 impl Fleet {
-    /// How many exporters were read.
+    /// The number of exporters that replied.
     pub fn count(&self) -> usize {
         self.replies.len() + self.failures.len()
     }
@@ -250,7 +250,7 @@ pub async fn read_all(exporters: &[Exporter]) -> Result<Fleet> {
     if fleet.replies.is_empty() { fleet.complete().map(|()| fleet) } else { Ok(fleet) }
 }
 
-/// The addresses of the name in `url` if it has several, as that of a headless Service has.
+/// The addresses of the name in `url` if it has several, like the name of a headless Service.
 async fn addresses(url: &Url) -> Vec<Option<SocketAddr>> {
     let (Some(Host::Domain(host)), Some(port)) = (url.host(), url.port_or_known_default()) else {
         return Vec::new();
@@ -260,7 +260,7 @@ async fn addresses(url: &Url) -> Vec<Option<SocketAddr>> {
     several(found.map(|address| address.ip())).map(|ip| Some(SocketAddr::new(ip, port))).collect()
 }
 
-/// The addresses of one family, if there are several of it: one of each family is one host.
+/// The addresses of one family, if it has several: one address of each family is the same host.
 fn several(addresses: impl Iterator<Item = IpAddr>) -> impl Iterator<Item = IpAddr> {
     let (four, six): (BTreeSet<_>, BTreeSet<_>) = addresses.partition(IpAddr::is_ipv4);
     [four, six].into_iter().find(|family| family.len() > 1).unwrap_or_default().into_iter()

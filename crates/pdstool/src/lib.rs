@@ -1,22 +1,22 @@
 //! `pdstool`, the operator's tool: all calls of the interface, checks, history, and views of a running exporter.
 //!
-//! A command takes the console and the environment as arguments and returns its error; here that
-//! becomes one sentence on standard error and an exit code.
+//! A command takes the console and the environment as arguments and returns its error, which this module turns into a
+//! sentence on standard error and an exit code.
 //!
 //! - [`call`]: all calls of the interface.
 //! - [`init`]: a first configuration.
 //! - [`check`]: configuration and tokens.
-//! - [`doctor`]: what is right between configuration and service, and what is not.
-//! - [`report`]: what checks find.
+//! - [`doctor`]: checks of everything between configuration and service.
+//! - [`report`]: findings of checks.
 //! - [`backfill`]: history for Prometheus.
-//! - [`reconcile`]: a day of the service against what Prometheus counted.
+//! - [`reconcile`]: compares a day at the service with Prometheus.
 //! - [`status`](mod@status): running exporters' verdicts and apps.
-//! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
+//! - [`state`]: the ledgers of a state file or a Prometheus, or their differences.
 //! - [`simulate`]: the service's simulator as a server.
-//! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: what the
-//!   scripts ask.
+//! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: replies to
+//!   the scripts.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`]: what people see; [`options`]: what they write.
+//! - [`console`], [`page`]: output for people; [`options`]: shared options.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;

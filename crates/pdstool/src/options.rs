@@ -1,4 +1,4 @@
-//! Options that several commands have: the output format and points in time; and files that commands write.
+//! Shared options: the output format, points in time, and files that commands write.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -47,7 +47,7 @@ pub struct OutputArg {
 /// Writes a file that may hold a token: only its owner can read it.
 ///
 /// # Errors
-/// If it cannot be written, also because it is there already and `over` is not set.
+/// If it cannot be written, or exists and `over` is not set.
 pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).create_new(!over).mode(0o600);
@@ -78,7 +78,7 @@ impl TimeArg {
     }
 }
 
-/// The text itself, if it parses as a `T`.
+/// Returns the text itself if it parses as a `T`.
 ///
 /// # Errors
 /// If it is none.

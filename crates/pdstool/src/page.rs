@@ -10,14 +10,14 @@ use pds_core::printable::plain;
 use super::console::{BAR, Console, FAINT, STRONG, style_of};
 use super::options::OutputFormat;
 
-/// A part of what a command shows.
+/// A part of a command's output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A heading.
     Heading(String),
-    /// Lines as they are.
+    /// Unchanged lines.
     Text(String),
-    /// Names and values; empty values are left out.
+    /// Names and values; empty values are omitted.
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table),
@@ -41,7 +41,7 @@ pub struct Table {
 pub enum Align {
     /// Text.
     Left,
-    /// Ids, which are cut where they are the same.
+    /// Ids, which are cut within their shared beginning.
     Id,
     /// A verdict or the state of a finding.
     State,
@@ -69,7 +69,7 @@ pub fn columns<const N: usize>(columns: [(&'static str, Align); N]) -> Vec<(Cow<
     columns.map(|(name, align)| (Cow::Borrowed(name), align)).to_vec()
 }
 
-/// Writes `blocks` to standard output, headings with an empty line before them; tables perhaps `cut` to the terminal.
+/// Writes `blocks` to standard output, with an empty line before headings; tables are `cut` to the terminal if set.
 fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
     for (index, block) in blocks.iter().enumerate() {
         match block {
@@ -93,7 +93,7 @@ fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
     console.out.flush()
 }
 
-/// Writes `blocks` in this format: for people tables are cut to the terminal unless it is `wide`; for programs only the
+/// Writes `blocks` in this format. For people, tables are cut to the terminal, except in `wide`; programs get only
 /// facts and tables.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ pub fn print_csv_rows<N: AsRef<str>>(
 }
 
 fn print_csv_row<C: AsRef<str>>(console: &mut Console, cells: &[C]) -> io::Result<()> {
-    // A line end is not plain.
+    // Line ends are not plain and stay.
     let quoted = |cell: &C| match plain(cell.as_ref()) {
         text if text.contains(['"', ',']) => format!("\"{}\"", text.replace('"', "\"\"")),
         text => text.into_owned(),
@@ -238,7 +238,7 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
     Ok(())
 }
 
-/// Makes columns of text narrower until all fit into `width`: the last one first, the first one never.
+/// Narrows columns of text until all fit into `width`: the last first, the first never.
 fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: usize) {
     const MIN_WIDTH: usize = 8;
     let mut excess =
@@ -252,7 +252,7 @@ fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: u
     }
 }
 
-/// `text` in at most `width` columns, with a sign where it was cut.
+/// `text` in at most `width` columns, with a mark where it was cut.
 pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     if length(text) <= width {
         return text.into();
@@ -260,7 +260,7 @@ pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// How many characters all cells of a column begin with, its name apart.
+/// The length of the shared beginning of all cells of a column, without its heading.
 fn shared_start(lines: &[Vec<Cow<'_, str>>], column: usize) -> usize {
     let mut cells = lines.iter().skip(1).filter_map(|line| line.get(column));
     let Some(first) = cells.next() else { return 0 };
@@ -268,7 +268,7 @@ fn shared_start(lines: &[Vec<Cow<'_, str>>], column: usize) -> usize {
     cells.map(shared).min().unwrap_or(0)
 }
 
-/// An id in at most `width` columns, cut at the end of the `shared` characters that all begin with.
+/// An id in at most `width` columns, cut at the end of the `shared` beginning.
 fn shortened_id(text: &str, width: usize, shared: usize) -> Cow<'_, str> {
     const MIN_START: usize = 2;
     let count = length(text);
@@ -291,7 +291,7 @@ fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Resu
     Ok(())
 }
 
-/// A bar of `share` of `width` columns, in eighths of one.
+/// A bar of `share` of `width` columns, in eighths of a column.
 pub fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let most = 8 * width;

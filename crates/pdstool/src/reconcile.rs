@@ -1,4 +1,4 @@
-//! `pdstool reconcile`: a day as the service has it against what Prometheus counted.
+//! `pdstool reconcile`: compares a day at the service with the counts in Prometheus.
 
 use std::collections::HashMap;
 
@@ -46,10 +46,10 @@ pub struct ReconcileArgs {
 
 const DAY: i64 = 86_400;
 
-/// Parts in which the service is requested the day: no longer than ranges that are counted.
+/// Number of requests per day, so that ranges are no longer than counted ranges.
 const PARTS: i64 = 4;
 
-/// Requests of the day before a second, as the shipped rule `pds_app:requests:increase1d` has them.
+/// Requests within the day before a time, as in the shipped rule `pds_app:requests:increase1d`.
 const INCREASE: &str = "\
 sum by (cluster, namespace, job, project, app) (rate(pds_app_requests_total[1d])) \
 / (sum by (cluster, namespace, job, project, app) (rate(pds_app_requests_accounted_seconds_total[1d])) > 0) \
@@ -107,7 +107,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     let service = args.service.open(environment)?;
     let poll = &service.config.poll;
     let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    // The average delay until a counter holds what happened.
+    // The average delay of a counter.
     let behind =
         seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
     let now = Timestamp::now();
@@ -162,7 +162,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     }
 }
 
-/// The total of the day that begins at `start`, as the service has it.
+/// The service's total of the day that begins at `start`.
 async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
     let mut total = 0;
     for part in 0..PARTS {

@@ -24,7 +24,7 @@ pub enum State {
     Ok,
     /// Information only.
     Note,
-    /// Works, but badly or not for much longer.
+    /// Works, but badly or not for long.
     Warning,
     /// Does not work.
     Problem,
@@ -60,7 +60,7 @@ pub struct Finding {
     /// How long it took, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// The lines of a configuration that correct it.
+    /// Configuration lines that correct it.
     #[serde(skip)]
     pub lines: Vec<Line>,
 }
@@ -125,13 +125,13 @@ impl From<&Reason> for Finding {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     findings: Vec<Finding>,
-    /// How many of them are printed.
+    /// The number already printed.
     #[serde(skip)]
     printed: usize,
 }
 
 impl Report {
-    /// Adds what a check finds, each finding once.
+    /// Adds the findings of a check, each once.
     pub fn add(&mut self, check: &'static str, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {
             let finding = Finding { check, ..finding };
@@ -191,7 +191,7 @@ impl Report {
             OutputFormat::Csv => page::print_csv(console, &self.table())?,
             OutputFormat::Table | OutputFormat::Wide => {
                 self.print_findings(console, "")?;
-                // Problems are counted in the error message instead.
+                // The error message counts the problems instead.
                 if self.result().is_ok() {
                     console.print(&format!("\n{}", self.summary()))?;
                 }
@@ -200,7 +200,7 @@ impl Report {
         Ok(console.out.flush()?)
     }
 
-    /// Prints the verdict, then problems, warnings, and the checks with a success: their only finding, or the number of
+    /// Prints the verdict, then problems, warnings, and successful checks: their only finding, or the number of
     /// findings. The format `wide` has all findings.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl Report {
         Table::of_texts(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"], rows, "")
     }
 
-    /// Prints findings below the name of their check; `above` is the check whose name stands there.
+    /// Prints findings below the name of their check; `above` is the check whose name was printed last.
     fn print_findings(&self, console: &mut Console, above: &'static str) -> Result<()> {
         // The state and the spaces around it.
         const INDENT: usize = 11;
@@ -307,7 +307,7 @@ pub fn first_few(subjects: &[String]) -> String {
     if rest.is_empty() { named } else { format!("{named} and {} more", units::count_of(rest.len() as u64)) }
 }
 
-/// The values of each key, the keys in the order in which they come first.
+/// The values of each key, with keys in the order of their first occurrence.
 pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in pairs {

@@ -83,8 +83,8 @@ impl ServiceArgs {
     }
 }
 
-/// Loads the configuration file at `path`. If `path` is the default and there is no such file, that of the exporter
-/// that runs on this machine, with the state file that its flags name.
+/// Loads the configuration file at `path`. If `path` is the default and missing, loads the file of the exporter that
+/// runs on this machine, with the state file of its flags.
 ///
 /// # Errors
 /// If it is not valid.
@@ -104,8 +104,8 @@ pub fn flags_of_exporter() -> Option<Flags> {
     flags_of_running_exporter(&std::env::current_exe().ok()?.with_file_name("pds-exporter"))
 }
 
-/// The same if its configuration can be trusted: it says to whom tokens are sent, so the file has to be this user's or
-/// root's.
+/// The same, if its configuration can be trusted. The file decides where tokens are sent, so this user or root must own
+/// it.
 fn running() -> Option<Flags> {
     let flags = flags_of_exporter().filter(|flags| !flags.demo)?;
     let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
@@ -124,7 +124,7 @@ impl Service {
         Ok(Self { config, client })
     }
 
-    /// Each account that a configured project uses, once; the default one if there are no projects.
+    /// Each account that a configured project uses, once; without projects, the default account.
     pub fn accounts(&self) -> Vec<Account> {
         let accounts: Vec<Account> = self.client.accounts().cloned().collect();
         if accounts.is_empty() { vec![self.client.account("")] } else { accounts }
@@ -139,7 +139,7 @@ impl Service {
         Ok(list_projects::Reply::decode(&self.client.call(account, &request).await?.body)?)
     }
 
-    /// Requests `resource` once, as a poll does; metrics for `range`. Returns the decoded reply and what came with it.
+    /// Requests `resource` once, as a poll does; metrics for `range`. Returns the decoded reply and the fetched one.
     ///
     /// # Errors
     /// If the service does not reply, or the reply cannot be read.
@@ -183,7 +183,7 @@ impl Service {
     }
 }
 
-/// The service's clock minus ours at a reply that was just read, in seconds, if it says so.
+/// The service's clock minus ours at a reply that was just read, in seconds, if the reply has a date.
 pub fn skew(fetched: &Fetched) -> Option<f64> {
     Some(least_skew(fetched.date?, fetched.took, Timestamp::now()))
 }
@@ -191,12 +191,12 @@ pub fn skew(fetched: &Fetched) -> Option<f64> {
 /// The least difference of clocks that explains a reply, dated at some time between its request and `now`.
 fn least_skew(date: Timestamp, took: Duration, now: Timestamp) -> f64 {
     let half = took.as_secs_f64() / 2.0;
-    // A date has whole seconds, so is half a second early on average.
+    // A date has whole seconds, so it is half a second early on average.
     let skew = (date.as_duration() - now.as_duration()).as_secs_f64() + 0.5 + half;
     skew - skew.clamp(-half, half)
 }
 
-/// The service's clock against ours, which differ by these seconds.
+/// The finding about the service's clock, which differs from ours by these seconds.
 pub fn clock(skews: &[f64]) -> Finding {
     let mut skews = skews.to_vec();
     skews.sort_by(f64::total_cmp);
@@ -225,10 +225,10 @@ pub fn apps(config: &Config) -> impl Iterator<Item = (String, String)> {
 /// The given project, the one with this `app`, or the only one of `config`.
 ///
 /// # Errors
-/// If none is given and several configured projects, or none, match.
+/// If none is given, and not exactly one configured project matches.
 pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Result<String> {
     let has = |project: &&Project| project.apps.iter().any(|known| Some(&*known.id) == app);
-    // Ids of apps usually begin with their project's.
+    // Ids of apps usually begin with the id of their project.
     let begins = |project: &&Project| app.is_some_and(|app| app.starts_with(&format!("{}-", project.id)));
     let mut meant: Vec<&Project> = config.projects.iter().filter(has).collect();
     if meant.is_empty() {

@@ -152,7 +152,7 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
     Ok(())
 }
 
-/// Prints the address, and each project with its token and apps.
+/// Prints the address, and each project with token and apps.
 fn print(
     console: &mut Console,
     format: OutputFormat,

@@ -90,11 +90,11 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// Prints verdicts with their reasons.
 ///
 /// # Errors
-/// If an exporter does not answer; also if numbers cannot be trusted, or an app is in error.
+/// If an exporter does not reply, numbers cannot be trusted, or an app is unhealthy.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
     let exporters = args.read.exporters.open().await?;
     if let Some(every) = args.read.watch {
-        // Whether something is wrong is on the screen.
+        // The screen shows whether something is wrong.
         let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);
         return repeat(console, every, show).await;
     }
@@ -207,7 +207,7 @@ fn reasons(fleet: &Fleet) -> Table {
 /// Prints the apps, problems first.
 ///
 /// # Errors
-/// If an exporter does not answer, or has no app of the name that is given.
+/// If an exporter does not reply, or no app has the given name.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
     let exporters = args.read.exporters.open().await?;
     let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
@@ -217,7 +217,7 @@ pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
     }
 }
 
-/// An app with its exporter, and with every field that this sends.
+/// An app with its exporter and all fields of the reply.
 struct Row {
     exporter: Exporter,
     app: App,
@@ -260,7 +260,7 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
     fleet.complete()
 }
 
-/// Apps with this id or name; without any, apps whose id ends with it.
+/// Apps with this id or name; if there are none, apps whose id ends with it.
 fn named(mut rows: Vec<Row>, name: &str) -> Result<Vec<Row>> {
     let is_named = |app: &App| *app.id == *name || app.name.as_deref() == Some(name);
     let end = format!("-{name}");
@@ -276,7 +276,7 @@ fn named(mut rows: Vec<Row>, name: &str) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// All columns of an app, each of its resources, every problem, and where to read on.
+/// All columns of an app, its resources, its problems, and the address of its page.
 fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
     let columns = COLUMNS.iter().filter(|column| column.rank.is_some() && column.key != "problem");
     let mut facts: Vec<_> =
@@ -297,7 +297,7 @@ fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The apps in the columns that `format` has room for; for programs all with a name, in base units.
+/// The apps in the columns that `format` has room for; for programs, all named columns in base units.
 fn table(rows: &[Row], format: OutputFormat, is_one: bool) -> Table {
     let is_data = format == OutputFormat::Csv;
     let wanted = |column: &&Column| match format {

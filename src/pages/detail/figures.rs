@@ -9,13 +9,13 @@ use crate::status::detail::{Detail, RunPoint};
 use super::super::format::{number, seconds, value};
 use super::super::plots::{self, Line, P50, P90, P99, Plot, Unit};
 
-/// All figures of the window.
+/// All plots of the window.
 pub(super) fn figures(detail: &Detail) -> Markup {
     html! { div .plots { (distribution(detail)) (runs(detail)) } }
 }
 
-/// A plot with its title, legend and table, or a line with the text `instead` of an empty one. The script finds the row of the table
-/// under the pointer by `data-x`.
+/// A plot with its title, legend and table; the text `instead` replaces an empty plot. The script finds the row of the
+/// table under the pointer by `data-x`.
 fn figure(title: &str, plot: &Plot, instead: &str, legend: &[(&str, &str)], table: Markup) -> Markup {
     if plot.svg.0.is_empty() {
         return html! { p .none { strong { (title) } ": " (instead) } };
@@ -71,7 +71,7 @@ impl OverTime<'_> {
     }
 }
 
-/// The reason for a missing distribution. It is "no requests" only if the service said so.
+/// The reason for a missing distribution. It is "no requests" only if the service reported none.
 fn no_distribution(detail: &Detail) -> String {
     let window = &detail.app.window;
     match detail.app.requests_per_minute {

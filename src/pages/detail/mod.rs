@@ -23,7 +23,7 @@ use super::layout::Frame;
 use super::query::Query;
 use super::strip;
 
-/// The page of an app for `query`, with links to the programs that `web` names, and with its last `replies` or without.
+/// The page of an app for `query`, with links to the programs that `web` names, and its last `replies` if set.
 pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, replies: bool) -> Markup {
     let app = &detail.app;
     let project = Query { project: app.project.to_string(), page: 1, ..Query::default() };
@@ -62,7 +62,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
     }
 }
 
-/// The verdict: the most severe cause with its remedy, then the other ones.
+/// The verdict: the most severe cause with its remedy, then the other causes.
 fn cause(frame: Frame<'_>, detail: &Detail) -> Markup {
     let app = &detail.app;
     let trusted = !app.problems.iter().any(Problem::is_of_numbers);
@@ -97,7 +97,7 @@ fn remedy(frame: Frame<'_>, problem: &Problem) -> Markup {
     html! { span .action { (remedy) } }
 }
 
-/// The most wanted numbers.
+/// The most important numbers.
 fn figures(detail: &Detail) -> Markup {
     let app = &detail.app;
     let times = &app.response_time;

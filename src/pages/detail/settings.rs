@@ -9,7 +9,7 @@ use crate::status::settings::{Setting, Value};
 use super::super::format::{self, ago, bytes, dollars, missing, number, seconds};
 use super::super::layout::Frame;
 
-/// The settings as a table; each leads to its meaning in the catalogue.
+/// The settings as a table; each links to its meaning in the catalogue.
 pub(super) fn settings(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
         section {

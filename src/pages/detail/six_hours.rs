@@ -25,7 +25,8 @@ type Reach = (&'static str, f64);
 /// The ranges that are offered.
 const REACHES: [Reach; 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
 
-/// The range of a query: `None` for the smallest that covers all data; an error, cut if it is long, for an unknown one.
+/// The range that a query selects. `None` means the smallest range that covers all data. Errors quote an unknown range,
+/// shortened.
 pub(super) fn reach(query: &str) -> Result<Option<Reach>, String> {
     let Some(asked) = parameter(query, "range").filter(|asked| !asked.is_empty()) else { return Ok(None) };
     let known = REACHES.into_iter().find(|(word, _)| *word == asked);
@@ -89,7 +90,7 @@ pub(super) fn six_hours(frame: Frame<'_>, detail: &Detail, asked: Option<Reach>)
     let known = detail.six_hours.first().map_or(0.0, |slot| now - slot.start as f64);
     let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
     let (word, reach) = asked.or(all.copied()).unwrap_or_default();
-    // Minutes after the start, half an hour would be mostly empty.
+    // Shortly after the start, half an hour would be mostly empty.
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
     let slot = detail.six_hours.first().map_or(1.0, |slot| f64::from(slot.seconds));
     let times = now - reach..now;

@@ -18,7 +18,7 @@ async fn the_page_of_an_app_has_its_plots_settings_polls_and_queries() {
     for said in [
         "p95 210 ms",
         "requests done within",
-        // In the window as a whole, not a minute of it.
+        // The whole window, not a minute of it.
         "<dt>requests in 5m</dt><dd>1,520</dd>",
         "requests / min",
         "response time",

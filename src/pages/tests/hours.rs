@@ -121,7 +121,9 @@ async fn a_token_without_room_for_its_line_is_not_called_well() {
     assert_eq!(page.matches("<div class=\"line-of\">").count(), 6, "five, and the service");
     assert!(page.contains("<bdi>p-00</bdi>: <bdi>the service refuses the token</bdi>"), "{page}");
     assert!(
-        page.contains("7 more tokens had outages of their own; the page of an app draws those of its token."),
+        page.contains(
+            "7 more tokens had outages of their own; an app's page shows the outages of its token."
+        ),
         "{page}"
     );
     assert!(page.contains("1 other token had none."), "{page}");

@@ -15,7 +15,7 @@ use pds_telemetry::Difference;
 
 use super::super::query::Query;
 
-/// Five projects of two apps, each with a token of its own, that were answered.
+/// Five projects of two apps, each project with its own token, after successful polls.
 async fn answered() -> Fixture {
     let ids: Vec<(String, String)> =
         (0..10).map(|n| (format!("p-{}", n / 2), format!("p-{}-app-{n}", n / 2))).collect();
@@ -37,7 +37,7 @@ async fn answered() -> Fixture {
     fixture
 }
 
-/// The reasons a little later. The link of each is checked to lead to what it counts.
+/// The reasons a little later. Checks that each link leads to the objects that the reason counts.
 async fn reasons(fixture: &Fixture) -> Vec<Reason> {
     advance(Duration::from_secs(2)).await;
     let status = fixture.source.status();
@@ -89,7 +89,7 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
         ["settings, response time, run execution time: the service refuses the token (401)"],
         "one line"
     );
-    // That it expired is no second reason.
+    // Its expiry is no second reason.
     let past = "2026-02-28T00:00:00Z".parse().unwrap();
     fixture.context.telemetry.token_expiry("p-1", Some(past));
     assert_eq!(only(&fixture).await.0, "token_refused");

@@ -1,4 +1,4 @@
-//! The projects and apps of a configuration, and the cells that it wants for them in the store.
+//! The projects and apps of a configuration, and their cells in the store.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Place<'_> {
         Key { owner: Arc::clone(&self.owner), resource }
     }
 
-    /// The configured objective, which alert rules read, with its key: that of the response times, which it is about.
+    /// The configured objective, which alert rules read, under the key of the response times that it limits.
     fn objective(&self) -> Option<(Key, Objective)> {
         let promised = self.app?.1.objective?;
         let resource =
@@ -48,7 +48,7 @@ pub(super) fn places(config: &Config) -> Vec<Place<'_>> {
     places
 }
 
-/// The subjects among `places` of calls of this scope.
+/// The `places` that calls of this scope describe.
 pub(super) fn within<'a>(scope: Scope, places: &'a [Place<'a>]) -> impl Iterator<Item = &'a Place<'a>> {
     places.iter().filter(move |place| place.app.is_some() == (scope == Scope::App))
 }
@@ -58,7 +58,7 @@ pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| config.poll.resources.contains(resource))
 }
 
-/// The cells that a configuration wants in the store, with those of counters if it `counts`.
+/// The cells that a configuration needs in the store; cells of counters only if it `counts`.
 pub(super) fn wanted(config: &Config, places: &[Place<'_>], counts: bool) -> Vec<(Key, Section)> {
     let objectives = places.iter().filter_map(Place::objective);
     let mut cells: Vec<(Key, Section)> = objectives.map(|(key, _)| (key, Section::Objective)).collect();
@@ -86,7 +86,7 @@ pub(super) fn show_objectives(places: &[Place<'_>], store: &Store) {
     }
 }
 
-/// No container, then the configured ones.
+/// `None` for the whole app, then the configured containers.
 pub(in crate::poll) fn containers(app: Option<&App>) -> impl Iterator<Item = Option<Arc<str>>> {
     let configured = app.map_or(&[][..], |app| &app.containers).iter();
     std::iter::once(None).chain(configured.map(|container| Some(Arc::clone(container))))

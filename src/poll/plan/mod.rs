@@ -70,14 +70,14 @@ pub struct Plan {
     /// How the configuration exceeds its rate limit, if it does.
     pub overload: Option<String>,
     /// Whether a warning was logged that this container filter seems to be ignored.
-    pub filter_told: AtomicBool,
+    pub filter_warned: AtomicBool,
     /// Whether a warning was logged that the windows are shorter than two datapoints.
-    pub windows_told: AtomicBool,
+    pub windows_warned: AtomicBool,
     /// Whether a warning was logged that the service does not send a configured threshold.
-    pub thresholds_told: AtomicBool,
+    pub thresholds_warned: AtomicBool,
     /// Whether the service seemed to be down, by account and resource, with the time of the check.
     pub(super) silences: Mutex<Silences>,
-    /// Whether the ledgers were known when it was made; else it has no counters.
+    /// Whether the ledgers were loaded when the plan was built; otherwise it has no counters.
     knows_ledgers: bool,
     /// Whether another plan has replaced it.
     replaced: AtomicBool,
@@ -99,11 +99,11 @@ pub struct ConfiguredWindow {
 pub struct Target {
     /// How the call of [`Target::key`] is polled.
     pub endpoint: &'static Polled,
-    /// Its name; for a service account that of its first project.
+    /// Its name; for a service account, the name of its first project.
     pub key: Key,
     /// The service account it is polled with.
     pub account: Account,
-    /// Projects or apps its replies describe: one, except for targets about a service account.
+    /// The project or app that its replies describe; several projects only for a service account.
     pub subjects: Box<[TargetSubject]>,
     /// The cell of its counters, for calls that are counted.
     pub counter: Option<Arc<TargetState>>,
@@ -111,7 +111,7 @@ pub struct Target {
     pub progress: Arc<Progress>,
 }
 
-/// One poll of a target: the data of its steps.
+/// One poll of a target: the arguments of its steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Poll<'a> {
     pub(super) context: &'a Context,
@@ -138,8 +138,8 @@ impl Plan {
         self.audit.evidence(target.account.name(), target.key.resource)
     }
 
-    /// The targets of `config`. Creates their cells in the store and shows the known counters. Targets that stay take
-    /// over their state from `before`.
+    /// Builds the plan of `config`, creates its cells in the store, and shows known counters. Targets that stay keep
+    /// their state from the plan `before`.
     pub fn new(
         config: Arc<Config>,
         client: Client,
@@ -181,7 +181,7 @@ impl Plan {
             .collect();
         let same_filter = before
             .filter(|before| before.config.api.query_names.container == config.api.query_names.container);
-        let filter_told = same_filter.is_some_and(|before| before.filter_told.load(Ordering::Relaxed));
+        let filter_warned = same_filter.is_some_and(|before| before.filter_warned.load(Ordering::Relaxed));
         let mut plan = Self {
             config: Arc::clone(&config),
             client,
@@ -190,9 +190,9 @@ impl Plan {
             audit: Audit::of(&config, before.map(|plan| &plan.audit), &context.telemetry),
             targets: Vec::new(),
             overload: config.requests_per_minute().exceeds(&config.api),
-            filter_told: AtomicBool::new(filter_told),
-            windows_told: AtomicBool::default(),
-            thresholds_told: AtomicBool::default(),
+            filter_warned: AtomicBool::new(filter_warned),
+            windows_warned: AtomicBool::default(),
+            thresholds_warned: AtomicBool::default(),
             silences: Mutex::default(),
             knows_ledgers,
             replaced: AtomicBool::new(false),
@@ -261,13 +261,13 @@ impl Plan {
         Some(target)
     }
 
-    /// Whether another plan has replaced it. Its polls may request targets that are no longer configured, and show
-    /// nothing.
+    /// Whether another plan has replaced it. Its remaining polls show nothing, as their targets may no longer be
+    /// configured.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// Removes samples of windows that this plan does not have, left by polls of an earlier plan.
+    /// Removes samples of windows that only an earlier plan had.
     pub(super) fn forget_others(&self, target: &Target) {
         let variants = self.variants(target);
         for subject in &target.subjects {
@@ -275,7 +275,8 @@ impl Plan {
         }
     }
 
-    /// The variants that a target shows: one per window and container, and for a series one for the datapoint.
+    /// The variants that a target shows: one per window and container. For a call with a series, window 0 holds the
+    /// datapoint.
     fn variants(&self, target: &Target) -> Vec<Variant> {
         match target.endpoint.cadence {
             Cadence::Settings => vec![Variant::default()],
@@ -328,8 +329,8 @@ impl Plan {
         Some(Subject { project: &project.id, app: app.map_or("", |app| &app.id), labels, window })
     }
 
-    /// Sets aside ledgers of apps that another shard counts, and drops those of apps removed long ago: with a plan that
-    /// knows the state file, and after a reply of the service, as both clocks must agree on the time.
+    /// Sets aside ledgers of apps that another shard counts, and drops ledgers of apps removed long ago. Drops none
+    /// until the state file is loaded and two clocks agree on the time.
     pub async fn tidy(&self, ledgers: &LedgerStore) {
         ledgers.set_aside(|key| !self.config.shard.owns_app(&key.owner.project, &key.owner.app)).await;
         if !self.knows_ledgers || self.watermark.oldest().is_none() {

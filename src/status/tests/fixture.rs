@@ -28,7 +28,7 @@ pub(crate) const NOW: &str = "2026-03-01T03:00:00Z";
 /// A name that is harmful unless escaped.
 pub(crate) const HOSTILE: &str = "p-<script>alert(1)</script>\"'&/é 🦀";
 
-/// A source and what it reads from.
+/// A source and its input.
 pub(crate) struct Fixture {
     pub(crate) source: Source,
     pub(crate) plan: Arc<Plan>,
@@ -132,7 +132,7 @@ impl Fixture {
         self.answer_undated(slowness, change);
     }
 
-    /// The same by a service that sends no Date.
+    /// The same from a service that sends no Date.
     pub(crate) fn answer_undated(&self, slowness: f64, change: impl Fn(String) -> String) {
         let now = self.context.clock.now();
         for target in &self.plan.targets {
@@ -171,7 +171,7 @@ impl Fixture {
         }
     }
 
-    /// Every target that `fails` fails.
+    /// Fails every target for which `fails` is true.
     pub(crate) fn fail(&self, class: &'static str, message: &str, fails: impl Fn(&pds_ledger::Key) -> bool) {
         let now = self.context.clock.now();
         let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);

@@ -132,7 +132,7 @@ fn proxies_of_the_environment_are_named_and_not_used() {
         let configured = Some(api_url).filter(|_| names.contains(&"NO_PROXY"));
         pds_config::load(path, variables.chain(configured)).unwrap().config.warnings()
     };
-    let said = "set but not used: HTTP_PROXY, https_proxy, all_proxy; only api.proxy_url, which is empty, leads to the service through a proxy";
+    let said = "set but not used: HTTP_PROXY, https_proxy, all_proxy; only api.proxy_url, which is empty, sets a proxy";
     assert_eq!(warnings(&["HTTP_PROXY", "https_proxy", "all_proxy"]), [said]);
     let said = warnings(&["NO_PROXY"]);
     assert!(said.len() == 1 && said[0].contains("NO_PROXY; only api.proxy_url, which is set,"), "{said:?}");

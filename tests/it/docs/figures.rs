@@ -211,7 +211,7 @@ const RULES: &[&str] = &[
     "half an hour",
     "a third of the scraped series",
     "nine tenths of their window",
-    "2.5 times its first length",
+    "2.5 times its initial size",
     "scraped twice a minute",
     "plus a fifth to catch up",
     "a quarter of that",

@@ -14,7 +14,7 @@ use crate::error::StateError;
 
 /// An open file. Writes count once they are synced.
 pub(crate) trait Storage: Debug {
-    /// Its bytes, from the first on; called once.
+    /// Its bytes from the start; called once.
     fn reader(&self) -> impl Read;
     fn length(&self) -> io::Result<u64>;
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
@@ -22,20 +22,20 @@ pub(crate) trait Storage: Debug {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A directory with a log, and sometimes a new one that is to take its place.
+/// A directory with a log, and sometimes a new log to replace it.
 pub(crate) trait Directory: Debug {
     type File: Storage;
     /// Opens the log; `ResourceBusy` if another process has it.
     fn open(&self) -> io::Result<Self::File>;
     /// Creates an empty new file beside it.
     fn create(&self) -> io::Result<Self::File>;
-    /// Puts the new file in the place of the log.
+    /// Replaces the log by the new file.
     fn replace(&self) -> io::Result<()>;
     /// Removes the new file.
     fn discard(&self) -> io::Result<()>;
-    /// Makes the names of files as durable as their synced contents.
+    /// Makes the names of files durable.
     fn sync(&self) -> io::Result<()>;
-    /// File that the name of the log led to, up to this length.
+    /// The file at the name of the log, compared with `file` of this `length`.
     fn leads_to(&self, file: &Self::File, length: u64) -> io::Result<LeadsTo>;
 }
 
@@ -82,9 +82,9 @@ const NEW: &str = ".new-";
 pub(crate) struct Folder {
     /// The file, not a link to it.
     path: PathBuf,
-    /// The new file: a name that nobody can guess, and so nobody has put something there.
+    /// The new file, under a name that nobody can guess or has occupied.
     new_path: PathBuf,
-    /// Held, never read. A file of its own, as the state file itself is replaced.
+    /// Held, never read. A separate file, because the state file is replaced.
     _lock: File,
 }
 
@@ -92,7 +92,7 @@ impl Folder {
     /// Locks the state file at `path`, whether it exists or not.
     ///
     /// # Errors
-    /// If another process has it, or if its directory cannot be used for it.
+    /// If another process has it, or its directory cannot be used.
     pub(crate) fn lock(named: &Path) -> Result<Self, StateError> {
         let path = followed(named).map_err(StateError::io(named))?;
         if is_mounted(&path) {
@@ -113,7 +113,7 @@ impl Folder {
         let new_path = beside(&path, &format!("{NEW}{:016x}", RandomState::new().hash_one(())));
         let folder = Self { path, new_path, _lock: lock };
         folder.discard_earlier().map_err(unwritable)?;
-        // This process has to be able to make one.
+        // This process must be able to create a new file.
         folder.create().and_then(|_| folder.discard()).map_err(unwritable)?;
         Ok(folder)
     }
@@ -141,7 +141,7 @@ impl Directory for Folder {
 
     fn open(&self) -> io::Result<File> {
         let file = plain_file::open_own(&self.path, File::options().read(true).write(true))?;
-        // It may have another name, and so another lock.
+        // The file may have another name, and so another lock.
         if try_lock(&file)? { Ok(file) } else { Err(ErrorKind::ResourceBusy.into()) }
     }
 
@@ -164,7 +164,7 @@ impl Directory for Folder {
 
     fn sync(&self) -> io::Result<()> {
         match File::open(self.directory())?.sync_all() {
-            // Some file systems cannot sync directories, and need no such sync.
+            // Some file systems cannot sync directories, and need not.
             Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
             other => other,
         }
@@ -211,7 +211,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether the file at `path` is mounted by itself, as containers do with single files: nothing can take its place.
+/// Whether the file at `path` is a mount of its own, as containers mount single files: it cannot be replaced.
 fn is_mounted(path: &Path) -> bool {
     let Ok(mounts) = std::fs::read("/proc/self/mountinfo") else { return false };
     let places =

@@ -7,12 +7,12 @@
 //! 12288      groups: length, CRC-32, and as many bytes of entries
 //! ```
 //!
-//! Numbers are little endian. The checksum of a mark or group includes its place, so that neither holds anywhere else. An
-//! entry is the length of the key, that of the value plus one (zero removes the key), both in 7 bits a byte, then the two.
-//! The snapshot is written before the file gets its name; each commit then adds one group, syncs it, and notes the new
-//! length in the older mark, which reaches the disk with the next group at the latest. So what lies before the longer mark
-//! was whole once, and what lies behind it may be torn. Damage of the longer mark and of the last commit together reads as
-//! a crash that tore both: the commit before it counts.
+//! Numbers are little endian. The checksum of a mark or group includes its place, so that neither is valid anywhere
+//! else. An entry is the length of the key, the length of the value plus one (zero removes the key), both in 7 bits per
+//! byte, then key and value. The snapshot is written before the file gets its name; each commit then adds one group,
+//! syncs it, and notes the new length in the older mark, which reaches the disk with the next group at the latest. So
+//! bytes before the longer mark were once whole, and bytes behind it may be torn. If the longer mark and the last
+//! commit are both damaged, the file reads as after a crash that tore both: the commit before it counts.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -66,7 +66,7 @@ fn summed(place: u64, one: u64, two: u64) -> [u8; 20] {
     bytes
 }
 
-/// Entries that count together or not at all.
+/// Entries that are valid together or not at all.
 #[derive(Debug)]
 pub(super) struct Group(pub(super) Vec<u8>);
 
@@ -75,7 +75,7 @@ impl Group {
         Self(vec![0; GROUP_HEAD])
     }
 
-    /// Entries of at most `room` bytes and one entry, and whether these are all.
+    /// Entries of up to `room` bytes and one more entry, and whether these are all.
     pub(super) fn within(room: u64, entries: impl IntoIterator<Item = Entry>) -> (Self, bool) {
         let mut group = Self::new();
         let fits = entries.into_iter().all(|(key, value)| {
@@ -115,11 +115,11 @@ impl Group {
 /// Receiver of the entries of a file; an error describes a corrupt entry.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), &'static str>;
 
-/// Hands every entry of every whole group of `file`, which has this length, to `each`, and returns how far they reach.
-/// Takes no more memory than the largest group does, and none for a damaged length. `path` is for errors.
+/// Calls `each` with every entry of every whole group of `file`, which has this length. Returns how far the groups
+/// reach. Uses no more memory than the largest group, and none for a damaged length. `path` is for errors.
 ///
 /// # Errors
-/// If anything is damaged but a group that was never synced.
+/// If anything but a group that was never synced is damaged.
 pub(crate) fn replay(
     path: &Path,
     file: impl Read,
@@ -142,7 +142,7 @@ pub(crate) fn replay(
     Ok(Lengths { whole: at, ..marked })
 }
 
-/// Reads what comes before the groups: what head and marks say.
+/// Reads head and marks, which precede the groups.
 fn lengths(path: &Path, reader: &mut impl BufRead, length: u64) -> Result<Lengths, StateError> {
     let damaged = |at, what| Err(StateError::Damaged(path.to_owned(), at, what));
     let mut start = Vec::new();
@@ -176,7 +176,7 @@ fn lengths(path: &Path, reader: &mut impl BufRead, length: u64) -> Result<Length
     }
 }
 
-/// Reads the entries of the next group, which begins `at` there in a file of this length. Whether it is whole.
+/// Reads the entries of the group that begins at `at` in a file of this length. Returns whether the group is whole.
 fn group(reader: &mut impl BufRead, (at, length): (u64, u64), entries: &mut Vec<u8>) -> io::Result<bool> {
     entries.clear();
     let Some(room) = (length - at).checked_sub(GROUP_HEAD as u64) else { return Ok(false) };

@@ -2,10 +2,10 @@
 //!
 //! Keys and values are opaque; the caller has all of them in memory. A [`Log::commit`] adds one group of entries at the
 //! end of the file and syncs it. When the log has outgrown the snapshot at its start, a new file with a snapshot of
-//! everything takes its place.
+//! everything replaces it.
 //!
 //! - `format`: the bytes, and how they are read.
-//! - `folder`: the file system below, and the locks.
+//! - `folder`: the file system, and the locks.
 
 pub(super) mod folder;
 pub(super) mod format;
@@ -23,13 +23,13 @@ use format::{Each, Group, Lengths, START, VERSION, head, mark, replay};
 /// A key, and its value or `None` to remove it.
 pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
 
-/// A log up to this length is never replaced for its size.
+/// A log of up to this length is never replaced because of its size.
 const MIN_LIMIT: u64 = 1 << 20;
 /// The entries of a snapshot are divided into groups of about this size, so that an error can state where the damage
 /// is.
 const SNAPSHOT_GROUP: u64 = 1 << 18;
 
-/// The maximum length of a log with a snapshot of this length. Every three bytes added to the log cost two in the next
+/// The maximum length of a log with a snapshot of this length. Three bytes added to the log cost two in the next
 /// snapshot.
 fn limit(snapshot: u64) -> u64 {
     (snapshot / 2 * 5).max(MIN_LIMIT)
@@ -42,9 +42,9 @@ pub(super) struct Log<D: Directory = Folder> {
     directory: D,
     file: D::File,
     lengths: Lengths,
-    /// The mark to be written next.
+    /// The mark to write next.
     mark: usize,
-    /// How long the file may become before a snapshot.
+    /// The length at which the file is replaced by a snapshot.
     limit: u64,
     /// Whether the file cannot be relied on and must be replaced by a snapshot.
     doubtful: bool,
@@ -68,7 +68,7 @@ impl<D: Directory> Log<D> {
                 "removed the end of the state file, which a crash had left incomplete");
             file.set_length(lengths.whole).map_err(StateError::io(&path))?;
         }
-        // A process that was killed may not have come to it.
+        // A killed process may not have synced it.
         file.sync().map_err(StateError::io(&path))?;
         let limit = limit(lengths.snapshot);
         let mut log = Self { path, directory, file, lengths, mark: 0, limit, doubtful: false };
@@ -90,11 +90,11 @@ impl<D: Directory> Log<D> {
         Ok(Self { path, directory, file, lengths, mark: 0, limit: limit(lengths.snapshot), doubtful: false })
     }
 
-    /// Writes the entries, synced to disk before it returns. `all` gives every entry as it was before them; it is called
-    /// if the file has to be replaced. Neither is held in memory as a whole then.
+    /// Writes the entries, and syncs them before it returns. If the file must be replaced, calls `all` for every
+    /// earlier entry; neither is then in memory as a whole.
     ///
     /// # Errors
-    /// If they could not be written. None of them counts as written then.
+    /// If they could not be written; none of them counts as written.
     pub(super) fn commit<E, A>(
         &mut self,
         entries: impl Fn() -> E,
@@ -115,7 +115,7 @@ impl<D: Directory> Log<D> {
             let replaced = self.snapshot(all().into_iter().chain(entries()));
             match replaced.map_err(StateError::io(&self.path)) {
                 Err(error) if !self.doubtful => {
-                    // There may be room for these entries but not for all.
+                    // There may be room for these entries, but not for a snapshot.
                     tracing::warn!(
                         error = pds_core::error_chain::with_sources(&error),
                         "the state file grows"
@@ -129,7 +129,7 @@ impl<D: Directory> Log<D> {
         self.append(&mut group).map_err(StateError::io(&self.path))
     }
 
-    /// Looks whether the file is still the one at its path.
+    /// Checks that the file is still the one at its path.
     fn find(&mut self) -> Result<(), StateError> {
         let found = self.directory.leads_to(&self.file, self.lengths.whole);
         match found.map_err(StateError::io(&self.path))? {
@@ -161,18 +161,18 @@ impl<D: Directory> Log<D> {
         Ok(())
     }
 
-    /// Notes in the file how long it is. Nothing waits for this to reach the disk.
+    /// Writes the length of the file into a mark. Nothing waits until this is on disk.
     fn note_length(&mut self) {
         let (place, bytes) = mark(self.mark, self.lengths);
         self.mark += 1;
         self.doubtful = self.file.write_at(&bytes, place).is_err();
     }
 
-    /// Replaces the file by a new one with these entries, of which the last of a key counts.
+    /// Replaces the file by a new file with these entries; the last entry of a key counts.
     fn snapshot(&mut self, entries: impl Iterator<Item = Entry>) -> io::Result<()> {
         let (file, lengths) = replace(&self.directory, entries)?;
         (self.file, self.lengths, self.limit) = (file, lengths, limit(lengths.snapshot));
-        // Until then, a crash of the machine may bring the former file back.
+        // Until the directory is synced, a crash of the machine may bring the former file back.
         self.doubtful = true;
         self.directory.sync()?;
         self.doubtful = false;
@@ -180,13 +180,13 @@ impl<D: Directory> Log<D> {
     }
 }
 
-/// Puts a new file with these entries in the place of the log. The directory is not synced yet.
+/// Replaces the log by a new file with these entries. Does not sync the directory.
 fn replace<D: Directory>(
     directory: &D,
     entries: impl Iterator<Item = Entry>,
 ) -> io::Result<(D::File, Lengths)> {
     let written = written(directory, entries).and_then(|new| directory.replace().map(|()| new));
-    // If this fails, too, the next start removes it.
+    // If this fails too, the next start removes the file.
     written.inspect_err(|_| drop(directory.discard()))
 }
 

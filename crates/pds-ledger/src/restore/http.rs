@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most bytes of one reply. A query with a larger reply is divided.
 const MAX_REPLY: usize = 8 << 20;
-/// The most bytes that are read of an error page.
+/// The most bytes read of an error page.
 const MAX_ERROR: usize = 64 << 10;
 /// No token or password is larger.
 const MAX_LOGIN: u64 = 64 << 10;
@@ -48,7 +48,7 @@ pub struct Prometheus {
     pub headers: Vec<(http::HeaderName, Secret)>,
     /// Label matchers for every query, without braces; may be empty.
     pub selector: String,
-    /// How far back the cursors are looked for.
+    /// How far back to look for cursors.
     pub lookback: Duration,
 }
 
@@ -66,8 +66,8 @@ pub enum Login {
     },
 }
 
-/// Why Prometheus gave no usable answer; most begin with the queried URL. No counter is opened or
-/// shown then, and Prometheus is queried again.
+/// Why Prometheus returned no usable reply; most texts begin with the queried URL. No counter is opened or shown then,
+/// and Prometheus is queried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file with credentials, which this key names, cannot be read.
@@ -76,13 +76,13 @@ pub enum Error {
     /// A header cannot be sent.
     #[error("{0} contains characters that are not allowed in HTTP headers")]
     Unsendable(String),
-    /// The connection failed or broke off.
+    /// The connection failed or was interrupted.
     #[error("{0} cannot be reached")]
     Unreachable(String, #[source] reqwest::Error),
-    /// No whole reply within the time allowed.
+    /// No complete reply within the time limit.
     #[error("{0} did not answer within {limit}", limit = humantime::format_duration(TIMEOUT))]
     Timeout(String),
-    /// A reply with another status than 200, and what it said.
+    /// A reply with a status other than 200, and its message.
     #[error("{0} returned {1}: {2}")]
     Status(String, u16, String),
     /// The reply is larger than allowed.
@@ -91,13 +91,13 @@ pub enum Error {
     /// The reply holds more samples than allowed.
     #[error("{0} returned more than {limit} samples", limit = reply::MAX_SAMPLES)]
     TooMany(String),
-    /// The reply is not a reply of the Prometheus HTTP API, for this reason.
+    /// The reply does not follow the Prometheus HTTP API, for this reason.
     #[error("the reply of {0} is not from the Prometheus HTTP API: {1}")]
     NotPrometheus(String, String),
-    /// The reply says that the query failed, and why.
+    /// The query failed, for the reason that the reply states.
     #[error("{0} failed: {1}")]
     Failed(String, String),
-    /// The reply says that it may be incomplete, and why.
+    /// The reply may be incomplete, for the reason that it states.
     #[error("the reply of {0} may be incomplete: {1}")]
     Incomplete(String, String),
     /// The ledgers could not be written to the state file.
@@ -120,7 +120,7 @@ pub(super) struct Http {
     url: String,
     login: Option<Login>,
     headers: Vec<(http::HeaderName, Secret)>,
-    /// For replies until they are decoded.
+    /// Memory for replies until they are decoded.
     memory: Share,
 }
 
@@ -155,7 +155,7 @@ impl Http {
         let response = response.await.map_err(unreachable)?;
         let status = response.status();
         if status != http::StatusCode::OK {
-            // The status is known whether or not its body arrives.
+            // The status is known even if the body does not arrive.
             let (body, _) = read_body(response, MAX_ERROR).await.unwrap_or_default();
             let body = redactor.reply(body);
             let message = match reply::read(&body, &mut |_| ()) {
@@ -164,14 +164,14 @@ impl Http {
             };
             return Err(Error::Status(url, status.as_u16(), redactor.text(message)));
         }
-        // While this one is evaluated, others are read.
+        // While this query is evaluated, other replies are read.
         let _room = self.memory.acquire(MAX_REPLY as u64).await;
         let (body, complete) = read_body(response, MAX_REPLY).await.map_err(unreachable)?;
         if !complete {
             return Err(Error::TooLarge(url));
         }
         reply::read(&body, each).map_err(|bad| {
-            // Read again without secrets, as its text is shortened.
+            // Redacts secrets before the error shortens the text.
             let bad = reply::read(&redactor.reply(body), &mut |_| ()).err().unwrap_or(bad);
             match bad {
                 Bad::TooMany => Error::TooMany(url),

@@ -11,7 +11,7 @@
 //! LedgerStore: begun at the cursor, opened, or held back until that is known
 //! ```
 //!
-//! - [`restorer`]: when cursors are read, and what becomes of the answers; [`progress`]: what is reported of that.
+//! - [`restorer`]: when cursors are read, and the effect of the answers; [`progress`]: reports about that.
 //! - [`Source`]: the cursors in a Prometheus; `query`: the PromQL; `http`: the requests, and why there is no usable
 //!   answer; `reply`: the answers.
 

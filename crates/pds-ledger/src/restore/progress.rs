@@ -1,4 +1,4 @@
-//! The progress of reading cursors from Prometheus, and what is reported of it.
+//! The progress of reading cursors from Prometheus, and its log lines.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::http::Error;
 pub struct Restoring {
     /// Counters that are hidden because their cursor is not known yet.
     pub missing: usize,
-    /// Counters that continue at a cursor of Prometheus.
+    /// Counters that continue at a cursor from Prometheus.
     pub restored: usize,
-    /// Counters that begin now, because Prometheus has no cursor of them.
+    /// Counters that begin now, because Prometheus has no cursor for them.
     pub opened: usize,
     /// Why some are still missing, or why the cursors are in doubt.
     pub obstacle: Option<Obstacle>,
@@ -32,7 +32,7 @@ pub struct Obstacle {
 }
 
 impl Restoring {
-    /// Takes over what is missing now, and why. Changes are logged.
+    /// Sets the number of missing counters and the obstacle. Changes are logged.
     pub(super) fn becomes(&mut self, missing: usize, obstacle: Option<Obstacle>) {
         if let Some(Obstacle { text: reason, expected }) = &obstacle
             && self.obstacle != obstacle
@@ -54,7 +54,7 @@ impl Restoring {
 }
 
 impl Obstacle {
-    /// Prometheus gives no usable answer.
+    /// Prometheus returns no usable reply.
     pub(super) fn of(error: &Error) -> Self {
         Self { text: with_sources(error).into(), expected: false }
     }
@@ -87,8 +87,8 @@ impl Obstacle {
     }
 }
 
-/// Logs what was decided: how many counters have `begun` at a cursor, which were `opened` without one, a cursor in the
-/// future, and whether there is no sample of this process.
+/// Logs the decisions: how many counters have `begun` at a cursor, which were `opened` without one, a cursor in the
+/// future, and whether Prometheus has no sample of this process.
 pub(super) fn log(selector: &str, begun: usize, opened: &[Key], later: Option<(Key, i64)>, unseen: bool) {
     if unseen && begun > 0 {
         tracing::warn!(

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::Key;
 
-/// A metric that every page of an exporter has, and whose value no two processes share: the time when the process
-/// loaded its configuration, to the microsecond. `--web.disable-exporter-metrics` leaves it.
+/// A metric that is on every page and whose value identifies the process: the time when it loaded its configuration, to
+/// the microsecond. `--web.disable-exporter-metrics` does not remove it.
 const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
 
-/// The gauge that is read.
+/// The gauge to read.
 const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
 
 /// The processes scraped within the last five minutes, as of five seconds ago: samples of one moment become visible within
@@ -31,7 +31,7 @@ pub(super) fn all(keys: &[Key], selector: &str, window: Duration) -> String {
     format!("{{__name__=\"{CURSOR}\",{resources}{}{selector}}}[{window}s]", apps(keys))
 }
 
-/// Matchers for the apps of `keys`. With several projects they match a few more apps.
+/// Matchers for the apps of `keys`. With several projects, they match a few other apps too.
 fn apps(keys: &[Key]) -> String {
     let projects = one_of("project", keys.iter().map(|key| &*key.owner.project));
     projects + &one_of("app", keys.iter().map(|key| &*key.owner.app))
@@ -70,7 +70,7 @@ fn literal(value: &str) -> String {
     out
 }
 
-/// The most bytes of app ids in a query: VictoriaMetrics takes 16 KiB, and an id may be longer quoted.
+/// The most bytes of app ids in a query. VictoriaMetrics accepts queries of 16 KiB, and quoting may lengthen an id.
 const MAX_ID_BYTES: usize = 6 << 10;
 
 /// The keys in batches of at most `apps` apps, the resources of an app together.

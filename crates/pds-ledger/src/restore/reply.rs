@@ -12,7 +12,7 @@ use pds_core::error_chain::shortened;
 /// The labels of a series, its name included.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// The most samples of one reply, a series without any counting as one. A query with more is divided.
+/// The most samples of one reply; a series without samples counts as one. A larger query is divided.
 pub(super) const MAX_SAMPLES: usize = 200_000;
 
 /// A time in Unix seconds, and a value.
@@ -40,7 +40,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The values, as far as they are numbers. VictoriaMetrics has NaN where a series ended.
+    /// The values that are numbers. VictoriaMetrics returns NaN where a series ended.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         let values = self.value.iter().chain(&self.values);
         values.filter_map(|(_, value)| value.0.filter(|value| !value.is_nan()))
@@ -71,7 +71,7 @@ struct Data<'a> {
     result: &'a RawValue,
 }
 
-/// Passes samples on, one by one. The value of the visit is whether there are no more than [`MAX_SAMPLES`].
+/// Passes samples on, one by one. The visit returns whether there are at most [`MAX_SAMPLES`].
 struct Each<'a>(&'a mut dyn FnMut(Sample));
 
 impl<'de> Visitor<'de> for Each<'_> {
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for Each<'_> {
         while let Some(sample) = seq.next_element::<Sample>()? {
             samples += sample.values.len().max(1);
             if samples > MAX_SAMPLES {
-                // Reads the rest without keeping it: an error would not tell this one from others.
+                // Discards the rest. An error would look like any other error.
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(false);
             }
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for Each<'_> {
 /// Why a body cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bad {
-    /// It is not of this API, and this is wrong with it.
+    /// It does not follow this API, for this reason.
     NotPrometheus(String),
     /// The query failed.
     Failed(String),
@@ -109,7 +109,7 @@ pub(super) enum Bad {
     TooMany,
 }
 
-/// Passes the series of a body on. They are decoded one by one, as their labels take many times the memory of the text.
+/// Passes on the series of a body. Decodes them one by one, as their labels take many times the memory of the text.
 pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<(), Bad> {
     let not_ours = |error: serde_json::Error| Bad::NotPrometheus(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(not_ours)?;

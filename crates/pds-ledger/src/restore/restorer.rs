@@ -1,13 +1,13 @@
-//! When cursors are read, and what becomes of the answers.
+//! When cursors are read, and the effect of the answers.
 //!
-//! A counter without a ledger is held back from the start, neither shown nor opened, until Prometheus has answered:
+//! A counter without a ledger is held back, neither shown nor opened, until Prometheus has answered:
 //!
-//! - It holds a cursor. The counter begins there, at 0.
-//! - It holds none. The counter begins at the step that had settled when it was configured.
+//! - Prometheus has a cursor. The counter begins there, at 0.
+//! - Prometheus has none. The counter begins at the step that had settled when the counter was configured.
 //!
-//! A counter that begins at a stale cursor counts the time since that cursor twice. So the answer counts only once
-//! Prometheus holds a sample of this very process, for which the restorer waits two minutes at most, and a shard takes
-//! an app over from another target only once its cursor has stood still for two polls.
+//! A counter that begins at a stale cursor counts the time since that cursor twice. So the restorer uses the answer
+//! only once Prometheus holds a sample of this process, and waits two minutes at most for one. A shard takes an app
+//! over from another target only once its cursor has stood still for two polls.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use super::http::Error;
 use super::progress::{self, Obstacle, Restoring};
 use super::source::{Answer, Cursor, Source};
 
-/// Two clocks have to agree before the first query. This is how often that is checked.
+/// Interval of checks whether two clocks agree, as the first query requires.
 const CLOCKS: Duration = Duration::from_millis(200);
-/// The first wait after an incomplete attempt, and the wait for a sample of this process.
+/// The first wait after an incomplete attempt, and the interval of queries for a sample of this process.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait, about a scrape interval.
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ struct Inner {
 /// The source, the clocks, and the exporter's part.
 #[derive(Clone, Debug)]
 pub struct Followed {
-    /// Source of cursors.
+    /// The source of cursors.
     pub source: Source,
     /// The settled time.
     pub watermark: Watermark,
@@ -72,7 +72,7 @@ struct State {
     is_proven: bool,
     /// Some of the counters that had no cursor, to be requested until one is returned.
     unfound: Vec<Key>,
-    /// Counters that have become known, until [`Restorer::known`] returns them.
+    /// Counters whose cursors have become known, until [`Restorer::known`] returns them.
     known: HashSet<Key>,
     /// The progress so far.
     outcome: Restoring,
@@ -85,7 +85,7 @@ struct Missing {
     since: Option<i64>,
     /// The time between two changes of a cursor.
     interval: Duration,
-    /// The cursor of another target, and since when it has stood there.
+    /// The cursor of another target, and since when it has not moved.
     seen: Option<(i64, Instant)>,
 }
 
@@ -102,9 +102,9 @@ struct Job {
 enum Next {
     /// Nothing, until the configuration changes.
     Rest,
-    /// Query for a sample of this process again.
+    /// Queries for a sample of this process again.
     AskForSample,
-    /// Try again, later each time.
+    /// Tries again, later each time.
     TryAgain,
 }
 
@@ -115,9 +115,9 @@ impl Restorer {
         Self(Arc::new(Inner { ledgers, observer, state, changed, known }))
     }
 
-    /// Reads cursors as `followed` from now on. Holds back the counters in `added`, each with its poll interval, that
-    /// have no ledger yet, so call this before any of them is polled. Drops counters that are no longer `wanted`.
-    /// Without a source, holds back nothing.
+    /// Reads cursors from `followed` from now on. Holds back the counters in `added` (with their poll intervals) that
+    /// have no ledger, so call this before any of them is polled. Drops counters that are no longer `wanted`. Without a
+    /// source, holds back nothing.
     pub fn follow(
         &self,
         followed: Option<Followed>,
@@ -155,7 +155,7 @@ impl Restorer {
         self.0.changed.notify_one();
     }
 
-    /// Waits for counters that have become known. Poll them at once: they are hidden until then.
+    /// Waits for counters whose cursors have become known. Poll them at once: they are hidden until then.
     pub async fn known(&self) -> HashSet<Key> {
         loop {
             let known = std::mem::take(&mut self.0.state.lock().known);
@@ -166,7 +166,7 @@ impl Restorer {
         }
     }
 
-    /// Reads what is missing, for ever.
+    /// Reads missing cursors, for ever.
     pub async fn run(self) {
         let mut wait = Duration::ZERO;
         loop {
@@ -191,7 +191,7 @@ impl Restorer {
         }
     }
 
-    /// Queries everything that is missing once, if two clocks agree. Returns whether nothing is missing any more.
+    /// Queries all missing cursors once, if two clocks agree. Returns whether none is missing any more.
     pub async fn restore(&self) -> bool {
         self.attempt().await;
         self.0.state.lock().missing.is_empty()
@@ -216,7 +216,7 @@ impl Restorer {
         let Some(now) = job.followed.watermark.now() else { return Next::TryAgain };
         let asked = tokio::select! {
             asked = self.ask(&job, now) => asked,
-            // The counters, and perhaps the source, are others now.
+            // The counters, and perhaps the source, have changed.
             () = self.replaced(&job) => {
                 self.0.changed.notify_one();
                 return Next::TryAgain;
@@ -277,7 +277,7 @@ impl Restorer {
                     committed.push((key.clone(), self.0.ledgers.new_ledger(&key, until)));
                     begun.push((key, Some(Hold::Begun(until))));
                 }
-                // It was set aside while another shard counted the app.
+                // The ledger was set aside while another shard counted the app.
                 (Some(Cursor { until, .. }), Some(known)) => {
                     committed.push((key.clone(), known.resumed_at(until)));
                     begun.push((key, None));
@@ -316,7 +316,7 @@ impl Restorer {
         Ok(())
     }
 
-    /// The missing counter that an answer decides about. `None` if it is not missing, or another target may move its
+    /// The missing counter that an answer is about. `None` if it is not missing, or another target may still move its
     /// cursor.
     fn decidable(&self, job: &Job, key: &Key, cursor: Option<Cursor>) -> Option<Missing> {
         let mut state = self.0.state.lock();

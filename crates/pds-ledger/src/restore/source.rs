@@ -16,15 +16,15 @@ use super::http::{Error, Http, Prometheus};
 use super::query::{self, batches, halves};
 use super::reply::{self, Labels, Sample};
 
-/// The window of the first queries. Restarts are short, and a day of 200,000 series is a thousand million samples.
+/// The window of the first queries. Restarts are short, and a day of 200,000 series holds a billion samples.
 const RECENT: Duration = Duration::from_secs(600);
 /// The most apps per query.
 const MAX_APPS: usize = 200;
 /// The most queries in flight.
 const MAX_QUERIES: usize = 4;
-/// Tolerance of the start time, in seconds: VictoriaMetrics keeps twelve digits.
+/// Tolerance of the load time, in seconds: VictoriaMetrics keeps twelve digits.
 const SAME_TIME: f64 = 0.002;
-/// Whole numbers up to here are exact as `f64`.
+/// Whole numbers up to this one are exact as `f64`.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A Prometheus, or another program with its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
@@ -35,7 +35,7 @@ pub struct Source {
     lookback: Duration,
 }
 
-/// The labels of scraped targets, as Prometheus sets them.
+/// The labels that Prometheus sets on scraped targets.
 pub type Targets = HashSet<Labels>;
 
 /// A cursor in Prometheus.
@@ -52,7 +52,7 @@ pub struct Cursor {
 pub struct Answer {
     /// The counter.
     pub key: Key,
-    /// The greatest cursor up to now; `None` if there is none within the look-back.
+    /// The greatest cursor up to now; `None` if there is none within the lookback.
     pub cursor: Option<Cursor>,
     /// The greatest cursor after now, which is ignored.
     pub later: Option<i64>,
@@ -79,7 +79,7 @@ impl Source {
         &self.selector
     }
 
-    /// The series that `query` gives at the present time, by their labels.
+    /// The series that `query` returns now, with their labels.
     ///
     /// # Errors
     /// If the query was not answered in full.
@@ -93,8 +93,8 @@ impl Source {
         Ok(series)
     }
 
-    /// The targets of which Prometheus holds a sample of the process that loaded its configuration at `loaded`, a time
-    /// that is on every page. All samples that were scraped before that one are there, too.
+    /// The targets with a sample of the process that loaded its configuration at `loaded`, a time that is on every
+    /// page. Prometheus then also holds all samples scraped before.
     ///
     /// # Errors
     /// If the query was not answered in full.
@@ -112,7 +112,7 @@ impl Source {
 
     /// The cursors of `keys`, in any order; `now` is the time by the service's clock. Cursors of `own` targets are marked.
     ///
-    /// If a query is not answered in full, the error is the second value, and the first holds the answers until then.
+    /// If a query is not answered in full, the second value is the error, and the first holds the answers so far.
     pub async fn cursors(&self, keys: Vec<Key>, now: i64, own: &Targets) -> (Vec<Answer>, Result<(), Error>) {
         let mut answers = Vec::new();
         let result = self.look(keys, now, own, &mut answers).await;
@@ -140,13 +140,13 @@ impl Source {
             other => answers.push(other),
         })
         .await?;
-        // The greatest of a series hides the others.
+        // The greatest cursor of a series hides the others.
         let all = |keys: &[Key]| query::all(keys, &self.selector, self.lookback);
         self.ask(later, now, &own, all, |answer| answers.push(answer)).await
     }
 
-    /// Runs `query` for batches of `keys`, some at once, and passes on the answer for each key. A batch whose reply is too
-    /// large is divided.
+    /// Runs `query` for batches of `keys`, several at once, and passes on the answer for each key. Divides a batch
+    /// whose reply is too large.
     async fn ask(
         &self,
         keys: Vec<Key>,
@@ -181,7 +181,7 @@ impl Source {
                     if !error.is_of_size() || halves.len() < 2 {
                         return Err(error);
                     }
-                    // Before all others: if it is not a matter of size, that is known after a few queries.
+                    // Ahead of the others, so that a few queries show whether size is the cause.
                     halves.into_iter().rev().for_each(|half| batches.push_front(half));
                 }
                 // No task is aborted, and a panic would be a bug.
@@ -194,7 +194,7 @@ impl Source {
     }
 }
 
-/// Adds a series of a reply. Values that no exporter writes are left out.
+/// Adds a series of a reply. Skips values that no exporter writes.
 fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
     let mut labels = std::mem::take(&mut sample.labels);
     let Some(key) = take_key(&mut labels) else { return };
@@ -215,7 +215,7 @@ fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
 /// The cursors in a reply of Prometheus, by counter, up to `now` and after it.
 ///
 /// # Errors
-/// If it is not a complete answer; the error says why.
+/// If it is not a complete reply; the error states the reason.
 pub fn parse(reply: &[u8], now: i64) -> Result<Vec<Answer>, String> {
     let mut cursors = Cursors::new();
     reply::read(reply, &mut |sample| put(&mut cursors, sample, now, &Targets::new()))
@@ -229,7 +229,7 @@ fn take_key(labels: &mut Labels) -> Option<Key> {
     Some(Key { owner, resource: Resource::find(&labels.remove("resource")?)? })
 }
 
-/// All labels that neither the exporter nor Prometheus itself sets (`__type__`, `__unit__`).
+/// All labels except those that the exporter or Prometheus itself sets (`__type__`, `__unit__`).
 fn target(mut labels: Labels) -> Labels {
     labels.retain(|name, _| !name.starts_with("__"));
     labels

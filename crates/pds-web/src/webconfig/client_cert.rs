@@ -1,4 +1,4 @@
-//! Client certificates: Go's five policies, and the names a certificate must hold.
+//! Client certificates: Go's five policies, and the names that a certificate must have.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use super::file::Tls;
 /// Client certificates that are required besides the password. A running server never drops a requirement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demands {
-    /// A certificate must be shown.
+    /// A certificate is required.
     pub(super) mandatory: bool,
-    /// A certificate that is shown is verified.
+    /// Certificates are verified.
     pub(super) verified: bool,
-    /// It is verified against a CA of the file, not against the system's.
+    /// They are verified against a CA of the file, not against the system's.
     pub(super) own_ca: bool,
-    /// It must hold an allowed name.
+    /// They must have an allowed name.
     pub(super) named: bool,
 }
 
 impl Demands {
-    /// Policy of the section for clients. `notes` reports where it is stricter than the wording or differs from it.
+    /// The demands of the section. Adds to `notes` where they are stricter than its wording, or differ from it.
     pub(super) fn of(tls: &Tls, has_ca: bool, notes: &mut Vec<String>) -> Result<Self, WebConfigError> {
         let (policy, named) = (tls.client_auth, tls.client_allowed_sans.is_some());
         let mandatory = [RequireAnyClientCert, RequireAndVerifyClientCert].contains(&policy);
@@ -101,7 +101,7 @@ pub(super) fn verifier(
     Ok(Arc::new(Verifier { mandatory, chain, allowed, provider }))
 }
 
-/// The system's trust anchors, as Go takes them; Mozilla's where the system has none, as in a container.
+/// The system's trust anchors, as in Go; Mozilla's if the system has none, as in a container.
 fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -111,13 +111,13 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-/// Accepts certificates whose key the client has, which by itself does not identify the client.
+/// Accepts certificates whose key the client has. That alone does not identify the client.
 #[derive(Debug)]
 struct Verifier {
     mandatory: bool,
-    /// Verifies who signed a certificate, if that matters.
+    /// Verifies the signer of a certificate, if required.
     chain: Option<Arc<dyn ClientCertVerifier>>,
-    /// A certificate has to hold one of these subject alternative names, if there are any.
+    /// The subject alternative names of which a certificate must have at least one, if set.
     allowed: Option<Vec<String>>,
     provider: Arc<CryptoProvider>,
 }
@@ -174,7 +174,7 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// A certificate without any of the allowed names.
+/// A certificate has none of the allowed names.
 #[derive(Debug, thiserror::Error)]
 #[error("could not find allowed SANs in client cert, found: {names:?}")]
 struct NoAllowedName {

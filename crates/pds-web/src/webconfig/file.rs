@@ -34,10 +34,10 @@ pub(super) struct Tls {
     /// Whether any key is set that needs TLS.
     pub(super) enabled: bool,
     pub(super) client_allowed_sans: Option<Vec<String>>,
-    /// A version of [`VERSIONS`], like the other.
+    /// One of [`VERSIONS`], like `max_version`.
     pub(super) min_version: &'static str,
     pub(super) max_version: &'static str,
-    /// Empty: the default ones, as for the toolkit.
+    /// Empty means the defaults, as in the toolkit.
     pub(super) cipher_suites: Vec<Named<SupportedCipherSuite>>,
     pub(super) curve_preferences: Vec<Named<&'static dyn SupportedKxGroup>>,
     pub(super) prefer_server_cipher_suites: bool,
@@ -46,7 +46,8 @@ pub(super) struct Tls {
 /// An item by Go's name, and its counterpart in rustls.
 pub(super) type Named<T> = (String, Option<T>);
 
-/// A certificate, CA or key beside its own key; as in the toolkit, a file takes precedence over a text.
+/// A certificate, CA or private key, with the name of its setting. As in the toolkit, a file takes precedence over
+/// inline text.
 #[derive(Debug)]
 pub(super) enum Pem {
     Inline(&'static str, Secret),
@@ -56,9 +57,9 @@ pub(super) enum Pem {
 /// `rate_limit`: a token bucket over all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Time per request in the long run.
+    /// Average time per request.
     pub interval: Duration,
-    /// Requests at once.
+    /// Requests in a burst.
     pub burst: NonZeroU32,
 }
 
@@ -152,11 +153,11 @@ fn tls(raw: RawTls) -> Result<Tls, WebConfigError> {
     })
 }
 
-/// Go's names of TLS versions, which sort as the versions do. rustls does not have the first two.
+/// Go's names of TLS versions, which sort like the versions. rustls lacks the first two.
 const VERSIONS: [&str; 4] = ["TLS10", "TLS11", "TLS12", "TLS13"];
 
-/// Suites of Go's `tls.CipherSuites()`, in any version that exporters were built with, that rustls does not have: CBC, or
-/// no forward secrecy.
+/// Suites of Go's `tls.CipherSuites()`, in any Go version that exporters use, that rustls lacks: CBC, or no forward
+/// secrecy.
 const UNSAFE_CIPHERS: [&str; 8] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
@@ -168,9 +169,9 @@ const UNSAFE_CIPHERS: [&str; 8] = [
     "TLS_RSA_WITH_AES_256_GCM_SHA384",
 ];
 
-/// `None`: Go has no suite of this name. `Some(None)`: rustls does not have it.
+/// `None`: Go has no suite of this name. `Some(None)`: rustls lacks it.
 fn cipher(name: &str) -> Option<Option<SupportedCipherSuite>> {
-    // The names differ for TLS 1.3 only.
+    // The names differ only for TLS 1.3.
     let go_name = |suite: &SupportedCipherSuite| Some(suite.suite().as_str()?.replace("TLS13_", "TLS_"));
     let suite = ALL_CIPHER_SUITES.iter().find(|suite| go_name(suite).as_deref() == Some(name)).copied();
     (suite.is_some() || UNSAFE_CIPHERS.contains(&name)).then_some(suite)
@@ -258,7 +259,7 @@ fn users(raw: BTreeMap<String, Option<Secret>>) -> Result<BTreeMap<String, Secre
     checked.collect()
 }
 
-/// The cost of a bcrypt hash; `None` for anything else. Three versions are of one algorithm; `$2x$` marks hashes of a
+/// The cost of a bcrypt hash; `None` for anything else. Three versions are the same algorithm; `$2x$` marks hashes of a
 /// broken one.
 pub(crate) fn bcrypt_cost(hash: &Secret) -> Option<u32> {
     let hash = hash.expose();
@@ -267,7 +268,7 @@ pub(crate) fn bcrypt_cost(hash: &Secret) -> Option<u32> {
     (is_known && (4..=31).contains(&cost)).then_some(cost)
 }
 
-/// The highest cost at which made-up names are checked, about a second: beyond it, a stranger could occupy a processor
+/// The highest cost of checks for unknown names, about a second. At higher costs, a stranger could occupy a processor
 /// for long.
 pub(crate) const MAX_HIDDEN_COST: u32 = 14;
 
@@ -332,7 +333,7 @@ fn duration(text: &str) -> Option<Duration> {
     (!text.is_empty()).then_some(total)
 }
 
-/// The error text without the unexpected value, which may be a key or a hash at a wrong place.
+/// The error text without the unexpected value, which may be a misplaced key or hash.
 fn without_values(text: &str) -> String {
     match text.split_once("string \"").and_then(|(before, after)| Some((before, after.rsplit_once('"')?))) {
         Some((before, (_, after))) => format!("{before}string{after}"),

@@ -32,9 +32,9 @@ pub(crate) struct Current {
 /// The rate limit.
 #[derive(Debug)]
 struct Buckets {
-    /// For users, or for everybody if no password is required.
+    /// For users, or for all requests if no password is required.
     welcome: DefaultDirectRateLimiter,
-    /// For requests without a right password.
+    /// For requests without a valid password.
     strangers: DefaultDirectRateLimiter,
 }
 
@@ -47,8 +47,7 @@ impl Buckets {
 }
 
 impl Current {
-    /// Takes a token out of the rate limit's bucket: that of users (or of anybody, if there are none) if `welcome`, else
-    /// that of strangers. `false` if there is none.
+    /// Takes a token from the bucket of users if `welcome`, or of strangers. Returns `false` if it is empty.
     pub(crate) fn take_token(&self, welcome: bool) -> bool {
         self.buckets.as_ref().is_none_or(|buckets| {
             let bucket = if welcome { &buckets.welcome } else { &buckets.strangers };
@@ -56,7 +55,7 @@ impl Current {
         })
     }
 
-    /// Requirements for clients that `new` lacks.
+    /// The first requirement for clients that `new` lacks.
     fn given_up_by(&self, new: &Self) -> Option<String> {
         if self.tls.is_some() && new.tls.is_none() {
             return Some("TLS is removed; restart to switch it off".to_owned());
@@ -108,7 +107,7 @@ struct State {
     current: Arc<Current>,
     /// The files as they were when last read, successfully or not.
     sources: Sources,
-    /// Last problem with them, so that it is logged once.
+    /// Their last problem, so that it is logged once.
     problem: Option<String>,
 }
 
@@ -146,7 +145,7 @@ impl State {
         let new = load(path, &mut self.sources).map_err(|error| with_sources(&error));
         match new.and_then(|new| self.current.given_up_by(&new).map_or(Ok(new), Err)) {
             Ok(mut new) => {
-                // A reload does not fill up buckets whose rate stays the same.
+                // A reload does not refill buckets whose rate stays the same.
                 if new.summary.rate == self.current.summary.rate {
                     new.buckets = self.current.buckets.clone();
                 }
@@ -201,7 +200,7 @@ mod tests {
             Self { _folder: folder, path, counted, live }
         }
 
-        /// The users once the file was written and settled.
+        /// The users after the file is written and has settled.
         fn users_after(&self, text: &str) -> Vec<String> {
             fs::write(&self.path, text).unwrap();
             let settled = SystemTime::now() + SETTLED;

@@ -1,22 +1,23 @@
 //! The web configuration file (`--web.config.file`), in the exporter toolkit's format: TLS, client
 //! certificates, passwords, headers and a rate limit.
 //!
-//! [`check`] reads a file once and reports its problems or its meaning. A running server follows its file: a change
-//! takes effect once the file has been left alone for a second, from the next handshake or request on.
+//! [`check`] reads a file once and reports its problem or its meaning. A running server follows its file: a change
+//! takes effect once the file has not changed for a second, from the next handshake or request on.
 //!
 //! - `file`: the YAML, strictly, with Go's names of TLS versions, cipher suites and curves.
-//! - `tls`, `client_cert`: what rustls makes of them.
+//! - `tls`, `client_cert`: the values converted for rustls.
 //! - `live`: the active configuration.
 //!
 //! # Where it differs from the toolkit
 //!
-//! rustls has no TLS 1.0 or 1.1, no CBC cipher suites and no P-521. Naming them beside others is allowed and reported
-//! ([`Summary::notes`]); a file that leaves no version, no cipher suite or no curve is refused. So are files that would not do what they seem to, though the toolkit takes them: a CA file without certificates,
-//! `min_version` above `max_version`, a rate limit without a burst, allowed names in certificates that are not
-//! required or not verified. `RequireAnyClientCert` with a client CA verifies against it.
+//! rustls has no TLS 1.0 or 1.1, no CBC cipher suites and no P-521. Naming them besides others is allowed and reported
+//! ([`Summary::notes`]); a file that leaves no version, no cipher suite or no curve is refused. So are misleading
+//! files, although the toolkit accepts them: a CA file without certificates, `min_version` above `max_version`, a rate
+//! limit without a burst, allowed names in certificates that are not required or not verified. `RequireAnyClientCert`
+//! with a client CA verifies against it.
 //!
-//! While running, TLS, passwords and demands on client certificates are never given up, even if the file says so: an
-//! empty file is valid, and it is also what an editor leaves for a moment. Giving them up takes a restart.
+//! A running server never drops TLS, passwords or demands on client certificates, even if the file does: an empty file
+//! is valid, but may also be an editor's intermediate state. Dropping them takes a restart.
 
 mod client_cert;
 mod file;
@@ -42,11 +43,11 @@ pub struct Summary {
     pub http2: bool,
     /// The active `client_auth_type`.
     pub client_auth: ClientAuth,
-    /// How many users there are; without one no password is required.
+    /// The number of users; without any, no password is required.
     pub users: usize,
     /// The limit on requests.
     pub rate: Option<Rate>,
-    /// Settings that have no effect or another one than they seem to, and keys that are not kept secret.
+    /// Settings without effect or with a misleading effect, and keys that others can read.
     pub notes: Vec<String>,
 }
 
@@ -58,7 +59,7 @@ pub enum ClientAuth {
     NoClientCert,
     /// A certificate is requested; any or none is accepted.
     RequestClientCert,
-    /// Any certificate will do. Its old name is `RequireClientCert`.
+    /// Any certificate is accepted. Its old name is `RequireClientCert`.
     #[serde(alias = "RequireClientCert")]
     RequireAnyClientCert,
     /// A certificate of our CA, or none.
@@ -83,7 +84,7 @@ pub fn parse(text: &str) -> Result<(), WebConfigError> {
     file::parse(text).map(drop)
 }
 
-/// The first thing wrong with a web configuration file, in the toolkit's words where they are clear.
+/// The first problem of a web configuration file, in the toolkit's words if they are clear.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebConfigError {
@@ -100,7 +101,7 @@ pub enum WebConfigError {
     /// Not valid YAML of this format; the text holds no values, as they may be secret.
     #[error("{0}")]
     Yaml(String),
-    /// A value that has no meaning, misleads, or conflicts with others.
+    /// A value that is invalid, misleading, or in conflict with others.
     #[error("{key}: {problem}")]
     Value {
         /// The key or section.
@@ -108,7 +109,7 @@ pub enum WebConfigError {
         /// The problem.
         problem: String,
     },
-    /// Valid settings that TLS does not work with.
+    /// Valid settings with which TLS does not work.
     #[error("tls_server_config: {problem}")]
     Tls {
         /// The problem.
@@ -137,7 +138,7 @@ impl WebConfigError {
     }
 }
 
-/// No configuration, certificate chain or bundle of CAs is larger.
+/// The maximum size of a configuration, certificate chain or CA bundle.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads the file at `path`, which the key `what` names.

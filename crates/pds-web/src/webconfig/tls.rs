@@ -19,7 +19,7 @@ use pds_core::plain_file::{PlainFile, Sources};
 type PemText = (&'static str, PlainFile);
 
 /// The server's side of every handshake, and its requirements for clients; `None` if the file does not configure TLS.
-/// Settings without effect go to `notes`. A relative path begins at `folder`, that of the configuration file.
+/// Adds settings without effect to `notes`. Relative paths begin at `folder`, the folder of the configuration file.
 pub(super) fn build(
     file: &File,
     folder: &Path,
@@ -76,7 +76,7 @@ pub(super) fn build(
     Ok(Some((config, demands)))
 }
 
-/// The suites and curves of the file, as far as they are available.
+/// The suites and curves of the file that are available.
 fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebConfigError> {
     let mut provider = ring::default_provider();
     if !tls.cipher_suites.is_empty() {
@@ -92,7 +92,7 @@ fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebCon
                            suites with AES-GCM or CHACHA20_POLY1305";
             return Err(WebConfigError::tls("cipher_suites", problem));
         }
-        // The list does not affect TLS 1.3, whose suites are all fine, as with Go.
+        // As in Go, the list does not affect TLS 1.3, whose suites are all safe.
         provider.cipher_suites.retain(|suite| suite.tls13().is_some());
         provider.cipher_suites.extend(tls12);
     }
@@ -106,14 +106,14 @@ fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebCon
     Ok(provider)
 }
 
-/// Entries of a list that rustls supports; the rest goes to `notes`.
+/// Entries of a list that rustls supports; adds the others to `notes`.
 fn available<T: Copy>(key: &str, asked: &[Named<T>], lacking: &str, notes: &mut Vec<String>) -> Vec<T> {
     let absent = asked.iter().filter(|(_, ours)| ours.is_none());
     notes.extend(absent.map(|(name, _)| format!("{key} {name}: {lacking}")));
     asked.iter().filter_map(|(_, ours)| *ours).collect()
 }
 
-/// An error for which the library has only a name, in words.
+/// An error in words, for which the library has only a name.
 fn in_words(error: rustls::Error) -> rustls::Error {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {

@@ -17,7 +17,7 @@ use super::plan::{Plan, Stream, Work};
 /// Requests every step that is not in the journals yet.
 ///
 /// # Errors
-/// The first failure, or Ctrl-C or SIGTERM; the journals keep the replies so far.
+/// The first failure, Ctrl-C or SIGTERM; the journals keep the replies so far.
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<()> {
     let unwatched = ToolError::system("cannot watch for signals");
     let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;

@@ -23,7 +23,7 @@ pub struct Record {
     pub answered: Option<(i64, i64)>,
     /// The gauges: (index of the call's family, labels beyond the target's own, value).
     pub gauges: Vec<(usize, String, f64)>,
-    /// The datapoints of a call with a series that begin in their range: Unix seconds, values, and the range's end.
+    /// For a call with a series, the datapoints that begin in their range: Unix seconds, values, and the range's end.
     #[serde(default)]
     pub points: Vec<(f64, [Option<f64>; 3], i64)>,
 }
@@ -49,8 +49,8 @@ pub fn until(path: &Path) -> Result<Option<i64>> {
     Ok(last)
 }
 
-/// Calls `each` with every record, in the order of time, and returns where they end. A line that a crash cut short is
-/// ignored.
+/// Calls `each` with every record, in the order of time, and returns the end of the last whole line. Ignores a line
+/// that a crash cut short.
 ///
 /// # Errors
 /// If it exists and cannot be read, or the first error of `each`.
@@ -74,7 +74,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u
     }
 }
 
-/// Opens the journal for further records, after the last whole one.
+/// Opens the journal for further records, after the last whole record.
 ///
 /// # Errors
 /// If it cannot be opened.
@@ -85,7 +85,7 @@ pub fn append(path: &Path) -> Result<File> {
     cut.map_err(ToolError::file("cannot write", path))
 }
 
-/// Appends a record to the open journal at `path`. The kernel has it then, so it survives the end of this process.
+/// Appends a record to the open journal at `path`. The record survives the end of this process.
 ///
 /// # Errors
 /// If it cannot be written.

@@ -1,12 +1,12 @@
-//! `pdstool backfill`: history of the metrics calls as an OpenMetrics file, for Prometheus to make blocks of.
+//! `pdstool backfill`: history of the metrics calls as an OpenMetrics file, from which `promtool` creates blocks.
 //!
 //! ```text
-//! Plan -> one request a step, window and call -> Journal (a file a stream, appended) -> OpenMetrics file
+//! Plan -> one request per step, window and call -> Journal (a file per stream, appended) -> OpenMetrics file
 //! ```
 //!
 //! The journals hold the replies step by step, so an interrupted run resumes where it stopped: replies on disk are not
-//! requested again. The file is made from them at the end, because the format requires all samples of a series
-//! together. Only files grow with the length of the range.
+//! requested again. The file is written from them at the end, because the format requires all samples of a series
+//! together. Only files grow with the length of the range, not memory.
 //!
 //! - [`plan`]: the requests of a run, and whether it resumes an earlier one.
 //! - [`journal`]: the replies so far.

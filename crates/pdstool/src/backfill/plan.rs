@@ -30,11 +30,11 @@ pub struct Plan {
     pub start: i64,
     /// The end, on a whole step.
     pub end: i64,
-    /// Between samples, in seconds.
+    /// Time between samples, in seconds.
     pub step: i64,
     /// Trailing windows, in seconds.
     pub windows: Vec<i64>,
-    /// The data resolution, as the interface has it.
+    /// The data resolution, as in the interface.
     resolution: Option<String>,
     /// (project, app)
     pub apps: Vec<(String, String)>,
@@ -68,7 +68,7 @@ impl Plan {
         let moment = |text: &str| text.parse::<TimeArg>().map_err(ToolError::Usage);
         let start = moment(&args.start)?.resolve(now);
         let end = args.end.as_deref().map(moment).transpose()?.map_or(settled, |end| end.resolve(now));
-        // The step that contains the start is requested whole; the one that contains the end is not.
+        // Includes the step that contains the start, but not the step that contains the end.
         let (start, end) = (start.div_euclid(step) * step, end.div_euclid(step) * step);
         if end > settled {
             let message = format!("the range must end by {}: later data has not settled", rfc3339(settled));
@@ -100,12 +100,12 @@ impl Plan {
         streams.enumerate().map(|(index, (project, app, resource))| Stream { index, project, app, resource })
     }
 
-    /// How many steps of a stream end by `second`.
+    /// The number of steps of a stream that end by `second`.
     fn steps_until(&self, second: i64) -> u64 {
         TimeRange { start: self.start, end: second }.seconds() / self.step.unsigned_abs()
     }
 
-    /// The lengths of the ranges that end with each step: those of the windows, and the step itself.
+    /// The lengths of the ranges that end with each step: the windows, and the step itself.
     pub fn lengths(&self) -> Vec<i64> {
         let mut lengths = self.windows.clone();
         lengths.push(self.step);
@@ -114,17 +114,17 @@ impl Plan {
         lengths
     }
 
-    /// How many requests there are in all.
+    /// The number of all requests.
     pub fn requests(&self) -> u64 {
         self.steps_until(self.end) * self.requests_per_step() * self.streams().count() as u64
     }
 
-    /// How many requests one step of one stream takes.
+    /// The number of requests per step of a stream.
     pub fn requests_per_step(&self) -> u64 {
         self.lengths().len() as u64
     }
 
-    /// Whether an earlier run has the same plan; its range is then resumed.
+    /// Whether an earlier run has the same plan, so that its range is resumed.
     fn continues(&self, earlier: &Self) -> bool {
         Self { start: earlier.start, end: earlier.end, ..self.clone() } == *earlier
     }
@@ -168,7 +168,7 @@ pub struct Work {
     pub plan: Plan,
     /// `FILE.partial`.
     pub folder: PathBuf,
-    /// Locked as long as this lives.
+    /// Locked until this is dropped.
     _lock: File,
 }
 
@@ -217,7 +217,7 @@ impl Work {
         self.folder.join(format!("{:05}.jsonl", stream.index))
     }
 
-    /// How many requests earlier runs had answered.
+    /// The number of requests that earlier runs completed.
     ///
     /// # Errors
     /// If a journal cannot be read.

@@ -10,11 +10,11 @@ use pds_core::plain_file;
 use pds_exposition::samples::Layouts;
 use pds_exposition::{Family, Kind, Sink, encode};
 
-/// The text of a series moves to a file of its own at this size.
+/// Size at which the text of a series moves to a file.
 const SPILL: usize = 32 * 1024;
 
-/// The samples of one stream as lines, those of each series in the order they were put. Memory is bounded by the number
-/// of series, not of samples.
+/// The samples of one stream as lines by series, each in the order of insertion. Memory is bounded by the number of
+/// series, not of samples.
 #[derive(Debug)]
 pub struct Lines {
     folder: PathBuf,
@@ -23,7 +23,7 @@ pub struct Lines {
     by_name: HashMap<(&'static str, String), usize>,
     /// In the order of their first sample.
     pub series: Vec<Series>,
-    /// How many samples there are.
+    /// The number of samples.
     pub samples: u64,
 }
 
@@ -36,13 +36,13 @@ pub struct Series {
 }
 
 impl Lines {
-    /// Empty series of the target with these labels; `folder` takes what does not fit into memory.
+    /// Empty series of the target with these labels; `folder` takes text that does not fit into memory.
     pub fn new(folder: &Path, target: String) -> Self {
         let (by_name, series) = (HashMap::new(), Vec::new());
         Self { folder: folder.to_owned(), target, by_name, series, samples: 0 }
     }
 
-    /// Adds what a sink of these families has collected.
+    /// Adds the samples in a sink of these families.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -63,7 +63,7 @@ impl Lines {
     pub fn put(&mut self, family: &Family, labels: &str, value: f64, second: i64) -> Result<()> {
         let mut line = Vec::new();
         encode::sample(&mut line, family, &self.target, labels, value);
-        // In place of the line end.
+        // Replaces the line end.
         line.pop();
         line.extend_from_slice(format!(" {second}\n").as_bytes());
         // The buckets of one point in time stand together.
@@ -94,7 +94,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Appends each series, whole, to the file in the folder that has its family's name.
+    /// Appends each series to the file of its family in the folder.
     ///
     /// # Errors
     /// If a file cannot be read or written.

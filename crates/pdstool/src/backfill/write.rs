@@ -1,7 +1,7 @@
 //! The journals as one OpenMetrics file: family by family, series by series, in the order of time.
 //!
-//! The series are those that the daemon would have shown: the gauges as its calls read them, every complete datapoint
-//! at its own time, and the counters as its ledgers add them up, from 0 at the start of the range.
+//! It has the series that the daemon would have shown: the gauges of its calls, every complete datapoint at its own
+//! time, and the counters of its ledgers, from 0 at the start of the range.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -21,15 +21,15 @@ use super::series::Lines;
 /// The written text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Number of their series; the buckets of a histogram are one.
+    /// The number of their series; the buckets of a histogram count as one.
     pub series: u64,
     /// Seconds without a usable count.
     pub unaccounted: u64,
 }
 
-/// Writes the file at `path` from the journals, and removes these.
+/// Writes the file at `path` from the journals, and removes the journals.
 ///
 /// # Errors
 /// If files cannot be read or written.
@@ -52,7 +52,7 @@ pub fn file(work: &Work, path: &Path) -> Result<Written> {
     Ok(written)
 }
 
-/// Adds what one journal holds, gauges and counters, to the files of the families.
+/// Adds the gauges and counters of one journal to the files of the families.
 fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()> {
     let (plan, journal, resource) = (&work.plan, work.journal(stream), stream.resource);
     let families = resource.polled().families();
@@ -103,14 +103,14 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     lines.append_to_families()
 }
 
-/// The width of the buckets behind datapoints at `times`; endless where they do not tell.
+/// The width of the buckets of datapoints at `times`; infinite if they do not show it.
 fn smallest_distance(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.dedup();
     times.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?)).fold(f64::INFINITY, f64::min)
 }
 
-/// The datapoints with a value whose buckets end within their requested range, by rising time.
+/// The datapoints with a value whose buckets end within their requested range, sorted by time.
 fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> {
     let mut points = record.points.clone();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -118,7 +118,7 @@ fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> 
     whole.map(|(time, values, _)| Point { time, values }).filter(Point::has_value)
 }
 
-/// The ledger with a step added. A step that cannot be added is given up: another request would not change it.
+/// The ledger with a step added. A step that cannot be added is given up, because another request would not change it.
 pub fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
     let range = TimeRange { start: record.end.saturating_sub(step), end: record.end };
     let distributed = resource.polled().counted == Some(Counted::Requests);

@@ -13,8 +13,8 @@ use pds_interface::Request;
 use pds_interface::reply::json;
 
 /// Makes the call with the token of `project`. Without a project, makes it with every token that a configured project
-/// uses; the entries of all lists are one list then, each once. The second part is the refusal of some of several
-/// tokens.
+/// uses, and merges the lists, each entry once. The second value describes the tokens that were refused, if others were
+/// not.
 ///
 /// # Errors
 /// If no token gets a reply.
@@ -49,7 +49,7 @@ pub async fn ask(
     }
 }
 
-/// The list that the service has for one token.
+/// The list that the service returns for a token.
 async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Value>> {
     let reply = service.client.call(account, request).await?;
     match json(&reply.body) {
@@ -58,7 +58,7 @@ async fn list(service: &Service, account: &Account, request: &Request) -> Result
     }
 }
 
-/// The tokens without a list, and why; the same reason once.
+/// The tokens without a list, and why; equal reasons once.
 fn refused(refusals: &[(&str, ToolError)], tokens: usize) -> ToolError {
     let reasons = grouped(refusals.iter().map(|(name, error)| (with_sources(error), *name)));
     let reasons: Vec<String> =

@@ -25,8 +25,8 @@ pub struct Called {
 }
 
 impl Called {
-    /// The arguments of the call. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
-    /// reaches until `now`.
+    /// The arguments of the call. A time in RFC 3339 is sent as given, other times are resolved; a range without an end
+    /// ends at `now`.
     pub fn arguments(&self, now: Timestamp) -> Arguments<'_> {
         let mut arguments = Arguments::default().at(now);
         for (name, text) in &self.given {
@@ -43,7 +43,7 @@ impl Called {
     }
 }
 
-/// The identifiers in a call's path but for the project, which is an option of its own.
+/// The identifiers in a call's path, except the project, which is an option.
 fn identifiers(call: &Call) -> impl Iterator<Item = &'static str> {
     call.path.names().filter(|name| *name != "project_id")
 }

@@ -1,5 +1,5 @@
-//! Prints the secret of a created key once, alone, or writes it to a file with mode 0600; and checks the key against
-//! the arguments. The names of query parameters are not documented, and a service ignores names that it does not know.
+//! Prints the secret of a created key alone, or writes it to a file with mode 0600, and checks the key against the
+//! arguments: the names of query parameters are not documented, and a service ignores unknown names.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -23,8 +23,8 @@ use pds_interface::{Arguments, Call};
 use super::show::fields::flat;
 use super::{print_reply, show};
 
-/// A new file for a secret. It is created before the call, since a secret that cannot be stored is lost, and removed if
-/// nothing is written.
+/// A new file for a secret. It is created before the call, because a secret that cannot be stored is lost, and removed
+/// if nothing is written.
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,
@@ -59,11 +59,11 @@ impl Drop for SecretFile {
     }
 }
 
-/// Delivers the secret of `reply`: to `file`, or alone on standard output; as JSON with the whole reply. Other fields
+/// Delivers the secret of `reply` to `file`, or alone on standard output, or as JSON in the whole reply. Other fields
 /// go to standard error, so that standard output can be piped.
 ///
 /// # Errors
-/// If it cannot be written; a secret that does not fit into its file is printed.
+/// If it cannot be written; a secret that cannot be written to its file is printed.
 pub fn deliver(
     console: &mut Console,
     reply: &[u8],
@@ -76,7 +76,7 @@ pub fn deliver(
     let Some(Value::String(secret)) =
         known.get_mut(field).map(|secret| std::mem::replace(secret, REDACTED.into()))
     else {
-        // The interface does not have it, but it must not be lost.
+        // The interface does not define such a reply, but it must not be lost.
         return print_reply(console, format, reply);
     };
     // On a terminal without control characters.
@@ -110,7 +110,7 @@ pub fn deliver(
 /// Checks that `reply` has what the arguments requested. Fields missing in the reply are not compared.
 ///
 /// # Errors
-/// If a parameter was ignored. The key exists nevertheless; the error names its id.
+/// If a parameter was ignored. The key exists nonetheless; the error names its id.
 pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<()> {
     let created = json(reply);
     let differences: Vec<String> = call

@@ -6,7 +6,7 @@
 //!
 //! - [`arguments`]: calls as clap commands, and their parsed arguments.
 //! - [`accounts`]: a call about no project, made with every token.
-//! - [`created`]: a secret that was created, and whether it is what was requested.
+//! - [`created`]: a created secret, and whether it is as requested.
 //! - [`show`]: replies for people.
 
 pub mod accounts;
@@ -86,7 +86,7 @@ pub struct CallArgs {
 /// Makes the call.
 ///
 /// # Errors
-/// Arguments that break a rule, a question answered with no, and whatever the service refuses.
+/// If arguments break a rule, a question is answered with no, or the service refuses.
 pub async fn run(console: &mut Console, environment: &Environment, mut args: CallArgs) -> Result<()> {
     let call = args.called.call;
     let config = args.service.load(environment)?;
@@ -138,7 +138,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     }
 }
 
-/// Prints the request as it would be sent, but for the token.
+/// Prints the request as it would be sent, without the token.
 fn dry_run(console: &mut Console, config: &Config, args: &CallArgs, request: &Request) -> Result<()> {
     let (method, url) = (request.method.as_str(), request_url(&config.api.base_url, request));
     if args.output == Some(OutputFormat::Json) {
@@ -160,7 +160,7 @@ fn print_reply(console: &mut Console, format: OutputFormat, reply: &[u8]) -> Res
     }
 }
 
-/// Writes a reply as it came; on a terminal indented, where it is JSON.
+/// Writes a reply as received; JSON is indented on a terminal.
 fn print_json(console: &mut Console, reply: &[u8]) -> Result<()> {
     if console.out_is_terminal {
         let value = json(reply);

@@ -1,4 +1,4 @@
-//! `pdstool check token`: a token's projects, its expiry, and which of the needed calls answer.
+//! `pdstool check token`: a token's projects, its expiry, and which of the needed calls succeed.
 
 use clap::Args;
 use futures_util::future::join_all;
@@ -33,10 +33,10 @@ pub struct TokenArgs {
     service: ServiceArgs,
 }
 
-/// Makes each needed call once per project, and for one app of it.
+/// Makes each needed call once per project, and for one of its apps.
 ///
 /// # Errors
-/// If a token cannot be used or a call does not answer.
+/// If a token cannot be used or a call fails.
 pub async fn run(console: &mut Console, environment: &Environment, args: &TokenArgs) -> Result<()> {
     let service = args.service.open(environment)?;
     let format = args.output.format;
@@ -55,7 +55,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
                 Block::Facts(facts(account, listed)),
                 Block::Table(Table::of_texts(["CALL", "TARGET", "RESULT"], rows, "no calls to make")),
             ];
-            // Not cut: the reason of a failure stands at the end of its row.
+            // Not cut, because the reason of a failure is at the end of its row.
             page::print_as(console, OutputFormat::Wide, &blocks)?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
@@ -70,8 +70,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
     outcome.result()
 }
 
-/// The accounts to check, each with its projects, and an app of each project, if there is one: the default account
-/// without projects if there are none.
+/// The accounts to check, each with its projects, and an app of each project if there is one. Without accounts, the
+/// default account without projects.
 fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, String)>)> {
     let app = |project: &Project| project.apps.first().map(|app| app.id.to_string()).unwrap_or_default();
     let configured = service.config.projects.iter();
@@ -87,11 +87,11 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
     grouped(wanted.into_iter().map(|project| (service.client.account(&project.0), project)))
 }
 
-/// A call, its target, and whether the service answered.
+/// A call, its target, and its outcome.
 type Answer<'a> = (&'static str, &'a str, Result<()>);
 
-/// Lists the projects of one account, and makes the other calls for them, all at once. A service that leaves the first
-/// call without a reply gets no other, so that this takes no longer than one request may.
+/// Lists the projects of one account, then makes the other calls for them concurrently. If the first call gets no
+/// reply, makes no other, so that the check takes no longer than one request.
 async fn ask_all<'a>(
     service: &Service,
     account: &Account,
@@ -154,7 +154,7 @@ impl Outcome {
     fn of(&mut self, answer: Result<()>) -> String {
         self.asked += 1;
         let Err(error) = answer else { return "ok".to_owned() };
-        // The row names the request. A reason given before is not repeated.
+        // The row names the request. A reason is not repeated.
         let reason = error.reason();
         let is_known = self.failures.iter().any(|known| known.reason() == reason);
         self.failures.push(error);

@@ -1,4 +1,4 @@
-//! Each call's answer with its time, and the service's clock.
+//! The result and duration of each call, and the service's clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::report::{Finding, Report, first_few, grouped};
 
 const CHECK: &str = "calls";
 
-/// Requests at a time.
+/// Concurrent requests.
 const AT_ONCE: usize = 8;
 
 /// The most apps whose settings are requested.
@@ -35,21 +35,21 @@ struct Answers {
     failures: Vec<Failure>,
     /// The ids of the projects that each token lists, by the account's name.
     listed: HashMap<String, Vec<String>>,
-    /// Whether the address has no list of projects.
+    /// Whether the address returns no list of projects.
     at_wrong_address: bool,
 }
 
-/// Calls that fail for one reason, or for one cause that stops them all.
+/// Calls that fail for the same reason, or for a cause that stops them all.
 #[derive(Debug)]
 struct Failure {
     resource: Resource,
     cause: &'static Cause,
-    /// Remedy of the first; others may name another id.
+    /// The reason of the first; other calls may name another id.
     reason: String,
     subjects: Vec<String>,
 }
 
-/// Makes every polled call and reports its result. Returns the times that replies took.
+/// Makes every polled call and reports its result. Returns the durations of replies.
 pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let resources = &service.config.poll.resources;
     let asked = resources
@@ -162,7 +162,7 @@ impl Answers {
         }
     }
 
-    /// The cause of a call with `account` that does not answer, as the daemon has it.
+    /// The cause of a failed call with `account`, as the daemon determines it.
     fn cause(&self, service: &Service, account: &Account, error: &ToolError) -> &'static Cause {
         match error {
             ToolError::Fetch(error) => {
@@ -175,7 +175,7 @@ impl Answers {
     }
 
     fn failed(&mut self, resource: Resource, subject: String, cause: &'static Cause, reason: String) {
-        // After a refusal, the token's other calls are not sent; nothing is at a wrong address.
+        // After a refusal, the token's other calls are not sent; at a wrong address, all calls fail.
         let stops_all = cause.scope == cause::Scope::Token || *cause == cause::WRONG_ADDRESS;
         let is_same = |known: &&mut Failure| {
             known.cause == cause && (stops_all || known.resource == resource || known.reason == reason)

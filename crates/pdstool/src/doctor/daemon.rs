@@ -64,7 +64,7 @@ async fn of_file(path: &Path) -> Finding {
     }
 }
 
-/// The problem that keeps this process's user from making files in the folder of the state file, if any.
+/// The problem, if any, that keeps this user from creating files in the folder of the state file.
 fn folder_problem(path: &Path) -> Option<Finding> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = folder.display();
@@ -106,7 +106,7 @@ pub fn web_config(path: &Path) -> Finding {
     }
 }
 
-/// Whether the Prometheus that cursors are read from answers.
+/// Whether the Prometheus with the cursors replies.
 pub async fn restore_source(config: &Prometheus) -> Finding {
     let memory = MemoryBudget::default().share(Holder::Restoring);
     let answer = async { Ok::<_, Box<dyn Error>>(Source::new(config, memory)?.targets(None).await?) };

@@ -1,4 +1,4 @@
-//! The way to the service: one request without a token, whose failure has the cause that the exporter's would have.
+//! The network path to the service: one request without a token, which fails for the same causes as the exporter's.
 
 use std::error::Error;
 
@@ -17,10 +17,10 @@ use pds_core::units;
 use pds_diagnosis::cause::Cause;
 use pds_interface::{Arguments, list_projects};
 
-/// A certificate that expires within this time is worth a warning.
+/// A certificate that expires within this time causes a warning.
 const CERTIFICATE_SOON: f64 = 14.0 * 86_400.0;
 
-/// Sends a request to the service. Returns whether requests can reach it, too.
+/// Sends a request to the service. Also returns whether requests can reach it.
 pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
     let began = Instant::now();
     let found = match ask(api).await {
@@ -36,7 +36,7 @@ pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
     (vec![found], false)
 }
 
-/// The cause that keeps a request from its reply, in the daemon's words.
+/// The cause of a request without a reply, in the daemon's words.
 pub fn failed(error: &FetchError, api: &Api) -> Finding {
     let cause = Cause::of_class(error.class().as_str());
     let text = format!("{}{}: {}", cause.says_of(&[]), cause.place(api), with_sources(error));
@@ -57,7 +57,7 @@ async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> 
     Ok(client.get(url.clone()).send().await.map_err(failed))
 }
 
-/// How long the certificate is still valid, and a warning if that is not long.
+/// The remaining validity of the certificate, and a warning if it is short.
 fn describe(response: &Response) -> (String, Option<Finding>) {
     let certificate = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
     let certificate = certificate.and_then(|certificate| Certificate::from_der(certificate).ok());

@@ -44,7 +44,7 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     (found, Some(config))
 }
 
-/// Why there is no configuration; a problem of several keys is named once.
+/// The problems of the configuration; a problem of several keys is reported once.
 fn refused(error: ToolError) -> Vec<Finding> {
     let remedy = match error {
         ToolError::Config(LoadError::Problems { problems, .. }) => {
@@ -64,7 +64,7 @@ fn refused(error: ToolError) -> Vec<Finding> {
     vec![Finding::problem(with_sources(&error), remedy)]
 }
 
-/// The tokens: whether they can be read, by whom, when they expire, and which are for projects of others.
+/// The tokens: whether they can be read, by whom, when they expire, and which are for other projects.
 pub fn tokens(service: &Service) -> Vec<Finding> {
     let others = service.client.for_other_projects();
     let other = |account: &Account| {
@@ -108,7 +108,7 @@ fn token(account: &Account) -> Vec<Finding> {
     found
 }
 
-/// Compares the limits with the needs of the configuration; `answers` are reply times.
+/// Compares the limits with the needs of the configuration; `answers` are durations of replies.
 pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
     let load = config.requests_per_minute();
     if load.total == 0.0 {
@@ -128,7 +128,7 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
         }
     }];
     let Some(slowest) = answers.iter().max().map(Duration::as_secs_f64) else { return found };
-    // As if every request took as long as the slowest one.
+    // Assumes that every request takes as long as the slowest.
     let needed = (load.total / 60.0 * slowest).ceil().max(1.0);
     let allowed = f64::from(config.api.max_concurrent_requests.get());
     let is_too_low = needed > allowed;

@@ -1,4 +1,4 @@
-//! A configuration to begin with: the few keys that have to be set, each with its help.
+//! A first configuration: the few required keys, each with its help.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub struct DraftProject {
     /// Its name and role, or nothing.
     #[serde(skip)]
     pub note: String,
-    /// Its own token, which is no secret: a simulator's.
+    /// Its own token, only for a simulator, whose token is no secret.
     pub token: Option<String>,
     /// The ids of its apps.
     pub apps: Vec<String>,

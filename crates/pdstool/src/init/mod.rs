@@ -134,7 +134,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     Ok(())
 }
 
-/// The text of `draft`, with the settings detected for what the interface leaves open.
+/// The text of `draft`, with detected settings that the interface leaves open.
 async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> Result<String> {
     let apps = draft.projects.iter().flat_map(|project| project.apps.iter().map(|app| (&project.id, app)));
     let apps = apps.take(MAX_EXAMINED).map(|(project, app)| (project.clone(), app.clone()));
@@ -163,19 +163,19 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
 /// Path at which the manifests and the chart mount the token.
 const MOUNTED: &str = "/run/secrets/pds/token";
 
-/// The Secret and the ConfigMap under the names that the manifests and the chart have for them.
+/// The Secret and the ConfigMap, named as in the manifests and the chart.
 fn manifests(token: &str, config: &str) -> String {
     let data = |kind: &str, name: &str, field: &str, key: &str, text: &str| {
         let data = json!({ key: text });
         json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name }, field: data }).to_string()
     };
-    // JSON is YAML, whatever the texts hold.
+    // JSON is valid YAML, whatever the texts contain.
     let secret = data("Secret", "pds-exporter-token", "stringData", "token", token);
     let map = data("ConfigMap", "pds-exporter-config", "data", "pds-exporter.toml", config);
     format!("{secret}\n---\n{map}")
 }
 
-/// The most apps of which the busiest is looked for.
+/// The most apps among which to look for the busiest.
 const MAX_EXAMINED: usize = 5;
 
 /// The address from the flag or the prompt.
@@ -192,7 +192,7 @@ fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {
     }
 }
 
-/// The file with the token; one that is not there is made of the token that is pasted.
+/// The file with the token. A missing file is created from a pasted token.
 fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf> {
     let path = match &args.token_file {
         Some(path) => path.clone(),
@@ -224,7 +224,7 @@ async fn list(service: &Service) -> Result<Vec<DraftProject>> {
     Ok(projects.into_iter().map(draft).collect())
 }
 
-/// The projects wanted: those given, or on a terminal those named, or all.
+/// The selected projects: those of the flags, or of the prompt, or all.
 fn chosen(console: &mut Console, args: &InitArgs, listed: Vec<DraftProject>) -> Result<Vec<DraftProject>> {
     let mut wanted = args.project.clone();
     if wanted.is_empty() && console.can_ask && listed.len() > 1 && args.app.is_empty() {
@@ -272,7 +272,7 @@ async fn apps(
     }
 }
 
-/// The id of an app, given as its id or its name; `None` if the service knows none.
+/// The id of an app, given as its id or its name; `None` if the service knows neither.
 async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<String>> {
     let names = &service.config.api.query_names;
     let prefixed = format!("{project}-{app}");

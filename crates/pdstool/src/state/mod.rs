@@ -1,4 +1,4 @@
-//! `pdstool state`: the ledgers of a state file, the cursors in a Prometheus, and where the two differ.
+//! `pdstool state`: the ledgers of a state file, the cursors in a Prometheus, and their differences.
 //!
 //! - `read`: reads ledgers from their sources.
 //! - `view`: prints them.

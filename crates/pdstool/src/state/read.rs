@@ -15,7 +15,7 @@ use pds_ledger::{
     state,
 };
 
-/// A counter, as one origin has it.
+/// A counter in one source.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     /// The counter.
@@ -26,7 +26,7 @@ pub(super) struct Held {
     pub(super) ledger: Option<Ledger>,
 }
 
-/// A counter, as both origins have it.
+/// A counter in both sources.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     /// The counter.
@@ -38,7 +38,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Whether both have counted as far.
+    /// Whether both have the same cursor.
     pub(super) fn is_same(&self) -> bool {
         matches!((&self.file, &self.prometheus), (Some(file), Some(prometheus)) if file.until == prometheus.until)
     }

@@ -1,4 +1,4 @@
-//! Tables of ledgers: a row is a counter; a column is a row of the table here.
+//! Tables of ledgers: a row per counter, and a column per row of the constants here.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::read::{Held, Pair};
 struct Column<T> {
     name: &'static str,
     align: Align,
-    /// Shown in the narrow table, too.
+    /// Whether the narrow table shows it, too.
     narrow: bool,
     value: fn(&T) -> String,
 }
@@ -25,7 +25,7 @@ const fn column<T>(name: &'static str, align: Align, narrow: bool, value: fn(&T)
     Column { name, align, narrow, value }
 }
 
-/// Format of printed rows of `T`.
+/// How rows of `T` are printed.
 pub(super) struct View<T: 'static> {
     columns: &'static [Column<T>],
     json: fn(&T) -> Value,

@@ -71,6 +71,6 @@ fn a_token_of_another_project_and_a_proxy_that_is_not_used_are_named() {
     assert_eq!(patient.examined(&text(other)).wrong().iter().filter(|(_, text, _)| *text == said).count(), 1);
     let found = patient.examined_with(&text(wanted), &[("HTTPS_PROXY", "http://127.0.0.1:1")]);
     let said = found.wrong().into_iter().map(|(_, text, _)| text).collect::<Vec<_>>();
-    let unused = "set but not used: HTTPS_PROXY; only api.proxy_url, which is empty, leads to the service through a proxy";
+    let unused = "set but not used: HTTPS_PROXY; only api.proxy_url, which is empty, sets a proxy";
     assert_eq!(said, [cause::NO_APPS.says, unused]);
 }

@@ -1,4 +1,4 @@
-//! Length that a log states, and files that are shorter.
+//! The length that a log states, and files that are shorter.
 
 use super::*;
 

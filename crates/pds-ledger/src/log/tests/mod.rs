@@ -1,4 +1,4 @@
-//! The log on disks that lose, tear and fail, and with damaged files.
+//! The log on disks that lose or tear writes or fail, and damaged files.
 
 mod marks;
 mod model;
@@ -144,7 +144,7 @@ fn an_operation_that_fails_loses_no_commit_and_brings_none_back_that_failed() {
     }
 }
 
-/// A log as a killed process leaves it, opened once, and what is in it.
+/// A log as a killed process leaves it, opened once, and its contents.
 fn good() -> (Vec<u8>, State) {
     let model = Model::default();
     let small = |number: usize| -> Vec<Entry> {

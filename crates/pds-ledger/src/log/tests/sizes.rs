@@ -1,4 +1,4 @@
-//! When a log takes a snapshot, and what becomes of it where there is no room for one.
+//! When a log takes a snapshot, and what happens without room for a snapshot.
 
 use std::cell::Cell;
 

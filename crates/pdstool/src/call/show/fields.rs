@@ -50,7 +50,7 @@ impl Fields {
         self.text(name).parse().map(units::seconds).unwrap_or_default()
     }
 
-    /// The others than these.
+    /// The fields except these.
     pub(super) fn without(mut self, shown: &[&str]) -> Self {
         for name in shown {
             self.take(name);
@@ -58,23 +58,23 @@ impl Fields {
         self
     }
 
-    /// Like [`flat`]; none if this is no object.
+    /// Like [`flat`]; empty if this is no object.
     pub(super) fn flat(self) -> Vec<Field> {
         self.0.as_object().map(flat).unwrap_or_default()
     }
 
-    /// `blocks`, and after them the fields that are left.
+    /// `blocks`, followed by the remaining fields.
     pub(super) fn after(self, blocks: Vec<Block>) -> Vec<Block> {
         further(blocks, self.flat())
     }
 
-    /// The fields that are left, named as those of `owner`.
+    /// The remaining fields, named as fields of `owner`.
     pub(super) fn named(self, owner: &str) -> Vec<Field> {
         let fields = self.0.as_object().into_iter().flatten();
         fields.map(|(name, value)| (format!("{owner} {name}"), cell(value))).collect()
     }
 
-    /// All fields; for a list those of each entry.
+    /// All fields; for a list, the fields of each entry.
     pub(super) fn all(self) -> Vec<Block> {
         match self.0 {
             Value::Object(fields) => vec![table(flat(&fields))],
@@ -85,7 +85,7 @@ impl Fields {
     }
 }
 
-/// `blocks`, and after them these fields.
+/// `blocks`, followed by these fields.
 pub(super) fn further(mut blocks: Vec<Block>, fields: Vec<Field>) -> Vec<Block> {
     if !fields.is_empty() {
         blocks.extend([Block::Heading("Further fields".to_owned()), table(fields)]);
@@ -98,7 +98,7 @@ fn table(fields: Vec<Field>) -> Block {
     Block::Table(Table::of_texts(["FIELD", "VALUE"], rows, "no fields"))
 }
 
-/// The fields that have a value; one of a nested object is named by its path (`record.name`).
+/// The fields that have a value; a nested field is named by its path (`record.name`).
 pub(in crate::call) fn flat(fields: &Map<String, Value>) -> Vec<Field> {
     let flatten = |(name, value): (&String, &Value)| match value {
         Value::Object(inner) => {

@@ -13,7 +13,7 @@ use pds_interface::run_execution_time::{Datapoint, RunExecutionTime};
 
 use super::fields::Fields;
 
-/// The fields of both payloads that are shown in a form of their own.
+/// The fields of both payloads that are shown in a special form.
 const SHOWN: [&str; 7] =
     ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 

@@ -1,7 +1,7 @@
 //! Replies for people: facts and tables with their units, a bar for a distribution.
 //!
 //! `Show` has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
-//! takes the fields that it shows out of `Fields`, and the others follow at the end, unchanged.
+//! takes the fields that it shows out of `Fields`, and the rest follows unchanged.
 
 mod app;
 pub(super) mod fields;
@@ -23,7 +23,7 @@ use pds_interface::{
 use super::View;
 use fields::{Field, Fields, cell, further, names, value};
 
-/// The columns of a domain with the names that are looked for, in this order; the interface names no field of it.
+/// The columns of a domain, each with possible field names in order of preference, as the interface names no field.
 const DOMAIN: [(&str, &[&str]); 4] = [
     ("DOMAIN", &["domain", "name", "hostname"]),
     ("STATUS", &["validationStatus", "validation_status", "status", "state"]),
@@ -31,7 +31,7 @@ const DOMAIN: [(&str, &[&str]); 4] = [
     ("ID", &["id"]),
 ];
 
-/// A text longer than this is a file's content and not a fact about it.
+/// A longer text is a file's content, not a fact about it.
 const FACT: usize = 60;
 
 /// The reply of `call` for people; `wide` with all columns.
@@ -47,14 +47,14 @@ pub fn view(call: &'static Call, body: &[u8], wide: bool) -> Result<View, Decode
 /// Makes a [`View`] of any reply.
 #[derive(Debug)]
 struct Show {
-    /// All fields of the reply, those included that the interface does not show.
+    /// All fields of the reply, including fields that the interface does not define.
     fields: Fields,
     /// Whether a table has columns that are not always shown.
     wide: bool,
 }
 
 impl Show {
-    /// `block`, and after it the fields other than those `shown` in it.
+    /// `block`, followed by the fields that are not `shown` in it.
     fn block(&self, block: Block, shown: &[&str]) -> View {
         self.fields.clone().without(shown).after(vec![block]).into()
     }
@@ -78,7 +78,7 @@ impl Visitor for Show {
         further(vec![Block::Table(table)], others).into()
     }
 
-    /// The domains: what people know them by, and in a wide table all other fields.
+    /// The domains: the columns of [`DOMAIN`], and in a wide table all other fields.
     fn list_domains(&self, _: list_domains::Reply) -> View {
         let domains = self.fields.inside("domains");
         let domains: Vec<Vec<Field>> = domains.each().map(Fields::flat).collect();
@@ -104,7 +104,7 @@ impl Visitor for Show {
         self.fields.clone().without(&["domains"]).after(blocks).into()
     }
 
-    /// The percentages at which the owner is mailed.
+    /// The percentages at which the owner gets an email.
     fn volume_alerts(&self, reply: volume_alerts::Reply) -> View {
         let percentage = |threshold: &Number| threshold.value().map_or("?".to_owned(), |v| format!("{v} %"));
         let sentence = match reply.thresholds.as_deref().unwrap_or_default() {
@@ -141,7 +141,7 @@ impl Visitor for Show {
         self.block(Block::Text(sentence), &["redirectUrl"])
     }
 
-    /// The checkout URL and nothing else, so that it can be handed on.
+    /// The checkout URL alone, so that it can be passed on.
     fn payment_url(&self, url: payment_url::Reply) -> View {
         text(&url.0)
     }
@@ -171,7 +171,7 @@ impl Visitor for Show {
         self.block(Block::Table(table), &["branches"])
     }
 
-    /// The result of a validation; one that did not succeed is a failure.
+    /// The result of a validation; an unsuccessful validation is a failure.
     fn validate_domain(&self, reply: validate_domain::Reply) -> View {
         let message = Block::Text(self.fields.clone().text("message"));
         let failure = (reply.success == Some(false)).then(|| "the domain is not validated".to_owned());

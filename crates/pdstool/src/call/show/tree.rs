@@ -10,7 +10,7 @@ use pds_interface::file_tree::FileTreeReply;
 use super::fields::{Fields, cell};
 
 /// The file tree of a repository, whether the reply nests its entries or lists their paths. The fields of its entries
-/// are not known: an entry without a path or name is shown as it came.
+/// are unknown: an entry without a path or name is shown as received.
 pub(super) fn view(reply: &FileTreeReply, fields: Fields) -> View {
     let mut root = Node::default();
     root.add_all(&reply.tree);
@@ -31,7 +31,7 @@ struct Node {
     inside: Vec<Self>,
 }
 
-/// Deeper entries stand beside the last folder.
+/// Deeper entries are listed beside the last folder.
 const MAX_DEPTH: usize = 64;
 
 impl Node {

@@ -1,4 +1,4 @@
-//! The requests of the check: about one app, counted, by names that may be changed.
+//! The requests of the check: about one app, counted, with query names that may change.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use pds_interface::{
     Arguments, Call, Number, RangeEnd, ReplyBody, Resolution, TimeRange, response_time, run_execution_time,
 };
 
-/// Age of the requested hour's end: late data has arrived by then.
+/// Age of the requested hour's end, by which late data has arrived.
 const HOURS_AGO: i64 = 2;
 
-/// Asks about one app.
+/// Requests data about one app.
 #[derive(Debug)]
 pub struct Asking {
     /// The service and its configuration.
@@ -27,29 +27,29 @@ pub struct Asking {
     pub names: QueryNames,
     /// An hour long past, whose data is complete.
     pub hour: TimeRange,
-    /// How many requests there were in the hour.
+    /// The number of requests in the hour.
     pub total: f64,
     /// Requests sent.
     pub sent: usize,
-    /// The service's clock minus ours, in seconds, with each reply that said so.
+    /// The service's clock minus ours, in seconds, for each reply with a date.
     pub skews: Vec<f64>,
-    /// The smallest step that shares were rounded to.
+    /// The smallest rounding step of shares.
     pub share_step: Option<f64>,
 }
 
-/// Range stated in a reply.
+/// The total and range of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// How many requests.
+    /// The number of requests.
     pub total: Option<f64>,
-    /// The range that the reply is about, if it says so.
+    /// The range that the reply states.
     pub range: Option<TimeRange>,
 }
 
 impl Asking {
-    /// For a service without requests so far.
+    /// Begins with no requests to `service`.
     pub fn new(mut service: Service) -> Self {
-        // Retries would be requests that are not counted.
+        // Retries would not be counted.
         service.config.api.max_retries = 0;
         let now = Timestamp::now().as_second();
         let end = (now - HOURS_AGO * 3600).div_euclid(3600) * 3600;
@@ -65,7 +65,7 @@ impl Asking {
         }
     }
 
-    /// 47 minutes of the hour, whose bounds no service has by default and none rounds to: 06:07 to 06:54.
+    /// 47 minutes of the hour, with bounds that no service uses by default or rounds to: 06:07 to 06:54.
     pub fn odd(&self) -> TimeRange {
         TimeRange { start: self.hour.start + 7 * 60, end: self.hour.start + 54 * 60 }
     }
@@ -95,7 +95,7 @@ impl Asking {
         Ok(())
     }
 
-    /// How many requests there were in `range`, which ends as `accounting.range_end` of an ideal service does.
+    /// The requests in `range`, with the end that an ideal service expects.
     ///
     /// # Errors
     /// If the service does not answer.
@@ -103,7 +103,7 @@ impl Asking {
         self.counted(range, RangeEnd::Exclusive, None).await
     }
 
-    /// Like [`Asking::requests`], for a service with ends of this kind, and one container.
+    /// Like [`Asking::requests`], for a service with this kind of range end, and for a container.
     ///
     /// # Errors
     /// If the service does not answer.

@@ -1,4 +1,4 @@
-//! The data behind replies: filtered by container, at which resolution, and how late.
+//! The data of replies: container filter, resolution, and late data.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::asking::{Asking, lasting, refused, written};
 /// A container that no app has.
 const NO_CONTAINER: &str = "pdstool-no-such-container";
 
-/// Other names of the filter that services of this kind use.
+/// Other names of the filter in similar services.
 const NAMES: [&str; 4] = ["container", "containerId", "container_id", "replica_id"];
 
 /// Tests the container filter with a container that does not exist.
@@ -61,7 +61,7 @@ async fn filters(asking: &mut Asking, name: &str) -> Result<bool> {
     Ok(refused(answer)?.map_or(true, |answer| answer.total.unwrap_or(0.0) == 0.0))
 }
 
-/// Measures the distance of datapoints at each resolution.
+/// Measures the distance between datapoints at each resolution.
 ///
 /// # Errors
 /// If the service does not answer.
@@ -103,7 +103,7 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// Whether shares are too coarse for an objective, by the replies so far.
+/// Whether shares in the replies so far are too coarse for an objective.
 pub fn objectives(asking: &Asking) -> Option<Finding> {
     let apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
     let objectives = apps.filter_map(|app| Some((app.objective?, &app.id)));
@@ -112,11 +112,11 @@ pub fn objectives(asking: &Asking) -> Option<Finding> {
     Some(Finding::note(format!("{app}: {coarse} Counters cannot show whether it is met.")))
 }
 
-/// The share of late requests from which on a longer `poll.settle` is worth a try.
+/// The share of late requests above which a longer `poll.settle` is worth a try.
 const MUCH_LATE: f64 = 0.01;
 
-/// The differences that the audits of a running exporter found, and how much came late: it alone knows what came after
-/// the last recheck.
+/// The differences that the audits of a running exporter found, and how much came late. Only the exporter knows how
+/// much came after the last recheck.
 pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
     match exporter.status().await {
         Ok((status, _)) => {
@@ -144,7 +144,7 @@ pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
 const AGES: [u64; 22] =
     [1, 2, 3, 5, 8, 12, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600];
 
-/// Watches the last minute for `period`, and finds out after what time nothing more arrives.
+/// Watches the last minute for `period`, and determines when no more data arrives.
 ///
 /// # Errors
 /// If the service does not answer.
@@ -158,7 +158,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
         if console.can_ask {
             console.say(&format!("late data: requesting again at age {}", lasting(age)));
         }
-        // Slow replies delay the next request, so that data has as long to arrive.
+        // Slow replies delay the next request, so that data has the full time to arrive.
         tokio::time::sleep(Duration::from_secs(age - previous)).await;
         previous = age;
         let reached = began.elapsed().as_secs();
@@ -167,7 +167,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     Ok(lateness(&seen, asking.service.config.poll.settle.as_secs()))
 }
 
-/// Judges how many requests of a minute were `seen` at rising ages, which are in seconds, as `settle` is.
+/// Judges the requests of a minute that were `seen` at increasing ages. Ages and `settle` are in seconds.
 fn lateness(seen: &[(u64, f64)], settle: u64) -> Finding {
     let (first_age, first) = seen.first().copied().unwrap_or_default();
     let most = seen.last().map_or(0.0, |(_, total)| *total);
@@ -187,8 +187,8 @@ fn lateness(seen: &[(u64, f64)], settle: u64) -> Finding {
     }
     let (most, after) = (units::count(most), lasting(needed));
     let text = match changed {
-        None => format!("all {most} requests of the last minute were there after {after}"),
-        Some(_) => format!("all {most} requests of a minute were there after {after}; {late} were late"),
+        None => format!("all {most} requests of the last minute had arrived after {after}"),
+        Some(_) => format!("all {most} requests of a minute had arrived after {after}; {late} were late"),
     };
     if needed > settle {
         return Finding::warning(text, ADD_LINE).with("poll", "settle", written(needed));
@@ -209,18 +209,18 @@ mod tests {
         };
         for (seen, text) in [
             (&[(1, 0.0), (2, 0.0)][..], "the app had no requests in the last minute: cannot be determined"),
-            (&[(1, 8.0)], "all 8 requests of the last minute were there after 1 s; poll.settle is 30 s"),
+            (&[(1, 8.0)], "all 8 requests of the last minute had arrived after 1 s; poll.settle is 30 s"),
             (
                 &[(4, 8.0), (9, 8.0)],
-                "all 8 requests of the last minute were there after 4 s; poll.settle is 30 s",
+                "all 8 requests of the last minute had arrived after 4 s; poll.settle is 30 s",
             ),
             (
                 &[(1, 6.0), (5, 8.0), (9, 8.0)],
-                "all 8 requests of a minute were there after 5 s; 25.00 % were late; poll.settle is 30 s",
+                "all 8 requests of a minute had arrived after 5 s; 25.00 % were late; poll.settle is 30 s",
             ),
             (
                 &[(1, 6.0), (30, 7.0), (45, 8.0), (60, 8.0)],
-                "all 8 requests of a minute were there after 45 s; 25.00 % were late settle = \"45s\"",
+                "all 8 requests of a minute had arrived after 45 s; 25.00 % were late settle = \"45s\"",
             ),
             (
                 &[(1, 6.0), (5, 6.0), (60, 8.0)],

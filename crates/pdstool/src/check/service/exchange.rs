@@ -11,7 +11,7 @@ use pds_interface::{Arguments, get_app};
 use super::asking::Asking;
 use crate::report::Finding;
 
-/// Sends one request of its own, to see the HTTP version and whether replies can be compressed.
+/// Sends a separate request, to determine the HTTP version and whether replies can be compressed.
 pub async fn http(asking: &mut Asking) -> Vec<Finding> {
     let Some((version, encoding)) = ask(asking).await else {
         return vec![Finding::note("the app call failed: cannot be determined")];
@@ -41,7 +41,7 @@ async fn ask(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {
         TokenSource::Inline(secret) => secret.clone(),
         TokenSource::File(path) => Secret::new(plain_file::read_text(path, MAX_TOKEN_BYTES).ok()?.trim()),
     };
-    // By the same way as the exporter's.
+    // By the same path as the exporter's requests.
     let client = config.api.reached().client().ok()?.timeout(config.api.timeout).build().ok()?;
     asking.sent += 1;
     let request = client

@@ -1,4 +1,4 @@
-//! `pdstool check service`: determines from the live service what the interface leaves open.
+//! `pdstool check service`: determines by requests to the service what the interface leaves open.
 //!
 //! - [`asking`]: the requests, counted.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
@@ -64,7 +64,7 @@ pub struct CheckServiceArgs {
     service: ServiceArgs,
 }
 
-/// The remedy of a finding that one suggested line corrects.
+/// The remedy of a finding that a suggested line corrects.
 pub const ADD_LINE: &str = "Add the line below to the configuration.";
 
 /// Prints the findings, and the lines that they suggest.
@@ -97,7 +97,7 @@ pub fn toml(lines: &[Line]) -> String {
 /// Queries the service and prints the findings.
 ///
 /// # Errors
-/// If there is no app to query or no answer, or the configuration does not suit the service.
+/// If there is no app to query or no reply, or the configuration does not suit the service.
 pub async fn run(console: &mut Console, environment: &Environment, args: &CheckServiceArgs) -> Result<()> {
     let config = args.service.load(environment)?;
     let apps = apps(&config, args)?;
@@ -120,7 +120,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
 }
 
 /// Determines ranges, filters and resolution with requests about the busiest of `apps`. Returns whether the service
-/// heeds any names of a range; otherwise nothing else can be determined.
+/// honours any query names of a range; otherwise nothing else can be determined.
 ///
 /// # Errors
 /// If the service does not answer.

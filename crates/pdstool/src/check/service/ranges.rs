@@ -9,7 +9,7 @@ use pds_interface::{RangeEnd, TimeRange};
 use super::ADD_LINE;
 use super::asking::{Answer, Asking, lasting, refused, written};
 
-/// Names of start and end that services of this kind use.
+/// Names of start and end in similar services.
 const NAMES: [(&str, &str); 7] = [
     ("start", "end"),
     ("from", "to"),
@@ -23,18 +23,18 @@ const NAMES: [(&str, &str); 7] = [
 /// The bounds that the service honours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heeded {
-    /// Both, and the reply says so.
+    /// Both, as the reply states.
     Named,
-    /// Both, by the counts.
+    /// Both, as the counts show.
     Unnamed,
     StartOnly,
     EndOnly,
     No,
-    /// There is no traffic to tell by.
+    /// There is too little traffic to decide.
     Unknown,
 }
 
-/// Tests which bounds of a range the service honours by the present names.
+/// Tests which bounds of a range the service honours by the current names.
 async fn heeded(asking: &mut Asking) -> Result<Heeded> {
     let odd = asking.odd();
     let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No) };
@@ -43,8 +43,8 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
         Some(range) if (TimeRange { end: odd.end, ..range }).is_rounded_from(odd) => Heeded::StartOnly,
         Some(range) if (TimeRange { start: odd.start, ..range }).is_rounded_from(odd) => Heeded::EndOnly,
         Some(_) => Heeded::No,
-        // If the reply states no range, the counts decide: a minute has a small part of its range's. If the range is
-        // ignored, both counts are nearly equal.
+        // If the reply states no range, the counts decide: a minute has a small part of the range's count. If the range
+        // is ignored, both counts are nearly equal.
         None => {
             let part = asking.requests(TimeRange { end: odd.start + 60, ..odd }).await?.total;
             match answer.total {
@@ -110,12 +110,12 @@ pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Finding>)> {
     Ok((false, vec![Finding::problem(text, remedy)]))
 }
 
-/// Whether ranges are rounded, and to what.
+/// Whether ranges are rounded, and to which width.
 ///
 /// # Errors
 /// If the service does not answer.
 pub async fn rounding(asking: &mut Asking) -> Result<Finding> {
-    // A second beyond the hour on both sides is rounded by nearly a whole width, which shows the width.
+    // A range a second longer than the hour on both sides is rounded by nearly a whole width, which reveals the width.
     let asked = TimeRange { start: asking.hour.start - 1, end: asking.hour.end + 1 };
     let Some(range) = asking.requests(asked).await?.range else {
         return Ok(Finding::note("replies do not state their range: cannot be determined"));
@@ -138,12 +138,12 @@ pub async fn rounding(asking: &mut Asking) -> Result<Finding> {
     })
 }
 
-/// Whether a range counts its last instant: one range against its parts.
+/// Whether a range counts its last instant, by comparing a range with its parts.
 ///
 /// # Errors
 /// If the service does not answer.
 pub async fn ends(asking: &mut Asking) -> Result<Finding> {
-    // Each boundary between parts is another chance that something happened just there.
+    // Each boundary between parts is another chance that a request fell on it.
     let mut boundaries = 0;
     let mut sure = false;
     for parts in [2, 4, 8] {
@@ -153,14 +153,14 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
         let (of_parts, of_hour) = (units::count(sum), units::count(asking.total));
         let counted = format!("{parts} parts of an hour count {of_parts} requests, the hour {of_hour}");
         if sum > asking.total {
-            // Confirmed by asking for ends a millisecond earlier, or a second.
+            // Confirms with ends a millisecond or a second earlier.
             for (end, what) in [(RangeEnd::Inclusive, "instant"), (RangeEnd::InclusiveSecond, "second")] {
                 if sum_of(asking, parts, end).await?.is_some_and(|exact| exact <= asking.total) {
                     let text = format!("ranges include their last {what}: {counted}");
                     return Ok(configured_end(asking, end, text, "; accounting.range_end says so"));
                 }
             }
-            let text = format!("ranges overlap: {counted}; and ends a second earlier do not help");
+            let text = format!("ranges overlap: {counted}; ends a second earlier do not help");
             return Ok(Finding::problem(text, "Report it to the service's owner: counters are too high."));
         }
         if sum < asking.total {
@@ -169,7 +169,7 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
             return Ok(Finding::warning(counted, remedy));
         }
         boundaries += parts - 1;
-        // Unlikely that nothing happened at all the boundaries.
+        // It is unlikely that no request fell on any boundary.
         sure = asking.total / 3600.0 * f64::from(boundaries) > 4.0;
         if sure {
             break;
@@ -178,11 +178,11 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
     let text = "ranges exclude their last instant: parts of an hour add up to the hour".to_owned();
     Ok(match sure {
         true => configured_end(asking, RangeEnd::Exclusive, text, ""),
-        false => Finding::note(format!("{text}, as far as so few requests tell")),
+        false => Finding::note(format!("{text}, but so few requests prove little")),
     })
 }
 
-/// Whether the configuration agrees with the kind of range end that was found; `agreed` is said if so.
+/// Whether the configuration agrees with the detected kind of range end; `agreed` is the text if so.
 fn configured_end(asking: &Asking, end: RangeEnd, text: String, agreed: &str) -> Finding {
     if asking.service.config.accounting.range_end == end {
         return Finding::ok(text + agreed);
@@ -191,7 +191,7 @@ fn configured_end(asking: &Asking, end: RangeEnd, text: String, agreed: &str) ->
     Finding::problem(text, ADD_LINE).with("accounting", "range_end", format!("\"{word}\""))
 }
 
-/// The sum of requests of this many parts of the hour; `None` if a part is not answered as requested.
+/// The sum of requests over this many parts of the hour; `None` if a reply is about another range.
 async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option<f64>> {
     let (hour, length) = (asking.hour, 3600 / i64::from(parts));
     let mut sum = 0.0;
