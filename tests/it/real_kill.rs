@@ -25,7 +25,7 @@ pub(crate) fn configuration(world: &World, address: &str, folder: &Path) -> Stri
 }
 
 /// The counters on the page, and the times up to which they count.
-fn counters(page: &str) -> HashMap<String, f64> {
+pub(crate) fn counters(page: &str) -> HashMap<String, f64> {
     let counted = [
         "pds_app_requests_total",
         "pds_app_runs_total",
@@ -101,7 +101,7 @@ async fn no_kill_takes_a_count_back_or_loses_one() {
 }
 
 /// Fails unless the counters of the app rose between the two pages by what really happened; by how much they rose.
-fn counted_exactly(
+pub(crate) fn counted_exactly(
     world: &World,
     (project, app): (&str, &str),
     first: &HashMap<String, f64>,
