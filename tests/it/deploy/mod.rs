@@ -14,7 +14,7 @@ pub(crate) mod memory;
 mod operator;
 pub(crate) mod rendered;
 mod restore;
-mod steps;
+pub(crate) mod steps;
 mod systemd;
 
 use std::collections::BTreeSet;

@@ -90,14 +90,14 @@ fn clone() -> tempfile::TempDir {
 }
 
 /// A machine, and a reader of the page beside it.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     /// A clone of the sources, with a configuration.
-    pub(super) folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
     beside: tempfile::TempDir,
 }
 
 impl Machine {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let machine = Self { folder: clone(), beside: tempfile::tempdir().unwrap() };
         let bin = machine.beside.path().join("stand-ins");
         for folder in [&bin, &machine.root("usr/bin"), &machine.root("etc/systemd/system")] {
@@ -117,12 +117,12 @@ impl Machine {
     }
 
     /// Everything that was given to the cluster.
-    pub(super) fn rendered(&self) -> String {
+    pub(crate) fn rendered(&self) -> String {
         fs::read_to_string(self.beside.path().join("rendered.yaml")).unwrap()
     }
 
     /// The shell that runs these lines.
-    pub(super) fn shell(&self, block: &str) -> Command {
+    pub(crate) fn shell(&self, block: &str) -> Command {
         let mut shell = Command::new("bash");
         shell.args(["-euo", "pipefail", "-c", block]).current_dir(self.folder.path());
         let tools =

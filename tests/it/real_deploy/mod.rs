@@ -6,4 +6,5 @@ mod dashboards;
 mod fast;
 mod image;
 mod releases;
+mod replicas;
 mod shards;
