@@ -26,84 +26,33 @@ fn the_fuzzers_depend_on_each_crate_of_the_house_that_they_use() {
     }
 }
 
-#[test]
-fn replies_of_the_corpus_are_read_without_nonsense() {
-    replay("replies", checks::replies);
+/// A test for each fuzzer that replays its corpus.
+macro_rules! replays {
+    ($($test:ident: $target:ident),* $(,)?) => {$(
+        #[test]
+        fn $test() {
+            replay(stringify!($target), checks::$target);
+        }
+    )*};
 }
 
-#[test]
-fn cursors_of_the_corpus_are_those_that_the_reply_holds() {
-    replay("cursors", checks::cursors);
-}
-
-#[test]
-fn labels_of_the_corpus_are_times_or_nothing() {
-    replay("labels", checks::labels);
-}
-
-#[test]
-fn configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
-    replay("configuration", checks::configuration);
-}
-
-#[test]
-fn a_strict_parser_reads_back_the_exposition_of_the_corpus() {
-    replay("exposition", checks::exposition);
-}
-
-#[test]
-fn headers_of_the_corpus_are_read_alike_in_any_case_and_among_unknown_types() {
-    replay("negotiation", checks::negotiation);
-}
-
-#[test]
-fn web_configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
-    replay("web_configuration", checks::web_configuration);
-}
-
-#[test]
-fn queries_of_the_corpus_read_the_same_when_written_again() {
-    replay("query", checks::query);
-}
-
-#[test]
-fn credentials_of_the_corpus_read_the_same_when_written_again() {
-    replay("authorization", checks::authorization);
-}
-
-#[test]
-fn no_sequence_of_replies_of_the_corpus_takes_a_count_back() {
-    replay("ledger", checks::ledger);
-}
-
-#[test]
-fn no_token_of_the_corpus_remains_however_it_is_escaped() {
-    replay("redaction", checks::redaction);
-}
-
-#[test]
-fn no_text_of_the_corpus_steers_a_terminal() {
-    replay("terminal", checks::terminal);
-}
-
-#[test]
-fn state_files_of_the_corpus_are_read_as_written_or_refused() {
-    replay("state_file", checks::state_file);
-}
-
-#[test]
-fn frames_and_records_of_the_corpus_count_the_same_however_they_arrive() {
-    replay("frames", checks::frames);
-}
-
-#[test]
-fn waits_of_the_corpus_are_those_that_the_headers_say() {
-    replay("retry_after", checks::retry_after);
-}
-
-#[test]
-fn journals_of_the_corpus_are_read_again_after_more_was_added() {
-    replay("journal", checks::journal);
+replays! {
+    replies_of_the_corpus_are_read_without_nonsense: replies,
+    cursors_of_the_corpus_are_those_that_the_reply_holds: cursors,
+    labels_of_the_corpus_are_times_or_nothing: labels,
+    configurations_of_the_corpus_are_followed_or_refused_with_a_reason: configuration,
+    a_strict_parser_reads_back_the_exposition_of_the_corpus: exposition,
+    headers_of_the_corpus_are_read_alike_in_any_case_and_among_unknown_types: negotiation,
+    web_configurations_of_the_corpus_are_followed_or_refused_with_a_reason: web_configuration,
+    queries_of_the_corpus_read_the_same_when_written_again: query,
+    credentials_of_the_corpus_read_the_same_when_written_again: authorization,
+    no_sequence_of_replies_of_the_corpus_takes_a_count_back: ledger,
+    no_token_of_the_corpus_remains_however_it_is_escaped: redaction,
+    no_text_of_the_corpus_steers_a_terminal: terminal,
+    state_files_of_the_corpus_are_read_as_written_or_refused: state_file,
+    frames_and_records_of_the_corpus_count_the_same_however_they_arrive: frames,
+    waits_of_the_corpus_are_those_that_the_headers_say: retry_after,
+    journals_of_the_corpus_are_read_again_after_more_was_added: journal,
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::deploy::{command, host, list, output, succeed, yaml};
+use crate::deploy::{command, deploy, host, list, output, succeed, yaml};
 use crate::tools::tool;
 
 fn project() -> &'static Path {
@@ -199,7 +199,8 @@ fn each_target_is_fuzzed_every_night() {
 #[test]
 fn every_action_and_base_image_is_pinned_by_digest() {
     let mut pinned = 0;
-    for path in workflows().into_iter().chain([project().join("deploy/Dockerfile")]) {
+    let others = ["Dockerfile", "compose.yaml", "kubernetes/overlays/sidecar/prometheus.yaml"].map(deploy);
+    for path in workflows().into_iter().chain(others) {
         let text = fs::read_to_string(&path).unwrap();
         for line in text.lines().map(|line| line.trim_start_matches([' ', '-'])) {
             let (digest, length) = match line.split_once(' ') {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pds_config::shard::Shard;
@@ -57,46 +56,9 @@ fn shards(config: &Config, count: u32) -> Vec<Config> {
     (0..count.get()).map(|index| config.clone().shard(Shard::new(index, count).unwrap())).collect()
 }
 
-fn apps(config: &Config) -> usize {
-    config.projects.iter().map(|project| project.apps.len()).sum()
-}
-
-/// The shard of each app, by project and app. No app is in two.
-fn owners(shards: &[Config]) -> HashMap<(Arc<str>, Arc<str>), usize> {
-    let mut owners = HashMap::new();
-    for (index, shard) in shards.iter().enumerate() {
-        for (project, app) in shard.projects.iter().flat_map(|p| p.apps.iter().map(move |app| (p, app))) {
-            let before = owners.insert((Arc::clone(&project.id), Arc::clone(&app.id)), index);
-            assert_eq!(before, None, "{} is in shard {index} too", app.id);
-        }
-    }
-    owners
-}
-
 /// The least `max_requests_per_second` that carries a load of so many requests a minute.
 fn limit(a_minute: f64) -> u32 {
     (a_minute / 60.0).ceil() as u32
-}
-
-#[test]
-fn shards_have_everything_once_in_even_shares_and_an_eleventh_takes_its_own() {
-    let whole = large();
-    let ten = shards(&whole, SHARDS);
-    let owners_of_ten = owners(&ten);
-    assert_eq!(owners_of_ten.len(), 100_000);
-    for shard in &ten {
-        // The standard deviation is 95.
-        assert!((9_600..=10_400).contains(&apps(shard)), "{} apps", apps(shard));
-    }
-    for project in &whole.projects {
-        let polls = ten.iter().flat_map(|shard| &shard.projects).filter(|p| p.id == project.id && p.polled);
-        assert_eq!(polls.count(), 1, "{}", project.id);
-    }
-    let moved = owners(&shards(&whole, SHARDS + 1));
-    let moved: Vec<usize> =
-        moved.iter().filter(|(app, shard)| owners_of_ten[app] != **shard).map(|(_, shard)| *shard).collect();
-    assert!(moved.iter().all(|shard| *shard == 10), "none moves between the ten");
-    assert!((8_700..=9_500).contains(&moved.len()), "{} of 100000 moved, a fair share is 9091", moved.len());
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The meaning of the values of a configuration: in the file, in the environment, and by default.
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pds_config::{Objective, TokenSource};
 use pds_core::secret::Secret;
-use pds_interface::{QueryNames, Resolution};
+use pds_interface::Resolution;
 use pds_ledger::restore::Login;
 
 use super::load;
@@ -137,27 +136,4 @@ fn proxies_of_the_environment_are_named_and_not_used() {
     let said = warnings(&["NO_PROXY"]);
     assert!(said.len() == 1 && said[0].contains("NO_PROXY; only api.proxy_url, which is set,"), "{said:?}");
     assert_eq!(warnings(&["NO_PROXY_AT_ALL"]), [""; 0]);
-}
-
-#[test]
-fn keys_that_are_not_set_have_the_documented_default() {
-    let config = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
-    assert_eq!(config.api.timeout, Duration::from_secs(10));
-    assert_eq!(config.api.connect_timeout, Duration::from_secs(3));
-    assert_eq!(config.api.max_concurrent_requests.get(), 32);
-    assert_eq!(config.api.max_requests_per_second, NonZeroU32::new(50));
-    assert_eq!(config.api.max_response_bytes, 2 << 20);
-    assert_eq!(config.api.max_retries, 2);
-    assert_eq!((config.api.ca_file, config.api.proxy_url), (None, None));
-    assert_eq!(config.api.query_names, QueryNames::default());
-    assert_eq!(config.poll.interval, Duration::from_secs(60));
-    assert_eq!(config.poll.settings_interval, Duration::from_secs(300));
-    assert_eq!(config.poll.windows, [Duration::from_secs(300)]);
-    assert_eq!(config.poll.settle, Duration::from_secs(30));
-    assert_eq!(config.poll.resolution, Resolution::Standard);
-    assert_eq!(config.poll.stale_after, Duration::from_secs(300));
-    assert!(config.accounting.enabled);
-    assert_eq!(config.accounting.step, Duration::from_secs(60));
-    assert_eq!(config.accounting.max_catch_up, Duration::from_secs(86_400));
-    assert_eq!((config.state.path, config.state.prometheus), (None, None));
 }

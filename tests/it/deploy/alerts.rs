@@ -22,20 +22,20 @@ fn alerts() -> BTreeSet<String> {
 fn prometheus_and_alertmanager_accept_the_configurations() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(deploy("prometheus/rules"), folder.path().join("rules")).unwrap();
-    let path = |name: &str| {
-        let path = folder.path().join(name);
-        let config = text(&format!("prometheus/{name}"));
+    let path = |file: &str| {
+        let path = folder.path().join(file.replace('/', "-"));
+        let config = text(file);
         // Debian's promtool is built without Kubernetes.
         let discovery = "kubernetes_sd_configs:\n      - role: pod\n        namespaces:\n          names: [pds-exporter]\n";
         let config = config.replace(discovery, "static_configs: []\n");
         std::fs::write(&path, config).unwrap();
         path.display().to_string()
     };
-    for name in ["prometheus.yml", "kubernetes.yml"] {
+    for name in ["prometheus/prometheus.yml", "prometheus/kubernetes.yml", "compose/prometheus.yml"] {
         let said = succeed(command("promtool", ["check", "config", &path(name)]));
         assert!(said.contains("5 rule files found"), "{said}");
     }
-    succeed(command("promtool", ["check", "config", "--agent", &path("agent.yml")]));
+    succeed(command("promtool", ["check", "config", "--agent", &path("prometheus/agent.yml")]));
     let routing = deploy("prometheus/alertmanager.yml");
     succeed(command("amtool", ["check-config".as_ref(), routing.as_os_str()]));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser as _;
 use pds_config::flags::Flags;
 
-use super::{command, deploy, files, host, list, output, string, succeed, text, yaml};
+use super::{command, deploy, host, list, output, string, succeed, text, yaml};
 
 #[test]
 fn every_file_that_compose_mounts_is_there() {
@@ -28,34 +28,6 @@ fn every_file_that_compose_mounts_is_there() {
     assert!(deploy(string(exporter, "/build/context")).join(string(exporter, "/build/dockerfile")).is_file());
     let arguments = list(&exporter["command"]).iter().map(|argument| argument.as_str().unwrap());
     assert!(Flags::try_parse_from(["pds-exporter"].into_iter().chain(arguments)).unwrap().demo);
-}
-
-#[test]
-fn images_of_others_are_named_by_digest() {
-    let sidecar = text("kubernetes/overlays/sidecar/prometheus.yaml");
-    let others = [text("compose.yaml"), sidecar, text("Dockerfile")].join("\n");
-    let images = others
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("image: ").or_else(|| line.strip_prefix("FROM ")));
-    let images: Vec<&str> = images.filter(|image| *image != "scratch").collect();
-    assert_eq!(images.len(), 4, "{images:?}");
-    for image in images {
-        let (_, digest) = image.split_once("@sha256:").unwrap_or_else(|| panic!("{image} has no digest"));
-        assert_eq!(digest.split(' ').next().unwrap().len(), 64, "{image}");
-    }
-}
-
-#[test]
-fn the_prometheus_of_compose_finds_its_rules() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("rules")).unwrap();
-    for rules in files("prometheus/rules", "yml") {
-        fs::copy(&rules, folder.path().join("rules").join(rules.file_name().unwrap())).unwrap();
-    }
-    let config = folder.path().join("prometheus.yml");
-    fs::copy(deploy("compose/prometheus.yml"), &config).unwrap();
-    let said = succeed(command("promtool", ["check", "config", config.to_str().unwrap()]));
-    assert!(said.contains("5 rule files found"), "{said}");
 }
 
 #[test]

@@ -127,28 +127,6 @@ pub(crate) fn unknown_series(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_names_only_files_that_exist() {
-    let page = text("README.md");
-    let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let paths = page.split(|c: char| c.is_whitespace()).filter_map(|word| word.strip_prefix("deploy/"));
-    let has_heading = |page: &str, heading: &str| {
-        let mut headings = page.lines().filter_map(|line| line.strip_prefix("## "));
-        headings.any(|line| line.to_lowercase().replace(' ', "-") == heading)
-    };
-    let mut seen = 0;
-    for path in links.chain(paths).filter(|path| !path.contains('*')) {
-        let there = match path.split_once('#') {
-            Some(("", heading)) => has_heading(&page, heading),
-            Some((path, heading)) => has_heading(&text(path), heading),
-            None => deploy(path).exists(),
-        };
-        assert!(there, "{path} is not there");
-        seen += 1;
-    }
-    assert!(seen > 30, "{seen}");
-}
-
-#[test]
 fn an_undeclared_series_is_found() {
     let text = "sum(rate(pds_app_requests_total[5m])) / pds_app_reqests_total + pds:owner:info";
     assert_eq!(unknown_series(text).into_iter().collect::<Vec<_>>(), ["pds_app_reqests_total"]);
