@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
 use pds_exposition::Family;
 use pds_interface::{get_app, list_domains, response_time};
-use pds_simulator::faults::{Fault, Kind};
+use pds_simulator::faults::Fault;
 use pds_simulator::{Settings, World};
 
 use crate::process::{DEADLINE, Exporter, http};
@@ -27,9 +27,8 @@ async fn exporter(folder: &Path) -> Exporter {
         .tokens_in(folder)
         .write(folder);
     let (project, apps) = world.projects().swap_remove(0);
-    let wrong_port = Kind::Value { field: "port".to_owned(), json: "\"12abc\"".to_owned() };
     world.faults().set([
-        Fault::from(wrong_port).on(get_app::RESOURCE).of_app(&apps[0]),
+        Fault::value("port", "\"12abc\"").on(get_app::RESOURCE).of_app(&apps[0]),
         Fault::status(500).on(list_domains::RESOURCE).times(1),
         Fault::status(429).on(response_time::RESOURCE).of_project(&project).times(4),
     ]);

@@ -113,8 +113,7 @@ async fn the_daemon_reports_a_service_that_is_down_and_exits_with_0_on_sigterm()
         &format!("[api]\nbase_url = \"http://127.0.0.1:{port}\"\ntoken = \"abc\"\n{PROJECT}"),
     );
     let config = folder.path().join("pds-exporter.toml").display().to_string();
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     let page = exporter.get("/metrics").await;
     for resource in ["app", "response_time", "run_execution_time"] {
         let up = format!("pds_up{{project=\"p-1\",app=\"p-1-a\",resource=\"{resource}\"}}");
@@ -162,8 +161,7 @@ fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
 async fn the_demo_keeps_its_counters_in_a_state_file() {
     let folder = tempfile::tempdir().unwrap();
     let state = format!("--state.path={}", folder.path().join("state.log").display());
-    let exporter = Exporter::start(&["--demo", &state]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--demo", &state]).await;
     assert_ends(&["--demo", "--web.listen-address=127.0.0.1:0", &state], &[], folder.path(), 1, "state.log");
     assert_eq!(exporter.terminate().code(), Some(0));
     assert!(folder.path().join("state.log").is_file());

@@ -1,13 +1,10 @@
 //! Cases from the field: each event, and the expected result on the page or in a larger test.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::Turn;
-use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::poll::{Context, Plan};
 use pds_exporter::store::Filter;
-use pds_interface::{Resource, get_app, response_time, run_execution_time};
-use pds_ledger::LedgerStore;
+use pds_interface::{get_app, response_time, run_execution_time};
 use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
 
@@ -27,10 +24,6 @@ struct Case {
 
 fn case(world: &'static str, faults: Vec<Fault>) -> Case {
     Case { world, tables: "", faults, seconds: 200, holds: &[], lacks: &[] }
-}
-
-fn value(resource: Resource, field: &str, json: &str) -> Fault {
-    Fault::from(Kind::Value { field: field.to_owned(), json: json.to_owned() }).on(resource)
 }
 
 fn body(text: &str) -> Fault {
@@ -55,7 +48,10 @@ fn cases() -> Vec<Case> {
                 "pds_api_unexpected_values_total{field=\"percentiles\",resource=\"response_time\"}",
             ],
             lacks: &["pds_app_response_time_seconds{A,window=\"5m\",percentile=\"p95\"}"],
-            ..case("sends a percentile that is NaN", vec![value(response_time::RESOURCE, "p95", "NaN")])
+            ..case(
+                "sends a percentile that is NaN",
+                vec![Fault::value("p95", "NaN").on(response_time::RESOURCE)],
+            )
         },
         Case {
             holds: &["pds_app_cpu_cores{A} 2", "pds_app_memory_bytes{A} 4000000000"],
@@ -80,7 +76,7 @@ fn cases() -> Vec<Case> {
             lacks: &["pds_app_created_timestamp_seconds{A}"],
             ..case(
                 "says that an app was made in the year 1",
-                vec![value(get_app::RESOURCE, "createdAt", "\"0001-01-01T00:00:00Z\"")],
+                vec![Fault::value("createdAt", "\"0001-01-01T00:00:00Z\"").on(get_app::RESOURCE)],
             )
         },
         Case {
@@ -110,9 +106,7 @@ fn cases() -> Vec<Case> {
 }
 
 async fn rig_for(tables: &str) -> (World, Context, Plan) {
-    let (ledgers, _) =
-        LedgerStore::open(None, Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap();
-    rig_of(Settings { projects: 1, apps: 1, ..Settings::default() }, ledgers, tables).await
+    rig_of(Settings { projects: 1, apps: 1, ..Settings::default() }, tables).await
 }
 
 /// The page with `A` for the labels of the app.
@@ -144,9 +138,7 @@ async fn each_case_of_the_field_leaves_a_true_page() {
 
 /// Polls every target once.
 async fn poll_all(context: &Context, plan: &Plan) {
-    for target in &plan.targets {
-        execute::poll(context, plan, target, Turn::new(&target.account)).await;
-    }
+    rig::poll(context, plan, |_| true).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,8 +240,7 @@ async fn a_selection_is_down_once_the_last_poll_of_each_of_its_targets_failed() 
 async fn a_selection_that_is_down_is_503_with_fail_1() {
     let (world, _folder, config) = crate::logging::service(1).await;
     world.faults().set([Fault::status(500)]);
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     let status =
         async |query: &str| get(&format!("{}/metrics{query}", exporter.url)).await.unwrap().status().as_u16();
     for (query, answer) in [("?fail=1", 503), ("", 200), ("?fail=0", 200), ("?app=nowhere&fail=1", 503)] {
@@ -342,7 +333,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 #[test]
 fn each_case_that_stands_elsewhere_has_its_test() {
-    let sources: String = crate::house::texts().concat();
+    let sources = crate::house::texts(&["src", "crates", "tests"]);
     let missing: Vec<_> =
         ELSEWHERE.iter().filter(|(_, test)| !sources.contains(&format!("fn {test}("))).collect();
     assert!(missing.is_empty(), "{missing:?}");

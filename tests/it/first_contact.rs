@@ -67,8 +67,7 @@ async fn assert_counts_are_right(exporter: &Exporter, world: &World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_with_other_names_is_reported_once_and_counted_with_the_lines_of_check_service() {
     let (world, _folder, config) = service(&[("start", "from"), ("end", "to")], Quirks::default()).await;
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     until("the metric says so", async || {
         let page = exporter.get("/metrics").await;
         page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(" 0"))

@@ -6,8 +6,7 @@ use std::time::Duration;
 use pds_exporter::poll::Context;
 use pds_exposition::Format;
 use pds_interface::TimeRange;
-use pds_ledger::LedgerStore;
-use pds_simulator::{Fault, Kind, Quirks, Settings, World};
+use pds_simulator::{Fault, Quirks, Settings, World};
 use tracing::Level;
 
 use crate::poller::{Polling, rig_of};
@@ -16,10 +15,8 @@ use crate::rig::Log;
 
 /// A service with one app and these quirks, polled with these tables of the configuration.
 async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {
-    let (ledgers, _) =
-        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap();
     let settings = Settings { projects: 1, apps: 1, quirks, ..Settings::default() };
-    let (world, context, plan) = rig_of(settings, ledgers, tables).await;
+    let (world, context, plan) = rig_of(settings, tables).await;
     let polling = Polling::start(context.clone(), plan);
     (world, context, polling)
 }
@@ -127,10 +124,7 @@ async fn the_newest_whole_datapoint_stays_until_it_is_stale() {
     let time = || only(&context, "pds_app_run_execution_time_timestamp_seconds");
     tokio::time::sleep(Duration::from_secs(200)).await;
     let newest = time().unwrap();
-    world.faults().set([Fault {
-        kind: Kind::Value { field: "time_series".into(), json: "[]".into() },
-        ..Fault::status(0)
-    }]);
+    world.faults().set([Fault::value("time_series", "[]")]);
     tokio::time::sleep(Duration::from_secs(520)).await;
     assert!(time() >= Some(newest), "a reply without datapoints takes none away");
     tokio::time::sleep(Duration::from_secs(160)).await;

@@ -8,7 +8,6 @@ use pds_config::{Level, flags::LogFormat};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
 use pds_exporter::app::logging;
-use pds_exposition::Format;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
 use pds_telemetry::Telemetry;
@@ -32,8 +31,7 @@ pub(crate) async fn service(apps: usize) -> (World, TempDir, String) {
 /// The lines that a target which failed for a while and recovered leaves in a log of this form.
 async fn lines_of_an_outage(format: &str) -> (Vec<String>, World) {
     let (world, _folder, config) = service(2).await;
-    let exporter = Exporter::start(&["--config.file", &config, "--log.format", format]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config, "--log.format", format]).await;
     let app = world.projects()[0].1[0].clone();
     world.faults().set([Fault::status(500).on(response_time::RESOURCE).of_app(&app)]);
     until("the target failed again and again", async || {
@@ -83,8 +81,7 @@ async fn an_outage_is_two_objects_of_json() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_outage_of_many_is_a_few_lines_and_a_number() {
     let (world, _folder, config) = service(25).await;
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     world.faults().set([Fault::status(500).on(response_time::RESOURCE)]);
     until("every app fails", async || {
         let page = exporter.get("/metrics").await;
@@ -136,8 +133,8 @@ async fn texts_of_the_service_control_no_terminal_and_break_no_line() {
         // A path is told as it is, too.
         let path = folder.path().join("odd\u{1b}[2J\u{85}\u{202e}.toml");
         std::fs::copy(&config, &path).unwrap();
-        let exporter = Exporter::start(&["--config.file", path.to_str().unwrap(), "--log.format", format]);
-        exporter.wait_for("/-/ready").await;
+        let exporter =
+            Exporter::ready(&["--config.file", path.to_str().unwrap(), "--log.format", format]).await;
         world.faults().set([Fault::from(Kind::RawError { status: 500, text: text.to_owned() })]);
         until_all(&exporter, "0").await;
         std::fs::write(&path, "broken").unwrap();
@@ -195,8 +192,7 @@ async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
             text.replace("[api]\n", "[api]\ntimeout = \"1s\"\n").replace("\"5s\"", "\"2s\""),
         )
         .unwrap();
-        let exporter = Exporter::start(&["--config.file", &config, "--log.format", "json"]);
-        exporter.wait_for("/-/ready").await;
+        let exporter = Exporter::ready(&["--config.file", &config, "--log.format", "json"]).await;
         until_all(&exporter, "1").await;
         let before = exporter.log().lines().count();
         world.faults().set([fault]);
@@ -223,8 +219,7 @@ async fn a_missing_token_file_is_logged_once_and_its_appearance_too() {
     let text = std::fs::read_to_string(&config).unwrap();
     assert!(text.contains(&inline), "{text}");
     std::fs::write(&config, text.replace(&inline, "token_file = \"token\"")).unwrap();
-    let exporter = Exporter::start(&["--config.file", &config, "--log.format", "json"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config, "--log.format", "json"]).await;
     until_all(&exporter, "0").await;
     let mut owner_only = std::fs::OpenOptions::new();
     let owner_only = owner_only.write(true).create_new(true).mode(0o600);
@@ -281,9 +276,7 @@ fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
         let formatted = std::thread::spawn(move || panic!("no header holds {}", token.expose()));
         let plain = std::thread::spawn(|| panic!("a plain bug"));
         assert!(formatted.join().is_err() && plain.join().is_err());
-        let mut page = Vec::new();
-        telemetry.write(&mut page, Format::Text, |_| true);
-        assert!(String::from_utf8(page).unwrap().contains("pds_exporter_panics_total 2\n"));
+        assert!(rig::own_page(&telemetry).contains("pds_exporter_panics_total 2\n"));
         log.flush();
         return;
     }

@@ -1,14 +1,15 @@
 //! `pdstool openapi`: its text, what linters and generators of clients make of it, and whether the simulator follows it.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::sync::Arc;
 
 use pds_interface::CALLS;
+use pds_simulator::Settings;
 use serde_json::Value;
 
 use crate::client::server::status;
-use crate::deploy::{output, succeed};
+use crate::deploy::{command, output, succeed};
 use crate::golden::assert_golden;
 use crate::tool::Service;
 use crate::tool::simulated::Simulated;
@@ -100,58 +101,18 @@ fn a_generated_client_takes_any_success_any_error_and_an_app_without_optional_fi
     succeed(client);
 }
 
-/// `pdstool simulate` as a process, and what it said of itself.
-struct Simulator {
-    process: Child,
-    url: String,
-    project: String,
-    token: String,
-    apps: Vec<String>,
-}
-
-impl Drop for Simulator {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Simulator {
-    fn start() -> Self {
-        let mut process = Command::new(crate::process::pdstool())
-            .args(["simulate", "--listen", "127.0.0.1:0", "--projects", "1"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut said = |name: &str| {
-            let found =
-                lines.find_map(|line| line.unwrap().strip_prefix(name).map(|rest| rest.trim().to_owned()));
-            found.unwrap()
-        };
-        let (url, project, token) = (said("base_url"), said("project"), said("token"));
-        let apps = (0..8).map(|_| said("app")).collect();
-        Self { process, url, project, token, apps }
-    }
-
-    fn get(&self, path: &str) -> serde_json::Value {
-        let output = Command::new(tool("curl"))
-            .args(["-sf", "-H", &format!("Authorization: Bearer {}", self.token)])
-            .arg(format!("{}/v2/projects/{}{path}", self.url, self.project))
-            .output()
-            .unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
-
 /// The configuration of schemathesis beyond the document: existing objects, so that calls succeed, and the two rules
 /// that no schema can express - a date in the future, an end not before the start - for which valid values may be
 /// refused. Every other check is on for every operation.
-fn configuration(simulator: &Simulator) -> String {
-    let domains = simulator.get("/domains");
+fn configuration(service: &Simulated, project: &str, token: &str, apps: &[Arc<str>]) -> String {
+    let get = |path: &str| -> Value {
+        let url = format!("{}/v2/projects/{project}{path}", service.url);
+        serde_json::from_str(&output(command("curl", ["-sf", "--oauth2-bearer", token, &url]))).unwrap()
+    };
+    let (app, victim) = (&apps[0], &apps[apps.len() - 1]);
+    let (domains, settings) = (get("/domains"), get(&format!("/apps/{app}")));
     let domain = domains["domains"][0]["id"].as_str().unwrap();
-    let app = simulator.get(&format!("/apps/{}", simulator.apps[0]));
-    let build = app["latestBuildId"].as_str().unwrap();
+    let build = settings["latestBuildId"].as_str().unwrap();
     format!(
         r#"
 [parameters]
@@ -171,22 +132,22 @@ parameters = {{ "path.app_id" = "{victim}" }}
 include-operation-id = ["create_api_key", "response_time", "run_execution_time"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404"]
 "#,
-        project = simulator.project,
-        app = simulator.apps[0],
-        victim = simulator.apps[7],
     )
 }
 
 #[test]
 fn schemathesis_finds_the_simulator_to_be_the_interface() {
     let schemathesis = tool("schemathesis");
-    let simulator = Simulator::start();
+    let service = Simulated::with(Settings { projects: 1, ..Settings::default() });
+    let (project, apps) = service.world.projects().remove(0);
+    let token = service.world.token(&project).unwrap().expose().to_owned();
     let (folder, _) = document();
-    std::fs::write(folder.path().join("schemathesis.toml"), configuration(&simulator)).unwrap();
+    let configuration = configuration(&service, &project, &token, &apps);
+    std::fs::write(folder.path().join("schemathesis.toml"), configuration).unwrap();
     let output = Command::new(schemathesis)
         .args(["--config-file", "schemathesis.toml", "run", "openapi.json", "--checks", "all"])
         .args(["--seed", "1", "--generation-database", "none", "--max-examples", "40", "--no-color"])
-        .args(["--url", &simulator.url, "--header", &format!("Authorization: Bearer {}", simulator.token)])
+        .args(["--url", &service.url, "--header", &format!("Authorization: Bearer {token}")])
         .current_dir(&folder)
         .output()
         .unwrap();

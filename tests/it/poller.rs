@@ -10,13 +10,15 @@ use pds_exporter::poll::{Context, Plan, Poller};
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
-use pds_ledger::{LedgerStore, restore::Restorer};
+use pds_ledger::{LedgerStore, Unobserved, restore::Restorer};
 use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
 use pds_telemetry::Telemetry;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::rig::{self, Configuration};
+
+const UNCOUNTED: &str = "[accounting]\nenabled = false\n";
 
 /// An app's settings, read by code with a bug.
 struct Buggy;
@@ -33,18 +35,17 @@ static BUGGY: Polled = Polled::of::<Buggy>("app", Scope::App, Cadence::Settings,
 
 /// A service with four apps, and the plan that polls them without counting.
 async fn rig() -> (World, Context, Plan) {
-    let (ledgers, _) =
-        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap();
-    rig_with(4, ledgers, "[accounting]\nenabled = false\n").await
+    rig_of(Settings { projects: 1, apps: 4, ..Settings::default() }, UNCOUNTED).await
 }
 
-/// A service with so many apps, and the plan that polls them with these tables of the configuration.
-async fn rig_with(apps: usize, ledgers: LedgerStore, tables: &str) -> (World, Context, Plan) {
-    rig_of(Settings { projects: 1, apps, ..Settings::default() }, ledgers, tables).await
+/// A service with these settings, and the plan that polls it with these tables of the configuration.
+pub(crate) async fn rig_of(settings: Settings, tables: &str) -> (World, Context, Plan) {
+    rig_over(LedgerStore::open(None, Arc::new(Unobserved), Duration::ZERO).await.unwrap().0, settings, tables)
+        .await
 }
 
-/// A service of one project with these settings, and the plan that polls it with these tables of the configuration.
-pub(crate) async fn rig_of(settings: Settings, ledgers: LedgerStore, tables: &str) -> (World, Context, Plan) {
+/// The same with these ledgers.
+async fn rig_over(ledgers: LedgerStore, settings: Settings, tables: &str) -> (World, Context, Plan) {
     let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
     let world = World::new(settings, clock.clone());
     let config = Configuration::new(&world, &rig::serve(&world).await).tables(tables).load();
@@ -91,10 +92,7 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     let well = |of: &[(&str, f64)]| of.iter().filter(|(_, up)| *up == 1.0).count();
     assert_eq!((well(&apps), apps.len()), (3, 4));
     assert_eq!(well(&others), others.len());
-    let mut page = Vec::new();
-    telemetry.write(&mut page, pds_exposition::Format::Text, |family| family.name.contains("panics"));
-    let page = String::from_utf8(page).unwrap();
-    let panics = crate::process::value(&page, "pds_exporter_panics_total").unwrap();
+    let panics = crate::process::value(&rig::own_page(&telemetry), "pds_exporter_panics_total").unwrap();
     // Settings are polled every five minutes.
     assert!((11.0..=13.0).contains(&panics), "{panics} panics in an hour");
     let asked = world.requests().by_call["get_app"];
@@ -161,10 +159,9 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let file = dir.path().join("state.log");
     let ten_minutes = Duration::from_secs(600);
     let (ledgers, _committer) =
-        LedgerStore::open(Some(&file), std::sync::Arc::new(pds_ledger::Unobserved), ten_minutes)
-            .await
-            .unwrap();
-    let (world, context, mut plan) = rig_with(4, ledgers.clone(), "").await;
+        LedgerStore::open(Some(&file), Arc::new(Unobserved), ten_minutes).await.unwrap();
+    let settings = Settings { projects: 1, apps: 4, ..Settings::default() };
+    let (world, context, mut plan) = rig_over(ledgers.clone(), settings, "").await;
     let mut config = (*plan.config).clone();
     config.api.max_concurrent_requests = 1.try_into().unwrap();
     plan.client = plan.client.successor(&config.api, &config.accounts()).unwrap();
@@ -192,10 +189,8 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn polls_due_within_a_moment_of_one_another_begin_together() {
-    let ledgers =
-        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap().0;
-    let tables = "[poll]\ninterval = \"10s\"\n[accounting]\nenabled = false\n";
-    let (world, context, plan) = rig_with(100, ledgers, tables).await;
+    let settings = Settings { projects: 1, apps: 100, ..Settings::default() };
+    let (world, context, plan) = rig_of(settings, &format!("[poll]\ninterval = \"10s\"\n{UNCOUNTED}")).await;
     let _polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(30)).await;
     let before = world.requests().entries.len();
@@ -211,10 +206,8 @@ async fn polls_due_within_a_moment_of_one_another_begin_together() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_the_service_slows_down_delays_no_other() {
-    let ledgers =
-        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap().0;
     let settings = Settings { projects: 2, apps: 60, ..Settings::default() };
-    let (world, context, plan) = rig_of(settings, ledgers, "[accounting]\nenabled = false\n").await;
+    let (world, context, plan) = rig_of(settings, UNCOUNTED).await;
     let [slowed, other] = &world.projects()[..] else { panic!("two projects") };
     let refuse = Fault::status(429);
     world.faults().set([Fault { project: Some(slowed.0.to_string()), ..refuse }]);

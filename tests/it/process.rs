@@ -41,6 +41,18 @@ impl Exporter {
         Self::spawn(command).unwrap_or_else(|log| panic!("the exporter ended without listening:\n{log}"))
     }
 
+    /// The same, and waits until every target was polled.
+    pub(crate) async fn ready(args: &[&str]) -> Self {
+        let exporter = Self::start(args);
+        exporter.wait_for("/-/ready").await;
+        exporter
+    }
+
+    /// The demo, every target of which was polled.
+    pub(crate) async fn demo() -> Self {
+        Self::ready(&["--demo"]).await
+    }
+
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
         let_clients_be_built();
@@ -81,6 +93,13 @@ impl Exporter {
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The most memory that it has had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
     }
 
     /// SIGKILL.

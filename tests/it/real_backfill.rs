@@ -9,9 +9,8 @@ use pds_interface::TimeRange;
 use pds_interface::response_time::threshold_seconds;
 use pds_simulator::{THRESHOLDS, Truth};
 
-use crate::server::Server;
+use crate::server::{Server, create_blocks};
 use crate::tool::simulated::Simulated;
-use crate::tools::tool;
 
 const HOUR: i64 = 3600;
 const DAYS: i64 = 30;
@@ -107,10 +106,7 @@ impl History {
     /// A Prometheus over the blocks made of the file of that name.
     fn prometheus(&self, file: &str) -> Blocking {
         let data = self.folder.path().join("data");
-        let mut promtool = Command::new(tool("promtool"));
-        promtool.args(["tsdb", "create-blocks-from", "--max-block-duration=744h", "openmetrics"]);
-        let blocks = promtool.arg(self.folder.path().join(file)).arg(&data).output().unwrap();
-        assert!(blocks.status.success(), "{}", String::from_utf8_lossy(&blocks.stderr));
+        create_blocks(&self.folder.path().join(file), &data);
         Blocking::over(&data)
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use pds_core::clock::Clock;
 use pds_simulator::{Fault, Kind, Settings, World};
 
+use crate::deploy::memory::MIB;
 use crate::process::Exporter;
 use crate::real_kill::configuration;
 use crate::rig;
@@ -15,13 +16,6 @@ const LARGEST: f64 = 2.0;
 const MEMORY: f64 = 72.0;
 /// Seconds of processor time per MiB of replies, as docs/troubleshooting.md states it. This build is not even optimised.
 pub(crate) const PROCESSOR: f64 = 0.1;
-
-/// The most memory that it has ever held, MiB: also what nobody sees who asks now and then.
-fn most_memory(exporter: &Exporter) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", exporter.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<f64>().unwrap() / 1024.0
-}
 
 /// Seconds of processor that it has taken so far, the system's for it included. Its own
 /// `process_cpu_seconds_total` has whole seconds only.
@@ -59,9 +53,9 @@ async fn hostile_replies_take_no_more_memory_and_processor_than_stated() {
     let world = World::new(Settings { projects: 2, apps: 40, ..Settings::default() }, Clock::system());
     let address = rig::serve(&world).await;
     let file = configuration(&world, &address, folder.path());
-    let exporter = Exporter::start(&["--config.file", &file]);
-    exporter.wait_for("/-/ready").await;
-    let rest = most_memory(&exporter);
+    let exporter = Exporter::ready(&["--config.file", &file]).await;
+    let most_memory = || exporter.peak_memory() as f64 / MIB as f64;
+    let rest = most_memory();
     let mut costs: Vec<String> = Vec::new();
     for kind in [
         Kind::EndlessBody,
@@ -90,7 +84,7 @@ async fn hostile_replies_take_no_more_memory_and_processor_than_stated() {
         while began.elapsed() < Duration::from_secs(2) || world.requests().total < asked + 80 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let memory = most_memory(&exporter) - rest;
+        let memory = most_memory() - rest;
         assert!(memory < MEMORY, "{name} took {memory:.0} MiB, {MEMORY:.0} may be taken");
         let replies = (world.requests().total - asked) as f64;
         let per_mib = (processor(&exporter) - used) / (replies * LARGEST);
@@ -105,5 +99,5 @@ async fn hostile_replies_take_no_more_memory_and_processor_than_stated() {
         assert!(length < 1_000_000, "{page} has {length} bytes: it quotes what the service said");
     }
     println!("beyond {rest:.0} MiB at rest:\n{}", costs.join("\n"));
-    assert!(most_memory(&exporter) > rest, "nothing arrived at all: {costs:#?}");
+    assert!(most_memory() > rest, "nothing arrived at all: {costs:#?}");
 }

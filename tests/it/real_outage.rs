@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,8 +14,7 @@ use pds_simulator::{Fault, Settings, World};
 
 use crate::process::series;
 use crate::rig::{self, Configuration};
-use crate::server::Server;
-use crate::tools::tool;
+use crate::server::{Server, create_blocks};
 
 /// Between two scrapes.
 const SCRAPE: u64 = 15;
@@ -154,12 +152,7 @@ async fn counters_leave_the_page_in_an_outage_and_come_back_with_all_that_happen
 async fn prometheus_of(recording: &Recording, folder: &Path) -> Server {
     let text = folder.join("recording.txt");
     std::fs::write(&text, recording.openmetrics()).unwrap();
-    let output = Command::new(tool("promtool"))
-        .args(["tsdb", "create-blocks-from", "openmetrics"])
-        .args([&text, &folder.join("data")])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    create_blocks(&text, &folder.join("data"));
     tokio::time::resume();
     Server::over(&folder.join("data")).await
 }

@@ -41,8 +41,7 @@ async fn prometheus_3_counts_exactly_the_truth() {
 }
 
 async fn sees_exactly_what_there_was(program: &str) {
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let prometheus = Server::scraping(program, &exporter.url).await;
     let service = service(&exporter);
 
@@ -90,8 +89,7 @@ async fn sees_exactly_what_there_was(program: &str) {
 
 #[tokio::test]
 async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let page = exporter.get("/metrics").await;
     let started: f64 = series(&page)
         .filter(|(name, _)| name.starts_with("pds_app_accounted_until_timestamp_seconds"))
@@ -151,8 +149,7 @@ fn check(command: &mut Command, page: &Path) -> Result<(), String> {
 #[tokio::test]
 async fn every_strict_parser_reads_the_demos_page() {
     let folder = tempfile::tempdir().unwrap();
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let fetch = async |accept: &str, name: &str| -> (PathBuf, String) {
         let client = http();
         let reply =
@@ -219,8 +216,7 @@ fn for_that_parser(page: &str) -> String {
 
 #[tokio::test]
 async fn prometheus_3_makes_whole_custom_buckets_of_the_text() {
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let target = exporter.url.trim_start_matches("http://");
     // As the shipped configuration of a Collector scrapes.
     let collector = yaml(&text("prometheus/collector.yml")).remove(0);

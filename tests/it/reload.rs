@@ -42,8 +42,7 @@ impl Running {
         let text = text.replace("settings_interval = \"5s\"", "settings_interval = \"1h\"");
         std::fs::write(&file, &text).unwrap();
         let exporter =
-            Exporter::start(&[&["--config.file", &file, "--web.enable-lifecycle"], flags].concat());
-        exporter.wait_for("/-/ready").await;
+            Exporter::ready(&[&["--config.file", &file, "--web.enable-lifecycle"], flags].concat()).await;
         Self { world, exporter, file, text, folder }
     }
 
@@ -61,6 +60,12 @@ impl Running {
         let url = format!("{}/-/reload", self.exporter.url);
         let reply = reqwest::Client::new().post(url).send().await.unwrap();
         (reply.status(), reply.text().await.unwrap())
+    }
+
+    /// Reloads the file with this text.
+    async fn follow(&self, text: impl AsRef<[u8]>) {
+        std::fs::write(&self.file, text).unwrap();
+        assert_eq!(self.reload().await.0, 200);
     }
 
     async fn metric(&self, series: &str) -> Option<f64> {
@@ -142,8 +147,7 @@ async fn remaining_targets_keep_data_schedule_and_counters_and_removed_ones_vani
     let asked = || running.world.requests().by_call.get("get_app").copied().unwrap_or_default();
     let asked_before = asked();
 
-    std::fs::write(&running.file, running.with_one_app()).unwrap();
-    assert_eq!(running.reload().await.0, 200);
+    running.follow(running.with_one_app()).await;
     let after = running.exporter.get("/metrics").await;
     let left: Vec<_> = series_of(&after, goes).into_keys().collect();
     assert!(left.len() == 1 && left[0].starts_with("pds_app_gone_timestamp_seconds{"), "{left:?}");
@@ -170,13 +174,11 @@ async fn an_objective_follows_the_configuration() {
     let (project, app) = (running.world.projects()[0].0.clone(), running.apps()[0].clone());
     for (objective, threshold) in [("500ms", "0.5"), ("1m", "60.0")] {
         let objective = format!("objective = {{ threshold = \"{objective}\", share = 0.95 }}\napps = ");
-        std::fs::write(&running.file, running.with_one_app().replace("apps = ", &objective)).unwrap();
-        assert_eq!(running.reload().await.0, 200);
+        running.follow(running.with_one_app().replace("apps = ", &objective)).await;
         let labels = format!("project=\"{project}\",app=\"{app}\",threshold=\"{threshold}\"");
         assert_eq!(objectives().await, [(format!("pds_app_objective_ratio{{{labels}}}"), 0.95)]);
     }
-    std::fs::write(&running.file, &running.text).unwrap();
-    assert_eq!(running.reload().await.0, 200);
+    running.follow(&running.text).await;
     assert_eq!(objectives().await, []);
 }
 
@@ -296,8 +298,7 @@ async fn a_config_map_that_is_swapped_is_followed() {
     swap_volume(volume.path(), 1, &running.with_one_app());
     let file = volume.path().join("pds-exporter.toml");
     symlink("..data/pds-exporter.toml", &file).unwrap();
-    let exporter = Exporter::start(&["--config.file", &file.display().to_string(), FOLLOW[0]]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &file.display().to_string(), FOLLOW[0]]).await;
     let polled = async || value(&exporter.get("/metrics").await, "pds_exporter_targets");
     assert_eq!(polled().await, Some(targets(1)));
     swap_volume(volume.path(), 2, &running.text);
@@ -334,16 +335,14 @@ async fn series_of_a_resource_vanish_when_polling_stops_and_return() {
     })
     .await;
     let only = running.text.replace("[poll]\n", "[poll]\nresources = [\"response_time\"]\n");
-    std::fs::write(&running.file, only).unwrap();
-    assert_eq!(running.reload().await.0, 200);
+    running.follow(only).await;
     running.until_targets("only response times are polled", 2.0).await;
     let page = running.exporter.get("/metrics").await;
     assert!(page.contains("pds_up{") && page.contains("pds_app_requests_total{"), "{page}");
     for gone in ["pds_app_info{", "pds_app_runs_total{", "pds_project_info{"] {
         assert!(!page.contains(gone), "{gone}: {page}");
     }
-    std::fs::write(&running.file, &running.text).unwrap();
-    assert_eq!(running.reload().await.0, 200);
+    running.follow(&running.text).await;
     running.until_targets("everything is polled again", targets(2)).await;
     until("the settings are back", async || running.exporter.get("/metrics").await.contains("pds_app_info{"))
         .await;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::deploy::{command, succeed};
 use crate::process::{get, http, until};
 use crate::tools::tool;
 
@@ -216,6 +217,14 @@ pub(crate) async fn result_of(url: &str, path: &str, query: &[(&str, &str)]) -> 
     let answer = json_of(url, path, query).await;
     assert_eq!(answer["status"], "success", "{query:?}: {answer}");
     answer["data"]["result"].as_array().unwrap().clone()
+}
+
+/// Makes `data` the storage of a Prometheus that has the samples of `text`, which is OpenMetrics.
+pub(crate) fn create_blocks(text: &Path, data: &Path) {
+    let arguments = ["tsdb", "create-blocks-from", "--max-block-duration=744h", "openmetrics"];
+    let mut promtool = command("promtool", arguments);
+    promtool.args([text, data]);
+    succeed(promtool);
 }
 
 /// Writes these files into `folder`.

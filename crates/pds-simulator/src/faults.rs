@@ -189,6 +189,11 @@ impl Fault {
         Kind::Status { status, retry_after: None }.into()
     }
 
+    /// The field of this name has the value `json` in every reply.
+    pub fn value(field: &str, json: &str) -> Self {
+        Kind::Value { field: field.to_owned(), json: json.to_owned() }.into()
+    }
+
     /// Limited to the call that polls `resource`.
     #[must_use]
     pub fn on(self, resource: Resource) -> Self {

@@ -62,30 +62,27 @@ proptest! {
     }
 }
 
-#[test]
-fn a_service_that_counts_the_end_of_a_range_twice_is_found_out() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = Settings {
-            seed: 7,
-            projects: 1,
-            apps: 2,
-            quirks: Quirks { inclusive_ends: true, ..Quirks::default() },
-            ..Settings::default()
-        };
-        let mut rig = Rig::of(folder.path(), settings, "range_end = \"exclusive\"\naudit = false").await;
-        for _ in 0..60 {
-            rig.poll(300).await;
-        }
-        let (context, _, _) = rig.running.as_ref().unwrap();
-        let (key, expected) =
-            rig.expected.iter().find(|(key, _)| key.resource == response_time::RESOURCE).unwrap();
-        let ledger = context.ledgers.ledger(key).unwrap();
-        let too_many = ledger.total - expected.total;
-        assert!(too_many > 0 && ledger.late == 0, "{ledger:?}");
-        // An hour in twelve ranges counts twelve seconds twice, and itself one of them.
-        let hours = u64::try_from(ledger.rechecked_until - expected.first).unwrap() / 3600;
-        assert!(hours >= 1 && ledger.overcounted > too_many * hours / 5 / 2, "{hours} hours: {ledger:?}");
-    });
+#[tokio::test]
+async fn a_service_that_counts_the_end_of_a_range_twice_is_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        seed: 7,
+        projects: 1,
+        apps: 2,
+        quirks: Quirks { inclusive_ends: true, ..Quirks::default() },
+        ..Settings::default()
+    };
+    let mut rig = Rig::of(folder.path(), settings, "range_end = \"exclusive\"\naudit = false").await;
+    for _ in 0..60 {
+        rig.poll(300).await;
+    }
+    let (context, _, _) = rig.running.as_ref().unwrap();
+    let (key, expected) =
+        rig.expected.iter().find(|(key, _)| key.resource == response_time::RESOURCE).unwrap();
+    let ledger = context.ledgers.ledger(key).unwrap();
+    let too_many = ledger.total - expected.total;
+    assert!(too_many > 0 && ledger.late == 0, "{ledger:?}");
+    // An hour in twelve ranges counts twelve seconds twice, and itself one of them.
+    let hours = u64::try_from(ledger.rechecked_until - expected.first).unwrap() / 3600;
+    assert!(hours >= 1 && ledger.overcounted > too_many * hours / 5 / 2, "{hours} hours: {ledger:?}");
 }

@@ -90,49 +90,42 @@ proptest! {
     }
 }
 
-#[test]
-fn an_app_that_returns_to_a_shard_resumes_at_the_current_step() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let mut rig = Rig::start(folder.path()).await;
-        for _ in 0..4 {
-            rig.pass(60).await;
-        }
-        let (project, apps) = rig.world.projects().remove(0);
-        // The first count of shards that parts the two apps.
-        let counts = (2..50).filter_map(std::num::NonZeroU32::new);
-        let mut shards = counts.map(|count| Shard::new(0, count).unwrap());
-        let owned = |shard: &Shard| apps.iter().filter(|app| shard.owns_app(&project, app)).count();
-        rig.shard = shards.find(|shard| owned(shard) == 1).unwrap();
-        let moves = apps.iter().find(|app| !rig.shard.owns_app(&project, app)).unwrap();
-        let owner = Owner::new(Arc::clone(&project), Arc::clone(moves));
-        let key = Key { owner, resource: response_time::RESOURCE };
-        let before = rig.ledger(&key);
-        assert!(before.total > 0 && !before.set_aside);
-
-        rig.restart().await;
-        rig.pass(600).await;
-        let aside = rig.ledger(&key);
-        assert_eq!((aside.set_aside, aside.total, aside.until), (true, before.total, before.until));
-
-        rig.shard = Shard::WHOLE;
-        rig.restart().await;
+#[tokio::test]
+async fn an_app_that_returns_to_a_shard_resumes_at_the_current_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = Rig::start(folder.path()).await;
+    for _ in 0..4 {
         rig.pass(60).await;
-        let back = rig.ledger(&key);
-        assert_eq!(
-            (back.set_aside, back.total),
-            (false, before.total),
-            "another shard counted the time between"
-        );
-        assert_eq!(back.unaccounted, before.unaccounted);
-        rig.pass(60).await;
-        let on = rig.ledger(&key);
-        let range = TimeRange { start: back.until, end: on.until };
-        let truth = rig.world.truth(&project, moves, range).unwrap().requests;
-        assert!(range.end > range.start);
-        assert_eq!(on.total - back.total, truth);
-    });
+    }
+    let (project, apps) = rig.world.projects().remove(0);
+    // The first count of shards that parts the two apps.
+    let counts = (2..50).filter_map(std::num::NonZeroU32::new);
+    let mut shards = counts.map(|count| Shard::new(0, count).unwrap());
+    let owned = |shard: &Shard| apps.iter().filter(|app| shard.owns_app(&project, app)).count();
+    rig.shard = shards.find(|shard| owned(shard) == 1).unwrap();
+    let moves = apps.iter().find(|app| !rig.shard.owns_app(&project, app)).unwrap();
+    let owner = Owner::new(Arc::clone(&project), Arc::clone(moves));
+    let key = Key { owner, resource: response_time::RESOURCE };
+    let before = rig.ledger(&key);
+    assert!(before.total > 0 && !before.set_aside);
+
+    rig.restart().await;
+    rig.pass(600).await;
+    let aside = rig.ledger(&key);
+    assert_eq!((aside.set_aside, aside.total, aside.until), (true, before.total, before.until));
+
+    rig.shard = Shard::WHOLE;
+    rig.restart().await;
+    rig.pass(60).await;
+    let back = rig.ledger(&key);
+    assert_eq!((back.set_aside, back.total), (false, before.total), "another shard counted the time between");
+    assert_eq!(back.unaccounted, before.unaccounted);
+    rig.pass(60).await;
+    let on = rig.ledger(&key);
+    let range = TimeRange { start: back.until, end: on.until };
+    let truth = rig.world.truth(&project, moves, range).unwrap().requests;
+    assert!(range.end > range.start);
+    assert_eq!(on.total - back.total, truth);
 }
 
 #[test]

@@ -8,9 +8,8 @@ use jiff::SignedDuration;
 use pds_client::Turn;
 use pds_config::{Config, Shard};
 use pds_core::clock::Clock;
-use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_interface::{TimeRange, response_time};
+use pds_interface::TimeRange;
 use pds_ledger::{Key, Ledger};
 use pds_simulator::{Fault, Quirks, Settings, World};
 
@@ -114,9 +113,7 @@ impl Rig {
     pub(super) async fn pass(&self, seconds: i64) {
         self.wait(seconds);
         let (context, plan, _) = self.running.as_ref().unwrap();
-        for target in &plan.targets {
-            ask(context, plan, target).await;
-        }
+        rig::poll(context, plan, |_| true).await;
     }
 
     pub(super) fn ledger(&self, key: &Key) -> Arc<Ledger> {
@@ -128,7 +125,7 @@ impl Rig {
         self.wait(seconds);
         let (context, plan, _) = self.running.as_ref().unwrap();
         for target in &plan.targets {
-            ask(context, plan, target).await;
+            execute::poll(context, plan, target, Turn::new(&target.account)).await;
             let Some(ledger) = context.ledgers.ledger(&target.key).filter(|_| target.counter.is_some())
             else {
                 continue;
@@ -143,9 +140,7 @@ impl Rig {
             let added = TimeRange { start: known.until + given_up, end: ledger.until };
             assert!(added.end >= added.start, "{}: given up what was accounted", target.key);
             assert!(ledger.until <= self.service_clock.unix_seconds(), "{}: counted the future", target.key);
-            let truth = self.world.truth(&target.key.owner.project, &target.key.owner.app, added).unwrap();
-            known.total +=
-                if target.key.resource == response_time::RESOURCE { truth.requests } else { truth.runs };
+            known.total += rig::truth(&self.world, &target.key, added);
             known.accounted += added.seconds();
             known.until = ledger.until;
             known.unaccounted = ledger.unaccounted;
@@ -199,9 +194,4 @@ impl Rig {
             );
         }
     }
-}
-
-/// Polls `target` once.
-async fn ask(context: &Context, plan: &Plan, target: &Target) {
-    execute::poll(context, plan, target, Turn::new(&target.account)).await;
 }

@@ -3,18 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use pds_client::Turn;
 use pds_core::clock::Clock;
-use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::poll::{Context, Plan};
 use pds_exposition::Format;
 use pds_interface::TimeRange;
 use pds_interface::range::instant;
 use pds_ledger::{Key, Ledger};
 use pds_simulator::{Settings, World};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpListener;
 
+use crate::client::server::{Server, reply};
 use crate::rig::{self, Configuration};
 
 /// 10:00, when counting begins.
@@ -97,35 +94,12 @@ impl Service {
     }
 
     async fn serve(self, clock: Clock) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let clock = clock.clone();
-                tokio::spawn(async move {
-                    let (read, mut write) = stream.split();
-                    let mut lines = BufReader::new(read).lines();
-                    while let Ok(Some(first)) = lines.next_line().await {
-                        while lines.next_line().await.unwrap().is_some_and(|line| !line.is_empty()) {}
-                        let now = clock.unix_seconds();
-                        let bound = |name: &str| {
-                            let (_, value) = first.split_once(&format!("{name}=")).unwrap();
-                            let value = value.split(['&', ' ']).next().unwrap().replace("%3A", ":");
-                            value.parse::<Timestamp>().unwrap().as_second()
-                        };
-                        let range = TimeRange { start: bound("start"), end: bound("end") };
-                        let (status, body) = ((self.status)(now, range), self.reply(now, range));
-                        let date = httpdate::fmt_http_date(instant(now).into());
-                        let length = body.len();
-                        let reply = format!(
-                            "HTTP/1.1 {status} X\r\nDate: {date}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-                        );
-                        write.write_all(reply.as_bytes()).await.unwrap();
-                    }
-                });
-            }
+        let server = Server::start(move |seen| {
+            let (now, range) = (clock.unix_seconds(), seen.range());
+            let date = httpdate::fmt_http_date(instant(now).into());
+            reply((self.status)(now, range), self.reply(now, range)).with("date", date)
         });
-        url
+        format!("http://{}", server.await.address)
     }
 }
 
@@ -158,9 +132,7 @@ impl Exporter {
     /// Polls once a minute until it is `second`; `look` after each round.
     pub(super) async fn poll_until(&self, second: i64, mut look: impl FnMut(&Self)) {
         while self.clock.unix_seconds() < second {
-            for target in &self.plan.targets {
-                execute::poll(&self.context, &self.plan, target, Turn::new(&target.account)).await;
-            }
+            rig::poll(&self.context, &self.plan, |_| true).await;
             look(self);
             tokio::time::advance(Duration::from_secs(60)).await;
         }

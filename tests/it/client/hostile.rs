@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use pds_client::Turn;
+use pds_core::error_chain::with_sources;
 use pds_interface::{ReplyBody as _, get_app};
 
 use super::server::{Reply, Server, ok, status};
 use super::transport::authority;
-use super::{Asking, api, chain, request};
+use super::{Asking, api};
 use crate::process::DEADLINE;
 
 /// Asks a server that always gives `reply`; the error's text with `HOST` for its address, and the class.
@@ -20,9 +20,7 @@ async fn outcome(reply: Reply) -> (String, &'static str, Server) {
 
 async fn outcome_within(timeout: Duration, reply: Reply) -> (String, &'static str, Server) {
     let server = Server::start(move |_| reply.clone()).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.timeout = timeout;
-    let asking = Asking::new(&api, &[]);
+    let asking = Asking::with(&server, |api| api.timeout = timeout);
     let error = asking.ask("p", "a").await.unwrap_err();
     assert_eq!(asking.ended(error.class().as_str()), 1.0, "{}", asking.page());
     let text = error.to_string().replace(&server.address.to_string(), "HOST");
@@ -112,7 +110,7 @@ async fn raw(bytes: Vec<u8>) -> (String, &'static str) {
         }
     });
     let error = Asking::new(&api(&format!("http://{address}")), &[]).ask("p", "a").await.unwrap_err();
-    (chain(&error).replace(&address.to_string(), "HOST"), error.class().as_str())
+    (with_sources(&error).replace(&address.to_string(), "HOST"), error.class().as_str())
 }
 
 #[tokio::test]
@@ -174,7 +172,7 @@ async fn a_stream_of_http_2_with_more_than_100_interim_replies_ends_at_once() {
         written
     });
     let error = asking.ask("p", "a").await.unwrap_err();
-    assert_eq!(error.class().as_str(), "interim", "{}", chain(&error));
+    assert_eq!(error.class().as_str(), "interim", "{}", with_sources(&error));
     // The bytes beyond are in two sockets.
     assert!(flood.await.unwrap() < 1_000_000);
 }
@@ -191,16 +189,11 @@ async fn a_head_without_end_is_not_read_to_its_end() {
 #[tokio::test]
 async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() {
     let server = Server::start(|_| ok("<html>")).await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
-    let account = asking.client.account("p");
-    let read = asking
-        .client
-        .read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), get_app::App::decode)
-        .await;
-    let error = read.unwrap_err();
+    let asking = Asking::of(&server);
+    let error = asking.read("p", "a", get_app::App::decode).await.unwrap_err();
     let told = "GET http://HOST/v2/projects/p/apps/a returned a reply that cannot be used: \
                 a web page instead of JSON";
-    assert_eq!(chain(&error).replace(&server.address.to_string(), "HOST"), told);
+    assert_eq!(with_sources(&error).replace(&server.address.to_string(), "HOST"), told);
     assert_eq!((asking.ended("decode"), asking.ended("200")), (1.0, 0.0));
 }
 
@@ -209,11 +202,8 @@ async fn a_large_reply_is_read_off_the_event_loop_and_a_small_one_on_it() {
     for (length, on_it) in [(100, true), (300_000, false)] {
         let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(length)).leak();
         let server = Server::start(move |_| ok(body)).await;
-        let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
-        let account = asking.client.account("p");
-        let thread = |_: &[u8]| Ok(std::thread::current().id());
-        let read =
-            asking.client.read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), thread).await;
+        let asking = Asking::of(&server);
+        let read = asking.read("p", "a", |_| Ok(std::thread::current().id())).await;
         assert_eq!(read.unwrap().0 == std::thread::current().id(), on_it, "{length} bytes");
     }
 }
@@ -239,17 +229,10 @@ async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
 async fn a_reply_that_is_held_keeps_the_room_it_takes() {
     let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(1_000_000)).leak();
     let server = Server::start(move |_| ok(body)).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.timeout = Duration::from_secs(4);
-    let asking = Asking::new(&api, &[]);
-    let account = asking.client.account("p");
+    let asking = Asking::with(&server, |api| api.timeout = Duration::from_secs(4));
     let mut held = Vec::new();
     let error = loop {
-        match asking
-            .client
-            .read(&Turn::new(&account), get_app::RESOURCE, &request("p", "a"), |_| Ok(()))
-            .await
-        {
+        match asking.read("p", "a", |_| Ok(())).await {
             Ok((_, fetched)) => held.push(fetched),
             Err(error) => break error,
         }

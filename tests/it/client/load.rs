@@ -7,20 +7,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use pds_client::{Reason, Turn};
-use pds_config::TokenSource;
-use pds_core::secret::Secret;
 use pds_interface::call::Method;
 use pds_interface::get_app;
 
 use super::server::{Reply, Server, ok, status};
-use super::{Asking, api, project, request};
+use super::{Asking, api, inline, project, request};
 
 /// A server whose first reply is `first`, and 200 from then on; and who asks it, with `retries`.
 async fn after(first: Reply, retries: u32) -> (Server, Asking) {
     let server = Server::start(move |seen| if seen.number == 0 { first.clone() } else { ok("{}") }).await;
     let mut api = api(&format!("http://{}", server.address));
     api.max_retries = retries;
-    let other = Some(TokenSource::Inline(Secret::new("another-account")));
+    let other = inline("another-account");
     let asking = Asking::new(&api, &[project("p-1", None), project("p-2", other)]);
     (server, asking)
 }
@@ -57,9 +55,7 @@ async fn retry_after_pauses_the_service_account_that_got_it_and_no_other() {
 async fn a_pause_applies_to_requests_already_queued() {
     let told = status(429, "").with("retry-after", "5").after(Duration::from_millis(50));
     let server = Server::start(move |seen| if seen.number == 0 { told.clone() } else { ok("{}") }).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.max_concurrent_requests = NonZeroU32::MIN;
-    let asking = Asking::new(&api, &[]);
+    let asking = Asking::with(&server, |api| api.max_concurrent_requests = NonZeroU32::MIN);
     let began = Instant::now();
     let (first, second) = tokio::join!(asking.ask("p", "a"), asking.ask("p", "b"));
     first.unwrap_err();
@@ -103,15 +99,14 @@ async fn only_failures_that_a_retry_may_fix_are_retried() {
         [(429, 3), (502, 3), (503, 3), (504, 3), (500, 1), (400, 1), (404, 1), (403, 1), (301, 1)]
     {
         let server = Server::start(move |_| status(code, "")).await;
-        let mut api = api(&format!("http://{}", server.address));
-        api.max_retries = 2;
-        let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+        let error = Asking::with(&server, |api| api.max_retries = 2).ask("p", "a").await.unwrap_err();
         assert_eq!((error.status(), server.count()), (Some(code), times));
     }
     let server = Server::start(|_| ok("").with("content-length", "9").cut("x")).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.max_retries = 2;
-    assert_eq!(Asking::new(&api, &[]).ask("p", "a").await.unwrap_err().class().as_str(), "body");
+    assert_eq!(
+        Asking::with(&server, |api| api.max_retries = 2).ask("p", "a").await.unwrap_err().class().as_str(),
+        "body"
+    );
     assert_eq!(server.count(), 3);
 }
 
@@ -134,9 +129,7 @@ async fn a_connection_that_could_not_be_made_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_never_multiplies_the_load() {
     let server = Server::start(|_| status(503, "")).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.max_retries = 5;
-    let asking = Asking::new(&api, &[]);
+    let asking = Asking::with(&server, |api| api.max_retries = 5);
     for _ in 0..200 {
         asking.ask("p", "a").await.unwrap_err();
     }
@@ -149,9 +142,7 @@ async fn an_outage_never_multiplies_the_load() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
     let server = Server::start(|_| status(503, "")).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.max_retries = 5;
-    let asking = Asking::new(&api, &[]);
+    let asking = Asking::with(&server, |api| api.max_retries = 5);
     let account = asking.client.account("p");
     for method in [Method::Post, Method::Patch, Method::Delete] {
         let mut request = request("p", "a");
@@ -175,7 +166,7 @@ async fn repeated_429s_slow_the_account_down_and_it_recovers() {
         if refusing.load(std::sync::atomic::Ordering::Relaxed) { status(429, "") } else { ok("{}") }
     })
     .await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     let pace = "pds_api_pace_requests_per_second{token=\"default\"}";
     asking.ask("p", "a").await.unwrap_err();
     assert_eq!(asking.value(pace), None);
@@ -196,9 +187,9 @@ async fn repeated_429s_slow_the_account_down_and_it_recovers() {
 #[tokio::test(start_paused = true)]
 async fn no_more_requests_are_under_way_than_allowed() {
     let server = Server::start(|_| ok("{}").after(Duration::from_millis(50))).await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.max_concurrent_requests = NonZeroU32::new(4).unwrap();
-    let asking = std::sync::Arc::new(Asking::new(&api, &[]));
+    let asking = std::sync::Arc::new(Asking::with(&server, |api| {
+        api.max_concurrent_requests = NonZeroU32::new(4).unwrap()
+    }));
     let mut asks = tokio::task::JoinSet::new();
     for i in 0..20 {
         let asking = asking.clone();
@@ -215,7 +206,7 @@ async fn the_rate_holds_over_all_accounts_and_waiting_for_it_is_counted() {
     let server = Server::start(|_| ok("{}")).await;
     let mut api = api(&format!("http://{}", server.address));
     api.max_requests_per_second = NonZeroU32::new(10);
-    let other = Some(TokenSource::Inline(Secret::new("another-account")));
+    let other = inline("another-account");
     let asking = Asking::new(&api, &[project("p-1", None), project("p-2", other)]);
     let began = Instant::now();
     for _ in 0..15 {
@@ -230,7 +221,7 @@ async fn the_rate_holds_over_all_accounts_and_waiting_for_it_is_counted() {
 #[tokio::test]
 async fn connections_are_used_again() {
     let server = Server::start(|_| ok("{}")).await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     for _ in 0..50 {
         asking.ask("p", "a").await.unwrap();
     }

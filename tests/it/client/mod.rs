@@ -8,19 +8,22 @@ mod storm;
 mod tokens;
 pub(crate) mod transport;
 
-use std::error::Error;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::{Client, FetchError, Turn};
+use pds_client::{Client, FetchError, Fetched, Turn};
 use pds_config::{Api, TokenSource};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
-use pds_exposition::Format;
-use pds_interface::{Arguments, QueryNames, Request, get_app};
+use pds_interface::{Arguments, DecodeError, QueryNames, Request, get_app};
 use pds_telemetry::Telemetry;
+
+use crate::process::value;
+use crate::rig::own_page;
+
+use server::Server;
 
 const TOKEN: &str = "s3rvice-acc0unt-t0ken";
 
@@ -28,7 +31,7 @@ const TOKEN: &str = "s3rvice-acc0unt-t0ken";
 fn api(base_url: &str) -> Api {
     Api {
         base_url: base_url.parse().unwrap(),
-        token: Some(TokenSource::Inline(Secret::new(TOKEN))),
+        token: inline(TOKEN),
         timeout: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(3),
         max_concurrent_requests: NonZeroU32::new(32).unwrap(),
@@ -47,6 +50,10 @@ fn project(id: &str, token: Option<TokenSource>) -> (Arc<str>, Option<TokenSourc
     (Arc::from(id), token)
 }
 
+fn inline(token: &str) -> Option<TokenSource> {
+    Some(TokenSource::Inline(Secret::new(token)))
+}
+
 fn file(path: &Path) -> Option<TokenSource> {
     Some(TokenSource::File(path.to_owned()))
 }
@@ -58,6 +65,18 @@ struct Asking {
 }
 
 impl Asking {
+    /// A client of the service that is `server`.
+    fn of(server: &Server) -> Self {
+        Self::with(server, |_| ())
+    }
+
+    /// The same with a changed `[api]`.
+    fn with(server: &Server, change: impl FnOnce(&mut Api)) -> Self {
+        let mut api = api(&format!("http://{}", server.address));
+        change(&mut api);
+        Self::new(&api, &[])
+    }
+
     fn new(api: &Api, projects: &[(Arc<str>, Option<TokenSource>)]) -> Self {
         let telemetry = Telemetry::new(false).unwrap();
         let client = Client::new(api, projects, Arc::new(telemetry.clone()), Clock::system()).unwrap();
@@ -66,25 +85,29 @@ impl Asking {
 
     /// Asks for app `app` of project `project`, with the project's service account.
     async fn ask(&self, project: &str, app: &str) -> Result<String, FetchError> {
-        let account = self.client.account(project);
-        let request = request(project, app);
-        let (_, fetched) =
-            self.client.read(&Turn::new(&account), get_app::RESOURCE, &request, |_| Ok(())).await?;
+        let (_, fetched) = self.read(project, app, |_| Ok(())).await?;
         Ok(String::from_utf8(fetched.body.to_vec()).unwrap())
+    }
+
+    /// Reads the reply about an app with `read`.
+    async fn read<T: Send + 'static>(
+        &self,
+        project: &str,
+        app: &str,
+        read: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
+    ) -> Result<(T, Fetched), FetchError> {
+        let account = self.client.account(project);
+        self.client.read(&Turn::new(&account), get_app::RESOURCE, &request(project, app), read).await
     }
 
     /// The exporter's own page.
     fn page(&self) -> String {
-        let mut page = Vec::new();
-        self.telemetry.write(&mut page, Format::Text, |_| true);
-        String::from_utf8(page).unwrap()
+        own_page(&self.telemetry)
     }
 
     /// The value of one series of the page, `None` if there is none.
     fn value(&self, series: &str) -> Option<f64> {
-        let page = self.page();
-        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
-        line.parse().ok()
+        value(&self.page(), series)
     }
 
     /// How many requests about apps ended as `code`.
@@ -96,10 +119,4 @@ impl Asking {
 
 fn request(project: &str, app: &str) -> Request {
     get_app::CALL.request(&Arguments::about(project, app), &QueryNames::default()).unwrap()
-}
-
-/// An error's text and those of its causes, as a log line has them.
-fn chain(error: &FetchError) -> String {
-    let causes = std::iter::successors(Some(error as &dyn Error), |error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use pds_client::Turn;
-use pds_config::TokenSource;
-use pds_core::secret::Secret;
+use pds_core::error_chain::with_sources;
 use pds_interface::response_time;
 use tracing::Level;
 
@@ -12,7 +11,7 @@ use crate::rig::Log;
 
 use super::server::{Server, ok, status};
 use super::transport::authority;
-use super::{Asking, TOKEN, api, chain, project, request};
+use super::{Asking, TOKEN, api, inline, project, request};
 
 /// A text that is cut off in the midst of the token when it is shortened to 200 characters.
 const LONG: &str = concat!(
@@ -63,7 +62,7 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
         let mut printed = String::new();
         for _ in 0..6 {
             let error = asking.ask("p", "a").await.unwrap_err();
-            printed.push_str(&format!("{} {error:?} {error:#?}\n", chain(&error)));
+            printed.push_str(&format!("{} {error:?} {error:#?}\n", with_sources(&error)));
         }
         printed.push_str(&format!("{:?} {:?} {api:?}", asking.client, asking.client.account("p")));
         printed.push_str(&asking.page());
@@ -90,14 +89,14 @@ async fn a_token_echoed_by_a_reply_is_redacted_before_the_reply_is_read() {
         _ => ok(format!(r#"{{"name":"{TOKEN}"}}"#).leak()),
     })
     .await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     let account = asking.client.account("p");
     for quoted in ["'[redacted]'", "xxx…", "'[redacted]'", "xxx…"] {
         let read = |body: &[u8]| polled.read(body, &[]);
         let read =
             asking.client.read(&Turn::new(&account), response_time::RESOURCE, &request("p", "a"), read).await;
         let Err(error) = read else { panic!("a reply that cannot be used") };
-        let printed = format!("{} {error:?}", chain(&error));
+        let printed = format!("{} {error:?}", with_sources(&error));
         assert!(printed.contains(quoted) && !printed.contains(PART), "{printed}");
         assert!(printed.len() < 800, "{} bytes", printed.len());
     }
@@ -121,7 +120,7 @@ async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
         None => ok("").with("content-encoding", TOKEN),
     })
     .await;
-    let other = Some(TokenSource::Inline(Secret::new("an0thers-t0ken")));
+    let other = inline("an0thers-t0ken");
     let asking = Asking::new(&api(&format!("http://{}", server.address)), &[project("p-2", other)]);
     for body in bodies {
         assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#, "{body}");
@@ -134,8 +133,7 @@ async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
 async fn a_refusal_that_breaks_off_within_the_token_shows_nothing_of_it() {
     let server =
         Server::start(|_| status(500, "").with("content-length", "99").cut("bad token s3rvice-acc0")).await;
-    let error =
-        Asking::new(&api(&format!("http://{}", server.address)), &[]).ask("p", "a").await.unwrap_err();
+    let error = Asking::of(&server).ask("p", "a").await.unwrap_err();
     assert_eq!(error.message(), "bad token [redacted]");
 }
 
@@ -147,9 +145,9 @@ async fn no_eight_characters_come_out_wherever_a_message_is_shortened() {
         status(500, text.leak())
     })
     .await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     for _ in 0..40 {
-        let said = chain(&asking.ask("p", "a").await.unwrap_err());
+        let said = with_sources(&asking.ask("p", "a").await.unwrap_err());
         assert!(said.len() < 300, "{said}");
         let part = (8..=TOKEN.len()).map(|end| &TOKEN[end - 8..end]).find(|part| said.contains(part));
         assert_eq!(part, None, "{said}");
@@ -165,7 +163,7 @@ async fn the_password_of_a_proxy_is_never_shown() {
     let asking = Asking::new(&api, &[]);
     let error = asking.ask("p", "a").await.unwrap_err();
     assert!(proxy.seen()[0].header("proxy-authorization").is_some());
-    let printed = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
+    let printed = format!("{} {error:?} {:?} {}", with_sources(&error), asking.client, log.text());
     assert!(!printed.contains("pr0xy-passw0rd"), "{printed}");
 
     // It answers for the service, and shows what it was sent.
@@ -193,9 +191,7 @@ async fn a_change_is_logged_once_and_not_with_each_request() {
         if refuse { status(401, "") } else { ok("{}") }.with("date", skewed)
     })
     .await;
-    let mut api = api(&format!("http://{}", server.address));
-    api.token = super::file(&path);
-    let asking = Asking::new(&api, &[]);
+    let asking = Asking::with(&server, |api| api.token = super::file(&path));
     let ask = async || {
         for _ in 0..5 {
             let _ = asking.ask("p", "a").await;

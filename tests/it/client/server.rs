@@ -14,6 +14,7 @@ use http_body_util::{BodyExt as _, Collected};
 use hyper::body::{Body, Frame};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use pds_interface::TimeRange;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
@@ -37,6 +38,16 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The range that the query asks for.
+    pub(crate) fn range(&self) -> TimeRange {
+        let query = self.target.split_once('?').map_or("", |(_, query)| query);
+        let bound = |name: &str| {
+            let text = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap();
+            text.replace("%3A", ":").parse::<jiff::Timestamp>().unwrap().as_second()
+        };
+        TimeRange { start: bound("start"), end: bound("end") }
     }
 }
 
@@ -67,12 +78,11 @@ pub(crate) fn ok(body: &'static str) -> Reply {
 
 /// A status with a body.
 pub(crate) fn status(status: u16, body: &'static str) -> Reply {
-    Reply {
-        status,
-        headers: Vec::new(),
-        body: Told::Whole(Bytes::from_static(body.as_bytes())),
-        delay: Duration::ZERO,
-    }
+    reply(status, body)
+}
+
+pub(crate) fn reply(status: u16, body: impl Into<Bytes>) -> Reply {
+    Reply { status, headers: Vec::new(), body: Told::Whole(body.into()), delay: Duration::ZERO }
 }
 
 impl Reply {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::Asking;
 use super::server::{Server, ok, status};
-use super::{Asking, api};
 
 /// When each request arrived, and whether it was answered well.
 type Arrivals = Arc<Mutex<Vec<(Instant, bool)>>>;
@@ -33,7 +33,7 @@ async fn limited(per_second: f64, burst: f64, wall: std::ops::Range<u64>) -> (Se
 
 /// Polls `targets` targets each `interval`, as a poller does, for `duration`.
 async fn polled(server: &Server, targets: u32, interval: Duration, duration: Duration) {
-    let asking = Arc::new(Asking::new(&api(&format!("http://{}", server.address)), &[]));
+    let asking = Arc::new(Asking::of(&server));
     let end = Instant::now() + duration;
     let mut polls = JoinSet::new();
     for target in 0..targets {

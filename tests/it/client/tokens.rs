@@ -4,11 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use pds_config::TokenSource;
-use pds_core::secret::Secret;
+use pds_core::error_chain::with_sources;
 
 use super::server::{Seen, Server, ok, status};
-use super::{Asking, TOKEN, api, chain, file, project};
+use super::{Asking, TOKEN, api, file, inline, project};
 
 /// A server that knows only the token `good`.
 async fn knowing(good: &'static str) -> Server {
@@ -26,9 +25,7 @@ fn sent(seen: &Seen) -> String {
 
 /// A client of `server` with the token in `path`.
 fn with_file(server: &Server, path: &Path) -> Asking {
-    let mut api = api(&format!("http://{}", server.address));
-    api.token = file(path);
-    Asking::new(&api, &[])
+    Asking::with(&server, |api| api.token = file(path))
 }
 
 /// Until the file is looked at again.
@@ -95,13 +92,13 @@ async fn without_a_token_nothing_is_sent_until_the_file_appears() {
         server.address,
         path.display()
     );
-    assert_eq!(chain(&error), told);
+    assert_eq!(with_sources(&error), told);
     assert_eq!((asking.ended("credentials"), server.count()), (1.0, 0));
     fs::write(&path, "to\nken").unwrap();
     a_second_later().await;
     let told =
         format!("the token in {} has more than one line; write only the token, on one line", path.display());
-    assert!(chain(&asking.ask("p", "a").await.unwrap_err()).ends_with(&told));
+    assert!(with_sources(&asking.ask("p", "a").await.unwrap_err()).ends_with(&told));
     fs::write(&path, "one\r\n").unwrap();
     a_second_later().await;
     asking.ask("p", "a").await.unwrap();
@@ -122,7 +119,7 @@ async fn a_directory_a_pipe_or_a_huge_file_is_no_token_file() {
         (&huge, "larger than 65536 bytes"),
     ] {
         let error = with_file(&server, path).ask("p", "a").await.unwrap_err();
-        assert!(chain(&error).ends_with(told), "{}", chain(&error));
+        assert!(with_sources(&error).ends_with(told), "{}", with_sources(&error));
     }
 }
 
@@ -135,7 +132,7 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
     let mut api = api(&format!("http://{}", server.address));
     api.token = file(&path);
     api.max_retries = 3;
-    let other = Some(TokenSource::Inline(Secret::new("two")));
+    let other = inline("two");
     let asking = Asking::new(&api, &[project("p-1", None), project("p-2", other)]);
     let error = asking.ask("p-1", "a").await.unwrap_err();
     assert_eq!((error.is_unauthorized(), error.message()), (true, "token expired"));
@@ -164,7 +161,7 @@ async fn after_a_minute_one_request_tries_a_refused_token_while_the_others_wait(
         reply.after(Duration::from_millis(50))
     })
     .await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     asking.ask("p", "a").await.unwrap_err();
     // The second time it holds, the third time it does not.
     for (holds, asked) in [(true, 2), (false, 5)] {
@@ -188,7 +185,7 @@ async fn a_refusal_ends_only_with_an_answer_that_shows_it_and_another_cause_is_s
     ] {
         let server =
             Server::start(move |seen| if seen.number == 0 { status(401, "") } else { other.clone() }).await;
-        let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+        let asking = Asking::of(&server);
         asking.ask("p", "a").await.unwrap_err();
         tokio::time::advance(Duration::from_secs(60)).await;
         for app in ["a", "b", "c"] {
@@ -200,7 +197,6 @@ async fn a_refusal_ends_only_with_an_answer_that_shows_it_and_another_cause_is_s
 
 #[tokio::test(start_paused = true)]
 async fn a_reload_keeps_the_state_of_unchanged_tokens_and_forgets_removed_ones() {
-    let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
     let server = Server::start(|seen| match sent(seen).as_str() {
         "refused" => status(401, ""),
         "slowed" => status(429, "").with("retry-after", "120"),
@@ -240,7 +236,7 @@ async fn a_reload_keeps_the_state_of_unchanged_tokens_and_forgets_removed_ones()
 async fn a_forbidden_app_does_not_stop_the_others() {
     let server =
         Server::start(|seen| if seen.target.ends_with("/theirs") { status(403, "") } else { ok("{}") }).await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     for _ in 0..3 {
         assert!(asking.ask("p", "theirs").await.unwrap_err().is_unauthorized());
         asking.ask("p", "ours").await.unwrap();
@@ -251,7 +247,7 @@ async fn a_forbidden_app_does_not_stop_the_others() {
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_app_is_polled_again_after_the_settings_interval() {
     let server = Server::start(|seen| if seen.number < 2 { status(403, "") } else { ok("{}") }).await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     for asked in [1, 2] {
         for _ in 0..3 {
             asking.ask("p", "theirs").await.unwrap_err();
@@ -291,8 +287,7 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMiLCJleHAiOjE4MDAwMDAwMDB9.c2ln";
     const LASTING: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMifQ.c2ln";
     let mut api = api("http://127.0.0.1:9");
-    api.token = Some(TokenSource::Inline(Secret::new(EXPIRING)));
-    let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
+    api.token = inline(EXPIRING);
     let projects = [project("p-1", inline(LASTING)), project("p-2", inline("opaque")), project("p-3", None)];
     let asking = Asking::new(&api, &projects);
     let token_series: Vec<_> =
@@ -311,12 +306,11 @@ async fn a_missing_token_is_reported_with_the_key_to_set() {
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
     let told = "GET http://127.0.0.1:9/v2/projects/p/apps/a was not sent: \
                 no token is configured: set api.token_file, or token_file of the project";
-    assert_eq!(chain(&error), told);
+    assert_eq!(with_sources(&error), told);
 }
 
 #[test]
 fn projects_with_the_same_token_share_a_service_account() {
-    let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
     let projects = [
         project("p-1", inline("theirs")),
         project("p-2", inline("theirs")),

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WantsServerCert;
+use rustls::{ConfigBuilder, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use pds_client::Client;
@@ -18,7 +20,14 @@ use pds_http::BuildError;
 use pds_telemetry::Telemetry;
 
 use super::server::{Server, ok, status};
-use super::{Asking, TOKEN, api, chain};
+use super::{Asking, TOKEN, api};
+
+/// TLS of a server that identifies no client.
+fn tls() -> ConfigBuilder<ServerConfig, WantsServerCert> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    tls.unwrap().with_no_client_auth()
+}
 
 /// A certificate authority of ours as a PEM file in `dir`, and TLS with a certificate of it for `name`.
 pub(crate) fn authority(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
@@ -31,13 +40,7 @@ pub(crate) fn authority(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key.into())
-        .unwrap();
+    let mut tls = tls().with_single_cert(vec![certificate.der().clone()], key.into()).unwrap();
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     (file, TlsAcceptor::from(Arc::new(tls)))
 }
@@ -54,8 +57,12 @@ async fn a_private_authority_is_trusted_only_if_ca_file_names_it() {
     let told = format!(
         "GET https://{address}/v2/projects/p/apps/a failed: the certificate's authority is not trusted: "
     );
-    assert!(chain(&error).starts_with(&told), "{}", chain(&error));
-    assert!(chain(&error).ends_with("invalid peer certificate: UnknownIssuer"), "{}", chain(&error));
+    assert!(with_sources(&error).starts_with(&told), "{}", with_sources(&error));
+    assert!(
+        with_sources(&error).ends_with("invalid peer certificate: UnknownIssuer"),
+        "{}",
+        with_sources(&error)
+    );
     assert_eq!((asking.ended("tls"), server.count()), (1.0, 0));
     api.ca_file = Some(ca);
     Asking::new(&api, &[]).ask("p", "a").await.unwrap();
@@ -136,7 +143,7 @@ async fn a_connection_that_is_never_ready_is_given_up_before_the_request_is() {
     let asking = Asking::new(&api(&format!("https://{}", silent.local_addr().unwrap())), &[]);
     let began = tokio::time::Instant::now();
     let error = asking.ask("p", "a").await.unwrap_err();
-    assert_eq!(error.class().as_str(), "connect_timeout", "{}", chain(&error));
+    assert_eq!(error.class().as_str(), "connect_timeout", "{}", with_sources(&error));
     let took = began.elapsed();
     assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&took), "{took:?}");
 }
@@ -144,7 +151,7 @@ async fn a_connection_that_is_never_ready_is_given_up_before_the_request_is() {
 #[tokio::test]
 async fn the_service_may_have_an_ipv6_address() {
     let server = Server::on("[::1]:0", None, |_| ok("{}")).await;
-    Asking::new(&api(&format!("http://{}", server.address)), &[]).ask("p", "a").await.unwrap();
+    Asking::of(&server).ask("p", "a").await.unwrap();
     assert_eq!(server.count(), 1);
 }
 
@@ -166,9 +173,12 @@ async fn requests_go_below_the_base_urls_path_with_a_user_agent() {
 async fn a_configured_proxy_is_used() {
     let service = Server::start(|_| ok("{}")).await;
     let proxy = Server::start(|_| ok("{}")).await;
-    let mut api = api(&format!("http://{}", service.address));
-    api.proxy_url = Some(format!("http://user:p%40ss@{}", proxy.address).parse().unwrap());
-    Asking::new(&api, &[]).ask("p", "a").await.unwrap();
+    Asking::with(&service, |api| {
+        api.proxy_url = Some(format!("http://user:p%40ss@{}", proxy.address).parse().unwrap())
+    })
+    .ask("p", "a")
+    .await
+    .unwrap();
     assert_eq!((proxy.count(), service.count()), (1, 0));
     let seen = &proxy.seen()[0];
     assert_eq!(seen.target, format!("http://{}/v2/projects/p/apps/a", service.address));
@@ -192,7 +202,7 @@ async fn the_services_clock_is_compared_with_ours() {
     let ahead = std::time::SystemTime::now() + Duration::from_secs(120);
     let date = httpdate::fmt_http_date(ahead);
     let server = Server::start(move |_| ok("{}").with("date", date.clone())).await;
-    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let asking = Asking::of(&server);
     asking.ask("p", "a").await.unwrap();
     let skew = asking.value("pds_api_clock_skew_seconds").unwrap();
     assert!((118.0..122.0).contains(&skew), "{skew}");
@@ -207,13 +217,7 @@ pub(crate) fn self_signed(dir: &Path, adjust: impl FnOnce(&mut CertificateParams
     let certificate = params.self_signed(&key).unwrap();
     let file = dir.join("self.pem");
     fs::write(&file, certificate.pem()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key.into())
-        .unwrap();
+    let tls = tls().with_single_cert(vec![certificate.der().clone()], key.into()).unwrap();
     (file, TlsAcceptor::from(Arc::new(tls)))
 }
 
@@ -239,7 +243,9 @@ async fn a_self_signed_certificate_in_ca_file_is_trusted_for_its_names_and_time(
         let answer = Asking::new(&api, &[]).ask("p", "a").await;
         match (answer, refused) {
             (Ok(_), None) => {}
-            (Err(error), Some(refused)) => assert!(chain(&error).contains(refused), "{}", chain(&error)),
+            (Err(error), Some(refused)) => {
+                assert!(with_sources(&error).contains(refused), "{}", with_sources(&error))
+            }
             (answer, refused) => panic!("{answer:?}, but {refused:?}"),
         }
     }
@@ -260,22 +266,18 @@ async fn a_certificate_of_version_1_is_named_in_words() {
         .unwrap();
     assert!(made.status.success(), "{made:?}");
     let pem = |name: &str| fs::read(dir.path().join(name)).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = rustls::crypto::ring::default_provider();
     let certificate = CertificateDer::from_pem_slice(&pem("v1.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(&pem("v1.key")).unwrap();
     // A server of another library: this one refuses the certificate itself.
     let signing = provider.key_provider.load_private_key(key).unwrap();
     let resolver =
         rustls::sign::SingleCertAndKey::from(rustls::sign::CertifiedKey::new(vec![certificate], signing));
-    let tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(resolver));
+    let tls = tls().with_cert_resolver(Arc::new(resolver));
     let server = Server::on("127.0.0.1:0", Some(TlsAcceptor::from(Arc::new(tls))), |_| ok("{}")).await;
     let mut api = api(&format!("https://{}", server.address));
     api.ca_file = Some(dir.path().join("v1.pem"));
-    let error = chain(&Asking::new(&api, &[]).ask("p", "a").await.unwrap_err());
+    let error = with_sources(&Asking::new(&api, &[]).ask("p", "a").await.unwrap_err());
     assert!(error.contains("version 1") && error.contains("openssl req -x509"), "{error}");
     assert!(!error.contains("Other("), "{error}");
 

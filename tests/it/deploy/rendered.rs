@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::helm::examples;
+use super::helm::{chart, examples};
 use super::kubernetes::{kustomize, object, twice};
 use super::{command, deploy, list, output, rules, string, succeed, text, yaml};
 use crate::golden::assert_golden;
@@ -16,8 +16,8 @@ use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 
 /// The objects of a release of the chart.
 pub(super) fn release(name: &str, namespace: &str, arguments: &[&str]) -> Vec<Value> {
-    let mut helm = command("helm", ["template", name, "--kube-version=1.32.0", "--namespace", namespace]);
-    helm.arg(deploy("helm/pds-exporter")).args(arguments);
+    let mut helm = chart("helm", name, namespace);
+    helm.args(arguments);
     yaml(&output(helm))
 }
 

@@ -275,22 +275,9 @@ fn the_map_of_the_architecture_is_that_of_the_layers() {
     assert_eq!(rows, LAYERS);
 }
 
-/// All sources of a folder in one text.
-fn sources(folder: &Path) -> String {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let text = |path: PathBuf| match path.is_dir() {
-        true => sources(&path),
-        false if path.extension().is_some_and(|extension| extension == "rs") => {
-            std::fs::read_to_string(path).unwrap()
-        }
-        false => String::new(),
-    };
-    entries.map(text).collect()
-}
-
 #[test]
 fn types_and_functions_named_for_contributors_exist() {
-    let sources = ["src", "crates"].map(|folder| sources(Path::new(folder))).concat();
+    let sources = crate::house::texts(&["src", "crates"]);
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = sources.split(|c| !is_word(c)).collect();
     let mut wrong = Vec::new();

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_client::Turn;
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::plan::Target;
-use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::Source;
 use pds_interface::{Resource, Scope, TimeRange, response_time, run_execution_time};
 use pds_ledger::Key;
@@ -85,9 +84,7 @@ impl Rig {
     async fn poll_targets(&self, wanted: impl Fn(&Target) -> bool) {
         self.clock.jump(SignedDuration::from_secs(60));
         self.service_clock.jump(SignedDuration::from_secs(60));
-        for target in self.plan.targets.iter().filter(|target| wanted(target)) {
-            execute::poll(&self.context, &self.plan, target, Turn::new(&target.account)).await;
-        }
+        rig::poll(&self.context, &self.plan, wanted).await;
     }
 
     /// The service's clock is apart from ours by so many seconds from now on.
@@ -113,10 +110,13 @@ impl Rig {
         self.world.faults().set([Fault::status(status)]);
     }
 
+    fn source(&self) -> Source {
+        Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new())
+    }
+
     /// The first sentence of the status page.
     pub(super) fn sentence(&self) -> String {
-        let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
-        let Rendered::Page(page) = StatusPages::new(source, Vec::new(), "").respond("/", "") else {
+        let Rendered::Page(page) = StatusPages::new(self.source(), Vec::new(), "").respond("/", "") else {
             panic!("a page")
         };
         let (_, rest) = page.split_once("role=\"status\">").unwrap();
@@ -125,19 +125,14 @@ impl Rig {
 
     /// The reasons of the verdict.
     pub(super) fn reasons(&self) -> Vec<String> {
-        let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
-        source.status().summary.reasons.iter().map(|reason| reason.text.clone()).collect()
+        self.source().status().summary.reasons.iter().map(|reason| reason.text.clone()).collect()
     }
 
     /// The problems of the apps, each once.
     pub(super) fn problems(&self) -> BTreeSet<String> {
-        let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
-        source
-            .status()
-            .apps
-            .iter()
-            .flat_map(|app| app.problems.iter().map(|problem| problem.text.clone()).collect::<Vec<_>>())
-            .collect()
+        let status = self.source().status();
+        let problems = status.apps.iter().flat_map(|app| app.problems.iter());
+        problems.map(|problem| problem.text.clone()).collect()
     }
 
     /// The cursor of each open ledger.
@@ -157,8 +152,7 @@ impl Rig {
         let counted = |(key, until): (Key, i64)| {
             let start = opened.get(&key).unwrap_or(&first[&key]);
             let range = TimeRange { start: *start, end: until };
-            let truth = self.world.truth(&key.owner.project, &key.owner.app, range).unwrap();
-            let truth = if key.resource == response_time::RESOURCE { truth.requests } else { truth.runs };
+            let truth = rig::truth(&self.world, &key, range);
             assert_eq!(self.context.ledgers.ledger(&key).unwrap().total, truth, "{key}");
             (key, (range.start, range.end))
         };
@@ -172,10 +166,7 @@ impl Rig {
             .map(|target| {
                 let ledger = self.context.ledgers.ledger(&target.key).unwrap();
                 let range = TimeRange { start: first, end: ledger.until };
-                let truth =
-                    self.world.truth(&target.key.owner.project, &target.key.owner.app, range).unwrap();
-                let of_requests = target.key.resource == response_time::RESOURCE;
-                let truth = if of_requests { truth.requests } else { truth.runs };
+                let truth = rig::truth(&self.world, &target.key, range);
                 assert_eq!((ledger.total, ledger.unaccounted), (truth, 0), "{}", target.key);
                 ledger.until
             })

@@ -89,8 +89,8 @@ fn house() -> Vec<Source> {
 }
 
 /// The text of every source and test.
-pub(crate) fn texts() -> Vec<String> {
-    ["src", "crates", "tests"].into_iter().flat_map(sources).map(|source| source.text).collect()
+pub(crate) fn texts(folders: &[&str]) -> String {
+    folders.iter().flat_map(|folder| sources(folder)).map(|source| source.text).collect()
 }
 
 /// All Rust sources below `folder`, by path.

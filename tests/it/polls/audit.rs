@@ -1,12 +1,10 @@
 //! Audits: services that count otherwise than assumed are found out, honest ones never.
 
-use pds_interface::{Cadence, Resource, response_time};
-use pds_simulator::{Fault, Kind, Quirks, Settings};
+use pds_interface::{Cadence, response_time};
+use pds_simulator::{Fault, Quirks, Settings};
 use pds_telemetry::AuditSnapshot;
 
 use super::Rig;
-
-const RESOURCE: Resource = response_time::RESOURCE;
 
 fn settings(quirks: Quirks) -> Settings {
     Settings { apps: 3, quirks, ..Settings::default() }
@@ -18,9 +16,7 @@ fn unnamed() -> Quirks {
 
 async fn after(quirks: Quirks, tables: &str, minutes: u32) -> Rig {
     let rig = Rig::start(settings(quirks), tables).await;
-    for _ in 0..minutes {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.minutes(minutes).await;
     rig
 }
 
@@ -62,9 +58,7 @@ async fn replies_without_a_range_are_counted_once_a_check_has_passed() {
     let rig = after(unnamed(), "", 1).await;
     let first = rig.ledger().until;
     assert_eq!(found(&rig).equal, 0);
-    for _ in 0..10 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.minutes(10).await;
     let audit = found(&rig);
     assert_eq!((audit.equal, audit.different), (2, 0), "once for all apps of the token and call");
     assert_exact(&rig, first);
@@ -72,7 +66,7 @@ async fn replies_without_a_range_are_counted_once_a_check_has_passed() {
     // A reload that asks the same service in the same way forgets nothing.
     let mut rig = rig;
     rig.reload("[poll]\nwindows = [\"10m\"]\n");
-    rig.pass(60, RESOURCE).await;
+    rig.pass(60).await;
     assert_eq!(found(&rig).equal, 2);
     assert_exact(&rig, first);
 }
@@ -101,9 +95,7 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
         if !names.is_empty() {
             // The right names: the same process counts on from where it began.
             rig.reload("");
-            for _ in 0..3 {
-                rig.pass(60, RESOURCE).await;
-            }
+            rig.minutes(3).await;
             assert!(rig.page().contains("pds_app_window_requests{"), "{}", rig.page());
             assert_exact(&rig, ledger.until);
             assert_eq!(found(&rig).differences, [], "settings changed, so nothing is known to differ");
@@ -119,9 +111,7 @@ async fn ranges_that_are_rounded_in_silence_are_not_counted() {
     // Rounded to what is asked for anyway, they are exact.
     let rig = after(Quirks { round_to: 60, ..unnamed() }, "", 1).await;
     let first = rig.ledger().until;
-    for _ in 0..10 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.minutes(10).await;
     assert_exact(&rig, first);
 }
 
@@ -139,9 +129,7 @@ async fn rounded_ranges_that_claim_to_be_exact_are_not_counted() {
             .any(|reason| reason.detail.as_deref().is_some_and(|of| of.contains("accounting.step")))
     );
     rig.reload("[accounting]\nstep = \"15m\"\n");
-    for _ in 0..20 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.minutes(20).await;
     assert!(rig.ledger().total > 0);
     assert_exact(&rig, until);
 }
@@ -152,13 +140,10 @@ async fn counters_stand_at_0_until_a_check_has_passed_which_the_state_file_remem
     let state = Some(folder.path().join("ledgers"));
     let quirks = Quirks { longest_range: 600, ..Quirks::default() };
     let mut rig = Rig::of(settings(quirks), "", "", state).await;
-    rig.pass(0, RESOURCE).await;
+    rig.pass(0).await;
     let first = rig.ledger().until;
-    let twice = |call: Resource| Fault::status(500).on(call).of_ranges_longer_than(90);
-    rig.world.faults().set([twice(RESOURCE)]);
-    for _ in 0..20 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.world.faults().set([Fault::status(500).on(response_time::RESOURCE).of_ranges_longer_than(90)]);
+    rig.minutes(20).await;
     let page = rig.page();
     let of_requests = |name: &str| page.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
     assert!(of_requests("pds_app_requests_total{").iter().all(|line| line.ends_with(" 0")), "{page}");
@@ -169,33 +154,26 @@ async fn counters_stand_at_0_until_a_check_has_passed_which_the_state_file_remem
     assert!(rig.context().store.is_complete(), "it is ready");
     rig.world.faults().clear();
     // Ranges become longer again one poll after the other.
-    for _ in 0..15 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.minutes(15).await;
     assert_exact(&rig, first);
     let checks = |rig: &Rig| found(rig).equal;
     assert_eq!(checks(&rig), 2);
     // Another process counts on at once; with another setting it checks again.
     rig.restart().await;
-    rig.pass(60, RESOURCE).await;
+    rig.pass(60).await;
     assert_exact(&rig, first);
     assert_eq!(checks(&rig), 0);
     rig.tables = "[accounting]\nstep = \"120s\"\n".to_owned();
     rig.restart().await;
-    for _ in 0..4 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.minutes(4).await;
     assert_eq!(checks(&rig), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_app_without_traffic_proves_nothing() {
     let rig = Rig::start(settings(unnamed()), "").await;
-    let nothing = |field: &str| Fault::from(Kind::Value { field: field.to_owned(), json: "0".to_owned() });
-    rig.world.faults().set([nothing("total_requests"), nothing("total_runs")]);
-    for _ in 0..10 {
-        rig.pass(60, RESOURCE).await;
-    }
+    rig.world.faults().set(["total_requests", "total_runs"].map(|field| Fault::value(field, "0")));
+    rig.minutes(10).await;
     let audit = found(&rig);
     assert_eq!((audit.equal, audit.different, audit.unanswered), (0, 0, 0));
     assert_eq!(rig.ledger().total, 0);

@@ -1,16 +1,11 @@
 //! Requests with a container filter say nothing of their app; and a filter that the service ignores is found out.
 
-use pds_interface::response_time;
-use pds_simulator::{Fault, Settings};
+use pds_simulator::Fault;
 use tracing::Level;
 
 use crate::rig::Log;
 
-use super::Rig;
-
-fn one_app() -> Settings {
-    Settings { apps: 1, ..Settings::default() }
-}
+use super::{Rig, one_app};
 
 const TWO: &str = ", containers = [\"c-1\", \"c-2\"]";
 
@@ -19,12 +14,10 @@ async fn a_status_for_a_container_never_concerns_the_app() {
     for status in [400, 403, 404, 410, 422, 500, 503] {
         let (log, _guard) = Log::start(Level::INFO);
         let rig = Rig::of(one_app(), "", TWO, None).await;
-        rig.pass(0, response_time::RESOURCE).await;
+        rig.pass(0).await;
         let first = rig.ledger().until;
         rig.world.faults().set([Fault::status(status).of_container("c-1")]);
-        for _ in 0..12 {
-            rig.pass(60, response_time::RESOURCE).await;
-        }
+        rig.minutes(12).await;
         let page = rig.page();
         let count = |family: &str, labels: &str| {
             page.lines().filter(|line| line.starts_with(family) && line.contains(labels)).count()
@@ -46,15 +39,15 @@ async fn a_status_for_a_container_never_concerns_the_app() {
 #[tokio::test(start_paused = true)]
 async fn series_of_a_missing_container_vanish_at_once_and_return_with_it() {
     let rig = Rig::of(one_app(), "", TWO, None).await;
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     let count = || rig.page().matches("container_id=\"c-1\"").count();
     let before = count();
     assert!(before > 4);
     rig.world.faults().set([Fault::status(404).of_container("c-1")]);
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     assert_eq!(count(), 0);
     rig.world.faults().clear();
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     assert_eq!(count(), before);
 }
 
@@ -65,16 +58,12 @@ async fn an_ignored_container_filter_is_logged_once() {
     let mut rig = Rig::of(one_app(), tables, TWO, None).await;
     let told = || log.lines_with("api.query_names.container");
     for poll in 0..4 {
-        rig.pass(60, response_time::RESOURCE).await;
+        rig.pass(60).await;
         assert_eq!(told(), [""; 0], "poll {poll}: it may be chance");
     }
-    for _ in 0..20 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(20).await;
     rig.reload(tables);
-    for _ in 0..20 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(20).await;
     let lines = told();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(lines[0].contains("WARN") && lines[0].contains("container=\"c-1\""), "{lines:?}");
@@ -84,8 +73,6 @@ async fn an_ignored_container_filter_is_logged_once() {
 async fn a_container_filter_that_works_is_not_suspected() {
     let (log, _guard) = Log::start(Level::INFO);
     let rig = Rig::of(one_app(), "", TWO, None).await;
-    for _ in 0..20 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(20).await;
     assert_eq!(log.lines_with("api.query_names.container"), [""; 0]);
 }

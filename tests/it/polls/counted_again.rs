@@ -1,13 +1,16 @@
 //! Hours counted again: what is said of them, and a service that counts the end of a range twice.
 
 use pds_core::units::count_of;
-use pds_interface::{Cadence, TimeRange, get_app, response_time};
-use pds_simulator::{Fault, Kind, Quirks, Settings};
+use pds_interface::{Cadence, TimeRange, get_app};
+use pds_simulator::{Fault, Quirks, Settings};
 use tracing::Level;
 
 use crate::rig::Log;
 
 use super::Rig;
+
+/// Polls every five minutes.
+const RARE: &str = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
 
 fn with(quirks: Quirks) -> Settings {
     Settings { apps: 1, quirks, ..Settings::default() }
@@ -18,20 +21,15 @@ async fn pages_show_what_the_service_no_longer_has_and_why_that_is() {
     let quirks = Quirks { forgets_after: 3600, ..Quirks::default() };
     let rig = Rig::start(Settings { apps: 2, quirks, ..Settings::default() }, "").await;
     hours(&rig, 6).await;
-    let status = rig.status();
-    let lacks = |app: usize| {
-        let of = status.apps[app].resources.iter().find(|of| of.resource == "response_time").unwrap();
-        of.disputed.unwrap().lacks
-    };
+    let lacks = |app: usize| rig.resource(app).disputed.unwrap().lacks;
     let said = format!("no longer has {} requests of 2 apps between ", count_of(lacks(0) + lacks(1)));
     let page = rig.web("/");
     assert!(page.contains(&said) && page.contains("or the token is of another account"), "{page}");
-    let (project, apps) = rig.world.projects().remove(0);
-    let of_app = format!("/apps/{project}/{}", apps[0]);
+    let of_app = rig.of_app();
     let said = format!("no longer has {} requests between ", count_of(lacks(0)));
     assert!(rig.web(&of_app).contains(&said));
-    let anew = Kind::Value { field: "createdAt".to_owned(), json: "\"2026-03-01T17:00:00Z\"".to_owned() };
-    rig.world.faults().set([Fault::from(anew).on(get_app::RESOURCE)]);
+    let anew = Fault::value("createdAt", "\"2026-03-01T17:00:00Z\"");
+    rig.world.faults().set([anew.on(get_app::RESOURCE)]);
     rig.poll(Cadence::Settings).await;
     assert!(rig.web(&of_app).contains("The app was recreated "), "{}", rig.web(&of_app));
 }
@@ -39,7 +37,7 @@ async fn pages_show_what_the_service_no_longer_has_and_why_that_is() {
 /// Polls for so many hours, every five minutes.
 async fn hours(rig: &Rig, hours: u32) {
     for _ in 0..12 * hours {
-        rig.pass(300, response_time::RESOURCE).await;
+        rig.pass(300).await;
     }
 }
 
@@ -47,7 +45,7 @@ async fn hours(rig: &Rig, hours: u32) {
 async fn a_service_that_includes_the_end_of_ranges_is_reported_once_with_the_key_to_set() {
     let inclusive = || with(Quirks { inclusive_ends: true, ..Quirks::default() });
     let (log, _guard) = Log::start(Level::INFO);
-    let rig = Rig::start(inclusive(), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
+    let rig = Rig::start(inclusive(), RARE).await;
     hours(&rig, 14).await;
     let told = log.lines_with("an audit found a difference");
     assert_eq!(told.len(), 2, "once for each call: {told:#?}");
@@ -56,9 +54,8 @@ async fn a_service_that_includes_the_end_of_ranges_is_reported_once_with_the_key
     assert_eq!(rig.ledger().total, 0, "nothing is counted that a check has found to be wrong");
 
     let (log, _guard) = Log::start(Level::INFO);
-    let tables =
-        "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n[accounting]\nrange_end = \"inclusive\"\n";
-    let rig = Rig::start(inclusive(), tables).await;
+    let tables = format!("{RARE}[accounting]\nrange_end = \"inclusive\"\n");
+    let rig = Rig::start(inclusive(), &tables).await;
     hours(&rig, 14).await;
     assert_eq!(log.lines_with("accounting.range_end"), [""; 0], "it is set right");
     assert_eq!(rig.ledger().overcounted, 0);
@@ -67,17 +64,13 @@ async fn a_service_that_includes_the_end_of_ranges_is_reported_once_with_the_key
 #[tokio::test(start_paused = true)]
 async fn the_status_shows_the_rechecked_requests_and_the_share_of_late_ones() {
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
-    let rig = Rig::start(with(quirks), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
-    rig.pass(0, response_time::RESOURCE).await;
-    let resource = |rig: &Rig| {
-        let status = rig.status();
-        status.apps[0].resources.iter().find(|of| of.resource == "response_time").unwrap().clone()
-    };
-    assert_eq!((resource(&rig).rechecked, resource(&rig).rechecked_until), (None, None));
+    let rig = Rig::start(with(quirks), RARE).await;
+    rig.pass(0).await;
+    assert_eq!((rig.resource(0).rechecked, rig.resource(0).rechecked_until), (None, None));
     assert!(!rig.web("/").contains("counted again"));
     hours(&rig, 5).await;
 
-    let resource = resource(&rig);
+    let resource = rig.resource(0);
     let until = resource.rechecked_until.unwrap().as_second();
     // The start of counting.
     let first = "2026-03-01T11:59:00Z".parse::<jiff::Timestamp>().unwrap().as_second();
@@ -86,8 +79,7 @@ async fn the_status_shows_the_rechecked_requests_and_the_share_of_late_ones() {
     assert_eq!(rechecked.counted, rig.truth(first, until), "all of each hour, once");
     assert!(rechecked.late > 0 && rechecked.overcounted == 0, "{rechecked:?}");
     assert_eq!(rig.status().summary.rechecked, rechecked, "requests, and not runs");
-    let (project, apps) = rig.world.projects().remove(0);
-    for path in ["/".to_owned(), format!("/apps/{project}/{}", apps[0])] {
+    for path in ["/".to_owned(), rig.of_app()] {
         let page = rig.web(&path);
         let (_, said) = page.split_once(" requests counted again since startup; ").unwrap();
         let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
@@ -100,9 +92,8 @@ async fn the_status_shows_the_rechecked_requests_and_the_share_of_late_ones() {
 #[tokio::test(start_paused = true)]
 async fn without_rechecks_there_is_no_series_of_their_time() {
     const FAMILY: &str = "pds_app_rechecked_until_timestamp_seconds{";
-    let poll = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
     for (recheck_after, shown) in [("[\"1h\"]", true), ("[]", false)] {
-        let tables = format!("{poll}[accounting]\nrecheck_after = {recheck_after}\n");
+        let tables = format!("{RARE}[accounting]\nrecheck_after = {recheck_after}\n");
         let rig = Rig::start(with(Quirks::default()), &tables).await;
         hours(&rig, 4).await;
         let page = rig.page();
@@ -113,7 +104,6 @@ async fn without_rechecks_there_is_no_series_of_their_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
-    let tables = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
     let completeness = |rig: &Rig| {
         let page = crate::rig::whole_page(rig.context());
         let ratios = page.lines().filter_map(|line| line.strip_prefix("pds_audit_completeness_ratio{age=\""));
@@ -124,7 +114,7 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     let quirks = Quirks { late_share: 0.2, late_within: 20 * 3600, ..Quirks::default() };
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state.log");
-    let mut rig = Rig::of(with(quirks), tables, "", Some(state)).await;
+    let mut rig = Rig::of(with(quirks), RARE, "", Some(state)).await;
     hours(&rig, 8).await;
     let of_hours = completeness(&rig);
     let [(age, early)] = &*of_hours else { panic!("{of_hours:?}") };
@@ -133,13 +123,13 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("add \"3h\" to accounting.recheck_after"), "{told:?}");
     // A recheck at that age ends it.
-    rig.reload(&format!("{tables}[accounting]\nrecheck_after = [\"1h\", \"3h\"]\n"));
+    rig.reload(&format!("{RARE}[accounting]\nrecheck_after = [\"1h\", \"3h\"]\n"));
     assert_eq!(completeness(&rig), []);
     assert_eq!(rig.context().telemetry.snapshot().audit.differences, []);
-    rig.reload(tables);
+    rig.reload(RARE);
     // The state file has the sample and what was found.
     rig.restart().await;
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     assert_eq!(completeness(&rig), of_hours);
     let found = || log.lines_with("an audit found a difference");
     assert!(found()[1].contains("add \"3h\" to accounting.recheck_after"), "{:?}", found());
@@ -149,18 +139,18 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     assert!(found()[2].contains("add \"24h\" to accounting.recheck_after"), "{:?}", found());
     let before = completeness(&rig);
     rig.restart().await;
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     assert_eq!(completeness(&rig), before);
     // Other settings: nothing is known of them.
-    rig.tables = format!("{tables}[accounting]\nstep = \"120s\"\n");
+    rig.tables = format!("{RARE}[accounting]\nstep = \"120s\"\n");
     rig.restart().await;
     hours(&rig, 1).await;
     rig.restart().await;
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     assert_eq!(completeness(&rig), []);
 
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
-    let rig = Rig::start(with(quirks), tables).await;
+    let rig = Rig::start(with(quirks), RARE).await;
     hours(&rig, 8).await;
     assert_eq!(completeness(&rig), [("3h".to_owned(), 1.0)]);
 }
@@ -174,7 +164,7 @@ async fn samples_are_a_hundredth_of_the_requests_however_rare_polls_are() {
         let rig = Rig::start(with(Quirks::default()), &tables).await;
         let (mut samples, mut all) = (0, 0);
         for _ in 0..days * 86_400 / interval {
-            let ranges = rig.pass(interval, response_time::RESOURCE).await;
+            let ranges = rig.pass(interval).await;
             let is_sample = |range: &&TimeRange| {
                 range.seconds() == 3600 && range.end <= rig.clock.unix_seconds() - 3 * 3600
             };

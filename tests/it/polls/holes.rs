@@ -15,14 +15,8 @@ async fn rig(quirks: Quirks, accounting: &str) -> Rig {
     let settings = Settings { apps: 1, quirks, ..Settings::default() };
     let tables = format!("[accounting]\naudit = false\n{accounting}");
     let rig = Rig::start(settings, &tables).await;
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     rig
-}
-
-async fn poll(rig: &Rig, polls: usize) {
-    for _ in 0..polls {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
 }
 
 /// Asserts that the ledger is up to date and holds what there was from its first second on, but for the time from
@@ -41,10 +35,10 @@ async fn one_step_around_a_refused_second_is_given_up() {
     let refused_seconds = [NOON + 30 * 60 + 17, 0, 0, 0, 0, 0, 0, 0];
     let rig = rig(Quirks { refused_seconds, ..Quirks::default() }, "").await;
     let first = rig.ledger().until;
-    poll(&rig, 36).await;
+    rig.minutes(36).await;
     let stands = rig.ledger();
     assert_eq!((stands.until, stands.unaccounted), (NOON + 30 * 60, 0), "five intervals have not passed");
-    poll(&rig, 8).await;
+    rig.minutes(8).await;
     let hole = (NOON + 30 * 60, NOON + 31 * 60);
     assert_counted_but_for(&rig, first, &[hole]);
     let target =
@@ -53,14 +47,11 @@ async fn one_step_around_a_refused_second_is_given_up() {
     assert_eq!((found.start.as_second(), found.end.as_second()), hole);
     assert!(found.reason.contains("400") && found.reason.contains("no data for this range"), "{found:?}");
 
-    let status = serde_json::to_value(&*rig.status()).unwrap();
-    let resources = status["apps"][0]["resources"].as_array().unwrap();
-    let given_up = &resources.iter().find(|of| of["resource"] == "response_time").unwrap()["given_up"];
+    let given_up = &serde_json::to_value(rig.resource(0)).unwrap()["given_up"];
     assert_eq!(given_up["start"], "2026-03-01T12:30:00Z");
     assert_eq!(given_up["end"], "2026-03-01T12:31:00Z");
     assert_eq!(given_up["reason"], *found.reason);
-    let (project, apps) = rig.world.projects().remove(0);
-    let page = rig.web(&format!("/apps/{project}/{}", apps[0]));
+    let page = rig.web(&rig.of_app());
     let told = "response time of 2026-03-01 12:30:00 UTC to 2026-03-01 12:31:00 UTC was not counted, as the service refused";
     assert!(page.contains(told), "{page}");
     assert!(!rig.web("/").contains("was not counted"));
@@ -72,10 +63,10 @@ async fn each_step_of_a_cluster_is_given_up_and_none_between() {
     let refused_seconds = minutes.map(|minute| NOON + minute * 60 + 5);
     let rig = rig(Quirks { refused_seconds, ..Quirks::default() }, "recheck_after = []").await;
     let first = rig.ledger().until;
-    poll(&rig, 5).await;
+    rig.minutes(5).await;
     // An outage: all of them are within one range then.
     tokio::time::advance(Duration::from_secs(3 * 3600)).await;
-    poll(&rig, 80).await;
+    rig.minutes(80).await;
     let holes = minutes.map(|minute| (NOON + minute * 60, NOON + (minute + 1) * 60));
     assert_counted_but_for(&rig, first, &holes);
 }
@@ -85,10 +76,10 @@ async fn time_older_than_the_service_keeps_is_given_up_to_the_oldest_step_it_ans
     let keeps_for = 2 * 86_400;
     let rig = rig(Quirks { keeps_for, ..Quirks::default() }, "max_catch_up = \"30d\"").await;
     let first = rig.ledger().until;
-    poll(&rig, 5).await;
+    rig.minutes(5).await;
     let stopped = rig.ledger().until;
     tokio::time::advance(Duration::from_secs(9 * 86_400)).await;
-    poll(&rig, 20).await;
+    rig.minutes(20).await;
     let ledger = rig.ledger();
     let end = stopped + i64::try_from(ledger.unaccounted).unwrap();
     let oldest = stopped + 9 * 86_400 - i64::from(keeps_for);
@@ -100,7 +91,7 @@ async fn time_older_than_the_service_keeps_is_given_up_to_the_oldest_step_it_ans
     let unaccounted = ledger.unaccounted;
     tokio::time::advance(Duration::from_secs(5 * 86_400)).await;
     let before = rig.world.requests().total;
-    poll(&rig, 20).await;
+    rig.minutes(20).await;
     let asked = rig.world.requests().total - before;
     assert!(asked < 2 * (20 * 2 + 40), "{asked} requests of two resources");
     let end = stopped + i64::try_from(rig.ledger().unaccounted - unaccounted).unwrap();
@@ -112,9 +103,9 @@ async fn time_older_than_the_service_keeps_is_given_up_to_the_oldest_step_it_ans
 async fn refused_for_its_length_alone_a_range_is_counted_in_parts() {
     let rig = rig(Quirks { longest_range: 400, ..Quirks::default() }, "").await;
     let first = rig.ledger().until;
-    poll(&rig, 3).await;
+    rig.minutes(3).await;
     tokio::time::advance(Duration::from_secs(40 * 60)).await;
-    poll(&rig, 60).await;
+    rig.minutes(60).await;
     assert_counted_but_for(&rig, first, &[]);
 }
 
@@ -137,7 +128,7 @@ async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
         for of_long_ranges in [false, true] {
             let rig = rig(Quirks::default(), "").await;
             let first = rig.ledger().until;
-            poll(&rig, 3).await;
+            rig.minutes(3).await;
             let fault = Fault::from(kind.clone()).on(response_time::RESOURCE);
             let is_outage = matches!(&kind, Kind::MalformedJson | Kind::Status { status: 500, .. });
             if of_long_ranges && is_outage {
@@ -146,11 +137,11 @@ async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
             // A range longer than a window is caught up with.
             tokio::time::advance(Duration::from_secs(20 * 60)).await;
             rig.world.faults().set([if of_long_ranges { fault.of_ranges_longer_than(300) } else { fault }]);
-            poll(&rig, 25).await;
+            rig.minutes(25).await;
             assert_eq!(rig.ledger().unaccounted, 0, "{kind:?}");
             rig.world.faults().clear();
             tokio::time::advance(Duration::from_secs(HOUR as u64)).await;
-            poll(&rig, 10).await;
+            rig.minutes(10).await;
             assert_counted_but_for(&rig, first, &[]);
         }
     }
@@ -161,12 +152,12 @@ async fn a_service_that_fails_at_random_never_makes_a_hole() {
     for probability in [0.2, 0.5, 0.8] {
         let rig = rig(Quirks::default(), "").await;
         let first = rig.ledger().until;
-        let fault = Fault::from(Kind::Status { status: 500, retry_after: None }).on(response_time::RESOURCE);
-        rig.world.faults().set([Fault { probability: Some(probability), ..fault }]);
-        poll(&rig, 12 * 60).await;
+        let fault = Fault::status(500).on(response_time::RESOURCE);
+        rig.world.faults().set([fault.with_probability(probability)]);
+        rig.minutes(12 * 60).await;
         assert_eq!(rig.ledger().unaccounted, 0, "{probability}");
         rig.world.faults().clear();
-        poll(&rig, 10).await;
+        rig.minutes(10).await;
         assert_counted_but_for(&rig, first, &[]);
     }
 }

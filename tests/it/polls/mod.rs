@@ -13,14 +13,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::Turn;
 use pds_config::Config;
 use pds_core::clock::Clock;
+use pds_diagnosis::model;
 use pds_exporter::pages::{Rendered, StatusPages};
-use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::{Source, Status};
 use pds_exposition::Format;
-use pds_interface::{Cadence, Resource, TimeRange, response_time};
+use pds_interface::{Cadence, TimeRange, response_time};
 use pds_ledger::{Committer, Key, Ledger, Owner};
 use pds_simulator::{Settings, World};
 
@@ -91,23 +91,28 @@ impl Rig {
         &self.running.as_ref().unwrap().1
     }
 
-    /// Lets `seconds` pass and polls what is counted once; the ranges that `resource` was asked for, in their order.
-    async fn pass(&self, seconds: u64, resource: Resource) -> Vec<TimeRange> {
+    /// Lets `seconds` pass and polls what is counted once; the ranges of the requests for response times, in their order.
+    async fn pass(&self, seconds: u64) -> Vec<TimeRange> {
         tokio::time::advance(Duration::from_secs(seconds)).await;
         let before = self.world.requests().total;
         self.poll(Cadence::Metrics).await;
         let journal = self.world.requests();
         let new = usize::try_from(journal.total - before).unwrap();
         let new = journal.entries.iter().skip(journal.entries.len() - new);
-        new.filter(|entry| entry.call == resource.call().id).filter_map(|entry| entry.range).collect()
+        let call = response_time::RESOURCE.call().id;
+        new.filter(|entry| entry.call == call).filter_map(|entry| entry.range).collect()
+    }
+
+    /// As many polls, a minute before each.
+    async fn minutes(&self, minutes: u32) {
+        for _ in 0..minutes {
+            self.pass(60).await;
+        }
     }
 
     /// Polls everything of that cadence once.
     async fn poll(&self, cadence: Cadence) {
-        let (context, plan, _) = self.running.as_ref().unwrap();
-        for target in plan.targets.iter().filter(|target| target.endpoint.cadence == cadence) {
-            execute::poll(context, plan, target, Turn::new(&target.account)).await;
-        }
+        rig::poll(self.context(), self.plan_in_force(), |target| target.endpoint.cadence == cadence).await;
     }
 
     /// The first app's ledger of requests.
@@ -136,13 +141,24 @@ impl Rig {
         self.source().status()
     }
 
+    /// The status of the response times of an app.
+    fn resource(&self, app: usize) -> model::Resource {
+        let status = self.status();
+        status.apps[app].resources.iter().find(|of| of.resource == "response_time").unwrap().clone()
+    }
+
     /// The description of the first app's ledger of requests, in words and figures.
     fn problem(&self) -> (Option<String>, Option<u64>) {
         let status = self.status();
-        let app = &status.apps[0];
-        let problem = app.problems.iter().find(|problem| problem.text.starts_with("response time"));
-        let resource = app.resources.iter().find(|resource| resource.resource == "response_time").unwrap();
-        (problem.map(|problem| problem.text.clone()), resource.behind_seconds)
+        let mut problems = status.apps[0].problems.iter();
+        let problem = problems.find(|problem| problem.text.starts_with("response time"));
+        (problem.map(|problem| problem.text.clone()), self.resource(0).behind_seconds)
+    }
+
+    /// The path of the first app's page.
+    fn of_app(&self) -> String {
+        let (project, apps) = self.world.projects().remove(0);
+        format!("/apps/{project}/{}", apps[0])
     }
 
     /// A status page.
@@ -152,6 +168,10 @@ impl Rig {
             other => panic!("{path}: {other:?}"),
         }
     }
+}
+
+fn one_app() -> Settings {
+    Settings { apps: 1, ..Settings::default() }
 }
 
 /// How long each range is.

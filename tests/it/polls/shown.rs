@@ -3,25 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::Turn;
-use pds_exporter::poll::execute;
 use pds_interface::{Cadence, get_app, list_domains, response_time};
-use pds_simulator::{Fault, Kind, Quirks, Settings};
+use pds_simulator::{Fault, Quirks, Settings};
 use tracing::Level;
 
 use crate::process::series;
-use crate::rig::Log;
+use crate::rig::{self, Log};
 
-use super::Rig;
-
-fn one_app() -> Settings {
-    Settings { apps: 1, ..Settings::default() }
-}
+use super::{Rig, one_app};
 
 #[tokio::test(start_paused = true)]
 async fn a_window_that_a_reload_removes_leaves_the_page_at_once() {
     let mut rig = Rig::start(one_app(), "[poll]\nwindows = [\"5m\", \"1h\"]\n").await;
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     let count = |rig: &Rig, window: &str| rig.page().matches(&format!("window=\"{window}\"")).count();
     assert!(count(&rig, "5m") > 4 && count(&rig, "1h") > 4);
     let before = count(&rig, "5m");
@@ -29,9 +23,7 @@ async fn a_window_that_a_reload_removes_leaves_the_page_at_once() {
     rig.reload("[poll]\nwindows = [\"5m\"]\n");
     assert_eq!((count(&rig, "5m"), count(&rig, "1h")), (before, 0), "nothing was polled since");
     // A poll that the reload has overtaken brings nothing back.
-    for target in old.targets.iter().filter(|target| target.endpoint.cadence == Cadence::Metrics) {
-        execute::poll(rig.context(), &old, target, Turn::new(&target.account)).await;
-    }
+    rig::poll(rig.context(), &old, |target| target.endpoint.cadence == Cadence::Metrics).await;
     assert_eq!((count(&rig, "5m"), count(&rig, "1h")), (before, 0));
 }
 
@@ -45,9 +37,7 @@ async fn only_configured_thresholds_and_those_of_objectives_are_exposed_and_the_
         )
     };
     let mut rig = Rig::of(one_app(), &tables(true), objective, None).await;
-    for _ in 0..5 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(5).await;
     let values = |page: &str, family: &str, label: &str| {
         let of_family = page.lines().filter(|line| line.starts_with(family));
         let value = of_family.filter_map(|line| line.split_once(&format!("{label}=\"")));
@@ -60,7 +50,7 @@ async fn only_configured_thresholds_and_those_of_objectives_are_exposed_and_the_
     assert_eq!(log.lines_with("threshold=7s").len(), 1, "{}", log.text());
 
     rig.reload(&tables(false));
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     assert_eq!(values(&rig.page(), ratio, "threshold"), [""; 0]);
     assert!(rig.page().contains("pds_app_response_time_seconds{"));
 }
@@ -70,9 +60,7 @@ async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
     for (threshold, is_reason) in [("1s", false), ("1000ms", false), ("7s", true)] {
         let objective = format!(", objective = {{ threshold = \"{threshold}\", share = 0.99 }}");
         let rig = Rig::of(one_app(), "[poll]\nsettle = \"20s\"\n", objective.leak(), None).await;
-        for _ in 0..5 {
-            rig.pass(60, response_time::RESOURCE).await;
-        }
+        rig.minutes(5).await;
         let reasons = &rig.status().summary.reasons;
         let reason = reasons.iter().find(|reason| reason.code == "objective_unknown");
         assert_eq!(reason.is_some(), is_reason, "{threshold}: {reasons:?}");
@@ -87,19 +75,16 @@ async fn zeros_of_all_busy_apps_are_a_reason_while_their_counters_wait() {
         reasons.iter().find(|reason| reason.code == "no_requests").map(|reason| reason.text.clone())
     };
     for _ in 0..15 {
-        rig.pass(60, response_time::RESOURCE).await;
+        rig.pass(60).await;
         assert_eq!(reason(&rig), None);
     }
-    let zero = Kind::Value { field: "total_requests".to_owned(), json: "0".to_owned() };
-    rig.world.faults().set([Fault::from(zero)]);
-    for _ in 0..3 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.world.faults().set([Fault::value("total_requests", "0")]);
+    rig.minutes(3).await;
     let text = reason(&rig).unwrap_or_default();
     let begins = "All busy apps of a token suddenly have no requests: the counters of ";
     assert!(text.starts_with(begins) && text.ends_with(" apps wait"), "{text}");
     rig.world.faults().clear();
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     assert_eq!(reason(&rig), None);
 }
 
@@ -117,16 +102,13 @@ async fn shares_too_coarse_for_an_objective_are_on_the_apps_page_and_in_the_json
     ] {
         let quirks = Quirks { whole_percent, ..Quirks::default() };
         let rig = Rig::of(Settings { quirks, ..one_app() }, "", objective, None).await;
-        for _ in 0..10 {
-            rig.pass(60, response_time::RESOURCE).await;
-        }
+        rig.minutes(10).await;
         rig.poll(Cadence::Settings).await;
         let status = rig.status();
         let app = &status.apps[0];
         assert_eq!((app.share_step, app.share_note.as_deref()), (step, note), "{whole_percent} {objective}");
         assert!(status.summary.reasons.is_empty(), "{:?}", status.summary.reasons);
-        let (project, apps) = rig.world.projects().remove(0);
-        let page = rig.web(&format!("/apps/{project}/{}", apps[0]));
+        let page = rig.web(&rig.of_app());
         assert_eq!(page.contains(NOTE), note.is_some(), "{whole_percent} {objective}");
     }
 }
@@ -134,17 +116,15 @@ async fn shares_too_coarse_for_an_objective_are_on_the_apps_page_and_in_the_json
 #[tokio::test(start_paused = true)]
 async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
     let rig = Rig::start(one_app(), "").await;
-    let (project, apps) = rig.world.projects().remove(0);
-    let page = format!("/apps/{project}/{}", apps[0]);
+    let page = rig.of_app();
     rig.poll(Cadence::Settings).await;
     assert_eq!(rig.status().apps[0].error_message, None);
     assert!(!rig.web(&page).contains("error message:"));
 
-    let token = rig.world.token(&project).unwrap().expose().to_owned();
+    let token = rig.world.token(&rig.world.projects()[0].0).unwrap().expose().to_owned();
     let text = format!("OOM <b>\u{1b}[31m\nkilled\u{202e}; sent {token}; {}", "x".repeat(5000));
     let json = serde_json::Value::from(text).to_string();
-    let fault = Kind::Value { field: "errorMessage".to_owned(), json };
-    rig.world.faults().set([Fault::from(fault).on(get_app::RESOURCE)]);
+    rig.world.faults().set([Fault::value("errorMessage", &json).on(get_app::RESOURCE)]);
     rig.poll(Cadence::Settings).await;
     let message = rig.status().apps[0].error_message.clone().unwrap();
     assert!(message.starts_with("OOM <b> [31m killed ; sent [redacted]; xxx"), "{message}");
@@ -166,9 +146,7 @@ async fn an_apps_error_text_is_on_its_page_and_in_the_json_and_no_metric() {
 #[tokio::test(start_paused = true)]
 async fn counters_that_nothing_polls_leave_the_page_within_stale_after_and_are_behind_from_that_moment() {
     let rig = Rig::start(one_app(), "").await;
-    for _ in 0..5 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(5).await;
     let mut left = None;
     for seconds in 1..=400u64 {
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -186,9 +164,7 @@ async fn counters_that_nothing_polls_leave_the_page_within_stale_after_and_are_b
 #[tokio::test(start_paused = true)]
 async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
     let rig = Rig::start(one_app(), "").await;
-    for _ in 0..5 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(5).await;
     let counters = || rig.page().matches("pds_app_requests_total{").count();
     let gauge = "pds_app_accounting_behind_seconds";
     let of_ledger = ["_accounted_", "_unaccounted_", "_late_", "_overcounted_", "_rechecked_", "_duration_"];
@@ -201,7 +177,7 @@ async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
     rig.world.faults().set([Fault::status(500).of_ranges_longer_than(0)]);
     let until = rig.ledger().until;
     for minute in 1..40u64 {
-        rig.pass(60, response_time::RESOURCE).await;
+        rig.pass(60).await;
         let (problem, behind) = rig.problem();
         let hidden = counters() == 0;
         // The page leaves a counter out once it lacks a step that had settled two polls ago.
@@ -226,11 +202,11 @@ async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
     // Ranges that failed together did not fail because of their length, so few requests fetch the missing ones.
     let mut polls = 0;
     while counters() == 0 {
-        rig.pass(60, response_time::RESOURCE).await;
+        rig.pass(60).await;
         polls += 1;
     }
     assert!(polls <= 3, "{polls} polls");
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     assert_eq!(rig.problem(), (None, None));
     assert!(!rig.page().contains(gauge));
     assert_eq!(rig.ledger().until - until, (40 + polls) * 60);
@@ -253,18 +229,16 @@ fn counted(rig: &Rig) -> (f64, f64, Vec<f64>, f64) {
 async fn a_new_counter_is_served_at_its_start_until_a_page_was_read_for_two_polls_at_most() {
     for first_read in 0..4u32 {
         let rig = Rig::start(one_app(), "").await;
-        rig.pass(0, response_time::RESOURCE).await;
+        rig.pass(0).await;
         let opened = rig.ledger().until;
-        for _ in 0..first_read {
-            rig.pass(60, response_time::RESOURCE).await;
-        }
+        rig.minutes(first_read).await;
         let (total, seconds, buckets, cursor) = counted(&rig);
         assert!(buckets.len() > 20, "its thresholds are there from the first page");
         if first_read < 2 {
             assert_eq!((total, seconds, cursor), (0.0, 0.0, opened as f64), "{first_read}");
             assert_eq!(buckets.iter().sum::<f64>(), 0.0);
             assert_eq!(rig.problem(), (None, None), "it is not behind");
-            rig.pass(60, response_time::RESOURCE).await;
+            rig.pass(60).await;
         }
         let ledger = rig.ledger();
         let (total, seconds, _, cursor) = counted(&rig);
@@ -278,20 +252,17 @@ async fn a_new_counter_is_served_at_its_start_until_a_page_was_read_for_two_poll
 async fn a_new_threshold_is_on_a_page_before_it_counts() {
     let rig = Rig::start(one_app(), "").await;
     let distribution = |text: &str| {
-        let kind = Kind::Value { field: "distribution".to_owned(), json: text.to_owned() };
-        rig.world.faults().set([Fault::from(kind).on(response_time::RESOURCE)]);
+        rig.world.faults().set([Fault::value("distribution", text).on(response_time::RESOURCE)]);
     };
     distribution("{\"100ms\": 50, \"1s\": 100}");
-    for _ in 0..4 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(4).await;
     let (total, _, before, cursor) = counted(&rig);
     distribution("{\"100ms\": 50, \"500ms\": 75, \"1s\": 100}");
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     let start = counted(&rig);
     assert_eq!((start.0, start.3), (total, cursor), "nothing else grows before it was seen");
     assert_eq!(start.2, [before[0], before[0], before[1], before[2]]);
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     let (total, _, buckets, _) = counted(&rig);
     assert_eq!(total, rig.ledger().total as f64);
     let grown: Vec<f64> = buckets.iter().zip(&start.2).map(|(now, then)| now - then).collect();
@@ -303,9 +274,9 @@ async fn a_new_threshold_is_on_a_page_before_it_counts() {
 async fn a_new_app_has_the_thresholds_of_the_others_from_its_first_page() {
     let rig = Rig::start(Settings { apps: 2, ..Settings::default() }, "").await;
     let (_, apps) = rig.world.projects().remove(0);
-    let silent = Kind::Value { field: "distribution".to_owned(), json: "{}".to_owned() };
-    rig.world.faults().set([Fault::from(silent).on(response_time::RESOURCE).of_app(&apps[1])]);
-    rig.pass(0, response_time::RESOURCE).await;
+    let silent = Fault::value("distribution", "{}");
+    rig.world.faults().set([silent.on(response_time::RESOURCE).of_app(&apps[1])]);
+    rig.pass(0).await;
     let page = rig.page();
     let buckets = |app: &str| {
         let prefix = "pds_app_request_duration_seconds_bucket{";
@@ -321,8 +292,7 @@ async fn domains_without_a_validation_status_are_named_once_with_the_key_that_fi
     let (log, _guard) = Log::start(Level::INFO);
     let mut rig = Rig::start(one_app(), "").await;
     let by_status = |rig: &Rig| rig.page().matches("pds_project_custom_domains_by_status{").count();
-    let kind = Kind::Value { field: "validationStatus".to_owned(), json: "null".to_owned() };
-    rig.world.faults().set([Fault::from(kind).on(list_domains::RESOURCE)]);
+    rig.world.faults().set([Fault::value("validationStatus", "null").on(list_domains::RESOURCE)]);
     for _ in 0..3 {
         rig.poll(Cadence::Settings).await;
     }

@@ -6,13 +6,9 @@ use jiff::SignedDuration;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Quirks, Settings};
 
-use super::Rig;
+use super::{Rig, one_app};
 
 const DAY: i64 = 86_400;
-
-fn one_app() -> Settings {
-    Settings { apps: 1, ..Settings::default() }
-}
 
 fn undated() -> Settings {
     Settings { quirks: Quirks { undated: true, ..Quirks::default() }, ..one_app() }
@@ -23,16 +19,14 @@ async fn after_ten_days(faults: Vec<Fault>) {
     let folder = tempfile::tempdir().unwrap();
     let tables = "[accounting]\nmax_catch_up = \"24h\"\n";
     let mut rig = Rig::of(one_app(), tables, "", Some(folder.path().join("state.log"))).await;
-    for _ in 0..5 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(5).await;
     let stopped = rig.ledger();
     let all = rig.truth(stopped.until - 4 * 60, stopped.until);
     assert_eq!(stopped.total, all);
     tokio::time::advance(Duration::from_secs(10 * 86_400)).await;
     rig.restart().await;
     rig.world.faults().set(faults);
-    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(0).await;
     let added = |rig: &Rig| {
         let ledger = rig.ledger();
         let accounted = ledger.until - stopped.until - i64::try_from(ledger.unaccounted).unwrap();
@@ -43,7 +37,7 @@ async fn after_ten_days(faults: Vec<Fault>) {
     assert!(added(&rig) <= DAY);
     rig.world.faults().clear();
     for _ in 0..8 {
-        rig.pass(60, response_time::RESOURCE).await;
+        rig.pass(60).await;
         assert!(added(&rig) <= DAY + 8 * 60);
     }
     let (ledger, settled) = (rig.ledger(), rig.plan_in_force().watermark.settled_step());
@@ -68,14 +62,14 @@ async fn a_range_that_turns_out_too_old_when_it_is_answered_is_not_added() {
 #[tokio::test(start_paused = true)]
 async fn without_a_date_counting_begins_after_a_minute_of_a_steady_clock_and_is_exact() {
     let rig = Rig::start(undated(), "").await;
-    rig.pass(0, response_time::RESOURCE).await;
-    rig.pass(30, response_time::RESOURCE).await;
+    rig.pass(0).await;
+    rig.pass(30).await;
     assert!(!rig.page().contains("pds_app_requests_total"), "nobody vouches for our clock yet");
-    rig.pass(30, response_time::RESOURCE).await;
+    rig.pass(30).await;
     let first = rig.ledger().until;
     assert_eq!(first, rig.plan_in_force().watermark.settled_step(), "it begins at the present step");
     for _ in 0..10 {
-        rig.pass(60, response_time::RESOURCE).await;
+        rig.pass(60).await;
         let ledger = rig.ledger();
         assert_eq!(ledger.total, rig.truth(first, ledger.until));
     }
@@ -88,19 +82,16 @@ async fn without_a_date_a_clock_ahead_of_the_services_misses_the_newest_until_it
     let rig = Rig::start(undated(), "").await;
     // The service has not even had the last part of each range.
     rig.clock.jump(SignedDuration::from_secs(100));
-    rig.pass(0, response_time::RESOURCE).await;
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(0).await;
+    rig.pass(60).await;
     let first = rig.ledger().until;
-    rig.pass(60, response_time::RESOURCE).await;
+    rig.pass(60).await;
     let early = rig.ledger();
-    for _ in 0..4 * 60 {
-        rig.pass(60, response_time::RESOURCE).await;
-    }
+    rig.minutes(4 * 60).await;
     assert!(early.total < rig.truth(first, early.until), "it asked too early");
     let ledger = rig.ledger();
     assert!(ledger.late > 0 && ledger.overcounted == 0 && ledger.unaccounted == 0, "{ledger:?}");
-    let status = rig.status();
-    let resource = status.apps[0].resources.iter().find(|of| of.resource == "response_time").unwrap();
+    let resource = rig.resource(0);
     let until = resource.rechecked_until.unwrap().as_second();
     assert_eq!(resource.rechecked.unwrap().counted, rig.truth(first, until));
 }

@@ -15,12 +15,12 @@ use pds_simulator::{Fault, Quirks, Settings};
 use serde_json::json;
 
 use crate::deploy::dashboards::{dashboards, expressions};
-use crate::deploy::{command, rules, succeed};
+use crate::deploy::rules;
 use crate::golden::assert_current;
 use crate::process::Exporter;
 use crate::real_lifecycle::life::Life;
 use crate::rig::Configuration;
-use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
+use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server, create_blocks};
 
 use matrix::Matrix;
 use truth::About;
@@ -166,9 +166,7 @@ async fn engine(name: &str, text: &str, folder: &Path, scrape: i64) -> Server {
     if !data.exists() {
         let file = folder.join("recording.txt");
         std::fs::write(&file, text).unwrap();
-        let mut promtool = command("promtool", ["tsdb", "create-blocks-from", "openmetrics"]);
-        promtool.args([&file, &data]);
-        succeed(promtool);
+        create_blocks(&file, &data);
     }
     // A series that left is stale at the next scrape.
     Server::over_with(name, &data, &format!("--query.lookback-delta={}s", scrape + 1)).await
@@ -193,8 +191,7 @@ async fn judged<'a>(
 
 /// The pages of an app and of the catalogue, as they would be for this app.
 async fn shown_pages(project: &str, app: &str) -> [String; 2] {
-    let demo = Exporter::start(&["--demo"]);
-    demo.wait_for("/-/ready").await;
+    let demo = Exporter::demo().await;
     let home = demo.get("/").await;
     let link = home.split("href=\"/apps/").nth(1).unwrap().split('"').next().unwrap();
     let (shown_project, shown_app) = link.split_once('/').unwrap();

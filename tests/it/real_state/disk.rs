@@ -15,17 +15,12 @@ pub(super) fn in_mount_namespace(script: &str) -> Command {
 }
 
 /// The daemon with a file system of its own of that size and with those options for its state.
-fn on_a_small_disk(rig: &Rig, config: &str, size: &str) -> (Exporter, PathBuf) {
+fn on_a_small_disk(rig: &Rig, size: &str) -> (Exporter, PathBuf) {
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let mut command =
         in_mount_namespace(&format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\""));
-    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args([
-        "--config.file",
-        config,
-        "--state.path",
-    ]);
-    command.arg(disk.join("state.log")).args(["--web.listen-address", "127.0.0.1:0"]);
+    rig.program(command.arg(&disk), 2, &disk.join("state.log"));
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
     let inside = PathBuf::from(format!("/proc/{}/root{}", exporter.pid(), disk.display()));
     (exporter, inside)
@@ -34,8 +29,7 @@ fn on_a_small_disk(rig: &Rig, config: &str, size: &str) -> (Exporter, PathBuf) {
 #[tokio::test]
 async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again() {
     let rig = Rig::start().await;
-    let config = rig.configure(2);
-    let (exporter, disk) = on_a_small_disk(&rig, &config, "4m");
+    let (exporter, disk) = on_a_small_disk(&rig, "4m");
     let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
     let good = "pds_exporter_state_last_commit_successful";
     assert_eq!(value(&exporter.get("/metrics").await, good), Some(1.0));
@@ -83,13 +77,10 @@ fn failing_calls(folder: &Path) -> PathBuf {
 #[tokio::test]
 async fn an_error_of_any_write_loses_nothing_and_the_file_is_written_whole() {
     let rig = Rig::start().await;
-    let (config, state) = (rig.configure(1), rig.state());
-    let folder = rig.folder.path();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+    let (folder, state) = (rig.folder.path(), rig.state());
+    let mut command = Command::new("env");
     command.env("LD_PRELOAD", failing_calls(folder)).env("FAULTS", folder);
-    command
-        .args(["--config.file", &config, "--web.listen-address", "127.0.0.1:0", "--state.path"])
-        .arg(&state);
+    rig.program(&mut command, 1, &state);
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
     let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
     let calls = || std::fs::read_to_string(folder.join("calls")).unwrap();
@@ -129,7 +120,7 @@ async fn an_error_of_any_write_loses_nothing_and_the_file_is_written_whole() {
     }
     exporter.kill();
 
-    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state.display().to_string()]);
+    let exporter = rig.exporter(1);
     let (last, until_last) = rig.counted_beyond(&exporter, 0, until_again).await;
     assert_eq!(last - total, rig.truth(0, counted, until_last), "and all of it is in the file");
 }
@@ -137,10 +128,10 @@ async fn an_error_of_any_write_loses_nothing_and_the_file_is_written_whole() {
 #[tokio::test]
 async fn a_file_system_without_locks_gets_the_same_answer_with_and_without_a_file() {
     let rig = Rig::start().await;
-    let (config, state) = (rig.configure(1), rig.state().display().to_string());
-    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    let exporter = rig.exporter(1);
     rig.counted_beyond(&exporter, 0, 0.0).await;
     exporter.kill();
+    let (config, state) = (rig.configure(1), rig.state().display().to_string());
     let folder = rig.folder.path();
     std::fs::write(folder.join("flock"), "").unwrap();
     let (library, faults) = (failing_calls(folder), folder.display().to_string());
@@ -165,15 +156,12 @@ async fn a_file_system_without_locks_gets_the_same_answer_with_and_without_a_fil
 #[tokio::test]
 async fn a_full_disk_at_the_start_is_a_clear_error_and_leaves_nothing_unfinished() {
     let rig = Rig::start().await;
-    let config = rig.configure(1);
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let mut command = in_mount_namespace(
         "mount -t tmpfs -o size=8k tmpfs \"$0\"; for n in 1 2 3; do timeout 20 \"$@\" 2>&1; echo \"ended with $?\"; done; ls -A \"$0\"",
     );
-    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config]);
-    command.arg("--state.path").arg(disk.join("state.log")).args(["--web.listen-address", "127.0.0.1:0"]);
-    let output = command.output().unwrap();
+    let output = rig.program(command.arg(&disk), 1, &disk.join("state.log")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said.matches("No space left on device").count(), 3, "{said}");
     assert_eq!(said.matches("ended with 1").count(), 3, "{said}");
@@ -183,17 +171,11 @@ async fn a_full_disk_at_the_start_is_a_clear_error_and_leaves_nothing_unfinished
 #[tokio::test]
 async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let rig = Rig::start().await;
-    let config = rig.configure(1);
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let state = disk.join("state.log");
     let mut command = in_mount_namespace("mount -t tmpfs -o ro tmpfs \"$0\" && exec \"$@\"");
-    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args([
-        "--config.file",
-        &config,
-        "--state.path",
-    ]);
-    let output = command.arg(&state).args(["--web.listen-address", "127.0.0.1:0"]).output().unwrap();
+    let output = rig.program(command.arg(&disk), 1, &state).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     let expected =
@@ -204,8 +186,7 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
 #[tokio::test]
 async fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
     let rig = Rig::start().await;
-    let (config, state) = (rig.configure(1), rig.state().display().to_string());
-    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    let exporter = rig.exporter(1);
     let (_, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
     let pid = exporter.pid().to_string();
     let limit = |size: &str| {
@@ -224,10 +205,8 @@ async fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
 #[tokio::test]
 async fn without_proc_everything_is_served_but_process_metrics() {
     let rig = Rig::start().await;
-    let config = rig.configure(1);
     let mut command = in_mount_namespace("mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\"");
-    command.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config, "--state.path"]);
-    command.arg(rig.state()).args(["--web.listen-address", "127.0.0.1:0"]);
+    rig.program(&mut command, 1, &rig.state());
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
     rig.counted_beyond(&exporter, 0, 0.0).await;
     exporter.signal("HUP");
@@ -266,17 +245,12 @@ async fn a_pipe_in_the_place_of_a_file_of_the_state_is_refused_at_once() {
 #[tokio::test]
 async fn a_file_that_is_mounted_by_itself_is_refused_with_a_remedy() {
     let rig = Rig::start().await;
-    let config = rig.configure(1);
     let (mounted, state) = (rig.folder.path().join("mounted"), rig.state());
     for path in [&mounted, &state] {
         std::fs::write(path, "").unwrap();
     }
     let mut command = in_mount_namespace("mount --bind \"$0\" \"$1\" && shift && exec \"$@\"");
-    command.arg(&mounted).arg(&state).arg(env!("CARGO_BIN_EXE_pds-exporter"));
-    command
-        .args(["--config.file", &config, "--web.listen-address", "127.0.0.1:0", "--state.path"])
-        .arg(&state);
-    let output = command.output().unwrap();
+    let output = rig.program(command.arg(&mounted).arg(&state), 1, &state).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(

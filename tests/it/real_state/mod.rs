@@ -5,6 +5,7 @@ mod disk;
 mod silent;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pds_core::clock::Clock;
 use pds_interface::{TimeRange, response_time};
@@ -43,6 +44,18 @@ impl Rig {
 
     fn state(&self) -> PathBuf {
         self.folder.path().join("state.log")
+    }
+
+    /// An exporter of the first `apps` apps with the state file.
+    fn exporter(&self, apps: usize) -> Exporter {
+        let (config, state) = (self.configure(apps), self.state().display().to_string());
+        Exporter::start(&["--config.file", &config, "--state.path", &state])
+    }
+
+    /// Adds the program to `command`, with the first `apps` apps and this state file.
+    fn program<'a>(&self, command: &'a mut Command, apps: usize, state: &Path) -> &'a mut Command {
+        command.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &self.configure(apps)]);
+        command.args(["--web.listen-address", "127.0.0.1:0", "--state.path"]).arg(state)
     }
 
     /// The page's figures of the second app: how many requests, and up to when.
@@ -87,8 +100,7 @@ impl Rig {
 #[tokio::test]
 async fn a_re_added_app_continues_counting_and_fills_the_gap() {
     let rig = Rig::start().await;
-    let (config, state) = (rig.configure(2), rig.state().display().to_string());
-    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    let exporter = rig.exporter(2);
     let (total, counted) = rig.counted_beyond(&exporter, 1, 0.0).await;
 
     rig.configure(1);
@@ -135,16 +147,8 @@ async fn without_restore_an_app_begins_at_zero_on_another_shard_and_others_conti
     let (old, new) =
         (rig.state().display().to_string(), rig.folder.path().join("new.log").display().to_string());
     let start = |state: &str, index: &str, count: &str| {
-        Exporter::start(&[
-            "--config.file",
-            &config,
-            "--state.path",
-            state,
-            "--shard.index",
-            index,
-            "--shard.count",
-            count,
-        ])
+        let shard = ["--shard.index", index, "--shard.count", count];
+        Exporter::start(&[&["--config.file", &config, "--state.path", state], &shard[..]].concat())
     };
     let alone = start(&old, "0", "1");
     let before = [rig.counted_beyond(&alone, 0, 0.0).await, rig.counted_beyond(&alone, 1, 0.0).await];

@@ -27,8 +27,7 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     std::fs::create_dir(&disk).unwrap();
     let state = disk.join("state.log");
     let mut command = in_mount_namespace(SILENT);
-    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config]);
-    command.arg("--state.path").arg(&state).args(["--web.listen-address", "127.0.0.1:0"]);
+    rig.program(command.arg(&disk), 1, &state);
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
     exporter.wait_for("/-/healthy").await;
     exporter.wait_for("/-/ready").await;

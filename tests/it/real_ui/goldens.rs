@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_client::{Observer as _, Turn};
+use pds_client::Observer as _;
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Rendered, StatusPages};
-use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::Source;
 use pds_interface::{Cadence, response_time};
-use pds_simulator::{Fault, Kind, Settings, World};
+use pds_simulator::{Fault, Settings, World};
 use serde_json::{Value, json};
 
 use crate::golden::is_updating;
@@ -103,8 +103,7 @@ async fn pages() -> Value {
 /// Polls everything each minute; one app gets a new build, and another fails for a while and again at the end.
 async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
     let (_, apps) = world.projects().remove(0);
-    let build = Kind::Value { field: "latestReadyBuildId".to_owned(), json: "\"b-2041\"".to_owned() };
-    let build = || Fault::from(build.clone()).of_app(&apps[0]);
+    let build = || Fault::value("latestReadyBuildId", "\"b-2041\"").of_app(&apps[0]);
     let fails = |app: usize| Fault::status(503).on(response_time::RESOURCE).of_app(&apps[app]);
     for minute in 0..MINUTES {
         match minute {
@@ -113,11 +112,8 @@ async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
             48 => world.faults().set([build(), fails(1)]),
             _ => {}
         }
-        for target in &plan.targets {
-            if target.endpoint.cadence == Cadence::Metrics || minute % 5 == 4 || minute == 0 {
-                execute::poll(context, plan, target, Turn::new(&target.account)).await;
-            }
-        }
+        let all = minute % 5 == 4 || minute == 0;
+        rig::poll(context, plan, |target| all || target.endpoint.cadence == Cadence::Metrics).await;
         drop(source.status());
         // The last polls were a moment ago.
         let seconds = if minute + 1 < MINUTES { 60 } else { 7 };

@@ -98,13 +98,12 @@ stale_after = \"1h\"",
     let stage = Stage::with(clock.clone(), [], |usual| usual.tables(tables)).await;
     stage.filled(1).await;
     let fails = || Fault::status(500);
-    let garbage = Kind::Value { field: "p95".to_owned(), json: "\"soon\"".to_owned() };
     stage.world.faults().set([
         fails().on(list_projects::RESOURCE),
         fails().on(list_domains::RESOURCE),
         fails().on(volume_alerts::RESOURCE),
         fails().on(response_time::RESOURCE).of_ranges_longer_than(60),
-        Fault::from(garbage).on(response_time::RESOURCE),
+        Fault::value("p95", "\"soon\"").on(response_time::RESOURCE),
     ]);
     clock.jump(SignedDuration::from_mins(11));
     let telemetry = &stage.handle.context.telemetry;
@@ -178,8 +177,7 @@ async fn links_open_in(program: &str, pages: &str) {
     let folder = tempfile::tempdir().unwrap();
     let usual = || Configuration::new(&world, &service);
     let file = usual().tables(stage::RHYTHM).write(folder.path());
-    let exporter = Exporter::start(&["--config.file", &file]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &file]).await;
 
     let target = exporter.url.trim_start_matches("http://");
     let scraping = format!(
@@ -210,8 +208,7 @@ async fn the_demo_renders_well_behind_a_proxy() {
 
 #[tokio::test]
 async fn documented_paths_exist_and_answer_304_when_unchanged() {
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let page = std::fs::read_to_string("docs/operate.md").unwrap();
     let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     let part = |name: &str| encode(status["apps"][0][name].as_str().unwrap());
@@ -240,8 +237,7 @@ async fn documented_paths_exist_and_answer_304_when_unchanged() {
 
 #[tokio::test]
 async fn every_query_to_copy_is_promql() {
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     let mut rules = "groups:\n- name: queries\n  rules:\n".to_owned();
     let mut add = |page: &str| {

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::package::strip_into;
 use super::{parsed, project};
 use crate::deploy::{command, host, list, output, succeed, text};
 use crate::server::Server;
@@ -56,11 +57,7 @@ impl Runner {
     /// Makes archives, packages and lists of both platforms, with the programs of the tests.
     fn build(&self) {
         let path = |name: &str| self.folder.path().join(name);
-        for program in [env!("CARGO_BIN_EXE_pds-exporter"), &crate::process::pdstool()] {
-            let mut strip = command("strip", ["-o"]);
-            strip.arg(path("built").join(Path::new(program).file_name().unwrap())).arg(program);
-            succeed(strip);
-        }
+        strip_into(&path("built"));
         let made = path("clone/release/out");
         for machine in ["x86_64", "aarch64"] {
             let target = format!("{machine}-unknown-linux-gnu");

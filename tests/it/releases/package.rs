@@ -7,16 +7,21 @@ use std::process::Command;
 use super::{installed, project, script};
 use crate::deploy::{command, host, output, succeed};
 
+/// Puts both programs of this build into `folder`, without their symbols.
+pub(super) fn strip_into(folder: &Path) {
+    for program in [env!("CARGO_BIN_EXE_pds-exporter"), &crate::process::pdstool()] {
+        let mut strip = command("strip", ["-o"]);
+        strip.arg(folder.join(Path::new(program).file_name().unwrap())).arg(program);
+        succeed(strip);
+    }
+}
+
 #[test]
 fn the_debian_package_installs_into_a_clean_root_and_its_units_are_valid() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("built")).unwrap();
-    for program in [env!("CARGO_BIN_EXE_pds-exporter"), &crate::process::pdstool()] {
-        let mut strip = command("strip", ["-o"]);
-        strip.arg(path("built").join(Path::new(program).file_name().unwrap())).arg(program);
-        succeed(strip);
-    }
+    strip_into(&path("built"));
     let at = |name: &str| path(name).to_str().unwrap().to_owned();
     let archive = output(script("archive", &[&at("built"), &host(), &at("out")]));
     let package = output(script("deb", &[archive.trim(), &at("out"), "--fast"]));

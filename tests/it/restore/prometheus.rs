@@ -4,16 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use http::HeaderMap;
 use pds_core::clock::Clock;
 use serde_json::json;
-use tokio::net::TcpListener;
 
+use crate::client::server::{Reply, Seen, Server, reply};
 use crate::process::series;
 
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -29,8 +24,7 @@ pub(crate) struct Asked {
 /// Its answer instead; `None` for the usual one.
 type Trouble = dyn Fn(&Asked) -> Option<(u16, String)> + Send + Sync;
 
-/// The model. Cloning shares it.
-#[derive(Clone)]
+/// The model.
 pub(crate) struct Prometheus {
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -46,25 +40,11 @@ struct State {
 
 impl Prometheus {
     pub(crate) async fn start(clock: Clock) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = State { clock, series: BTreeMap::new(), asked: Vec::new(), trouble: None };
-        let prometheus = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(state)) };
-        let served = prometheus.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let served = served.clone();
-                tokio::spawn(async move {
-                    let service = service_fn(move |request| {
-                        let served = served.clone();
-                        async move { Ok::<_, std::io::Error>(served.reply(request).await) }
-                    });
-                    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    // The exporter may leave whenever it likes.
-                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-                });
-            }
-        });
-        prometheus
+        let state = Arc::new(Mutex::new(state));
+        let served = Arc::clone(&state);
+        let server = Server::start(move |seen| served.lock().unwrap().reply(seen)).await;
+        Self { address: server.address, state }
     }
 
     /// Scrapes a page of the exporter that has these labels besides its own.
@@ -127,25 +107,22 @@ impl Prometheus {
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.state.lock().unwrap().asked.clone()
     }
-
-    async fn reply(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (head, body) = request.into_parts();
-        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-        let form: HashMap<_, _> = url::form_urlencoded::parse(&body).into_owned().collect();
-        if !form.contains_key("query") {
-            // A process may still look for a service that had this port before.
-            return Response::builder().status(404).body(Full::default()).unwrap();
-        }
-        let asked = Asked { path: head.uri.path().to_owned(), headers: head.headers, form };
-        let mut state = self.state.lock().unwrap();
-        state.asked.push(asked.clone());
-        let told = state.trouble.as_ref().and_then(|trouble| trouble(&asked));
-        let (status, body) = told.unwrap_or_else(|| (200, state.result(&asked)));
-        Response::builder().status(status).body(Full::new(body.into())).unwrap()
-    }
 }
 
 impl State {
+    fn reply(&mut self, seen: &Seen) -> Reply {
+        let form: HashMap<_, _> = url::form_urlencoded::parse(&seen.body).into_owned().collect();
+        if !form.contains_key("query") {
+            // A process may still look for a service that had this port before.
+            return reply(404, "");
+        }
+        let asked = Asked { path: seen.target.clone(), headers: seen.headers.clone(), form };
+        self.asked.push(asked.clone());
+        let told = self.trouble.as_ref().and_then(|trouble| trouble(&asked));
+        let (status, body) = told.unwrap_or_else(|| (200, self.result(&asked)));
+        reply(status, body)
+    }
+
     /// The answer to `last_over_time({...}[Ns] offset 5s)`, to `max_over_time({...}[Ns])`, and to `{...}[Ns]`.
     fn result(&self, asked: &Asked) -> String {
         let query = asked.form["query"].trim_end_matches(')');

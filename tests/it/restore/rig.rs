@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_client::Turn;
 use pds_config::{Config, Shard};
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::poll::execute;
 use pds_exporter::poll::plan::Target;
 use pds_exporter::status;
 use pds_interface::{Resource, TimeRange, response_time, run_execution_time};
@@ -211,9 +209,7 @@ impl Exporter {
     /// Polls everything once.
     pub(super) async fn poll(&self) {
         let plan = self.handle.plan().await;
-        for target in &plan.targets {
-            execute::poll(&self.handle.context, &plan, target, Turn::new(&target.account)).await;
-        }
+        rig::poll(&self.handle.context, &plan, |_| true).await;
     }
 
     pub(super) fn page(&self) -> String {

@@ -8,14 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_client::Client;
+use pds_client::{Client, Turn};
 use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::poll::{Context, Plan};
+use pds_exporter::poll::plan::Target;
+use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::store::Filter;
 use pds_exposition::Format;
-use pds_ledger::{Committer, LedgerStore, Watermark};
+use pds_interface::{TimeRange, response_time};
+use pds_ledger::{Committer, Key, LedgerStore, Watermark};
 use pds_simulator::World;
 use pds_telemetry::Telemetry;
 use tokio::net::TcpListener;
@@ -65,6 +67,19 @@ pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> 
     Plan::new(Arc::new(config), client, watermark, context, before)
 }
 
+/// Polls the wanted targets once, one after the other.
+pub(crate) async fn poll(context: &Context, plan: &Plan, wanted: impl Fn(&Target) -> bool) {
+    for target in plan.targets.iter().filter(|target| wanted(target)) {
+        execute::poll(context, plan, target, Turn::new(&target.account)).await;
+    }
+}
+
+/// The count that the ledger of `key` should have of `range`.
+pub(crate) fn truth(world: &World, key: &Key, range: TimeRange) -> u64 {
+    let truth = world.truth(&key.owner.project, &key.owner.app, range).unwrap();
+    if key.resource == response_time::RESOURCE { truth.requests } else { truth.runs }
+}
+
 /// The page without the exporter's own metrics.
 pub(crate) fn page(context: &Context, format: Format) -> String {
     let mut page = Vec::new();
@@ -76,9 +91,14 @@ pub(crate) fn page(context: &Context, format: Format) -> String {
     String::from_utf8(page).unwrap()
 }
 
+/// The exporter's own metrics in text format.
+pub(crate) fn own_page(telemetry: &Telemetry) -> String {
+    let mut own = Vec::new();
+    telemetry.write(&mut own, Format::Text, |_| true);
+    String::from_utf8(own).unwrap()
+}
+
 /// The page in text format with the exporter's own metrics.
 pub(crate) fn whole_page(context: &Context) -> String {
-    let mut own = Vec::new();
-    context.telemetry.write(&mut own, Format::Text, |_| true);
-    page(context, Format::Text) + &String::from_utf8(own).unwrap()
+    page(context, Format::Text) + &own_page(&context.telemetry)
 }

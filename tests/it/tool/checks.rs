@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::{Service, TOKEN, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{flooding, ok, status};
 use crate::golden::assert_golden;
@@ -17,21 +20,8 @@ fn check_config_prints_all_problems_or_the_request_budget() {
 
 /// A JWT that says when it expires; nobody here looks at its signature.
 pub(super) fn token(expires: &str) -> String {
-    let part = |json: &str| base64url(json.as_bytes());
+    let part = |json: &str| URL_SAFE_NO_PAD.encode(json);
     format!("{}.{}.c2ln", part(r#"{"alg":"HS256","typ":"JWT"}"#), part(&format!(r#"{{"exp":{expires}}}"#)))
-}
-
-fn base64url(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits =
-            chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..=chunk.len() {
-            text.push(char::from(DIGITS[(bits >> (18 - 6 * place)) as usize % 64]));
-        }
-    }
-    text
 }
 
 #[test]

@@ -1,34 +1,17 @@
 //! `pdstool check service` over TLS: the HTTP version, and compression.
 
-use std::path::Path;
-
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 
-use super::service::Process;
+use super::simulated::Process;
 use super::{ended, pdstool, stdout};
-
-/// Writes a certificate for 127.0.0.1 with its key, and the authority that signed it: `cert.pem`, `key.pem`, `ca.pem`.
-fn certificate(folder: &Path) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = params.self_signed(&key).unwrap();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, &issuer).unwrap();
-    std::fs::write(folder.join("ca.pem"), ca.pem()).unwrap();
-    std::fs::write(folder.join("cert.pem"), certificate.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
-}
+use crate::web::certificates::Authority;
 
 #[test]
 fn the_http_version_and_compression_are_found_over_tls() {
-    let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path());
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let tls = ["--tls-cert-file".to_owned(), at("cert.pem"), "--tls-key-file".to_owned(), at("key.pem")];
+    let authority = Authority::new();
+    authority.sign_server();
+    let at = |name: &str| authority.path(name).to_str().unwrap().to_owned();
+    let tls = ["--tls-cert-file".to_owned(), at("server.crt"), "--tls-key-file".to_owned(), at("server.key")];
     for (more, version, compression) in [
         (&[][..], "HTTP/2: all requests share one connection", "replies are not compressed"),
         (
@@ -42,7 +25,7 @@ fn the_http_version_and_compression_are_found_over_tls() {
         let process = Process::simulate(&flags);
         assert!(process.said("base_url").starts_with("https://"));
         let config = format!(
-            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nca_file = \"ca.pem\"\n[[projects]]\nid = \"{}\"\napps = [\"{}\"]\n",
+            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nca_file = \"ca.crt\"\n[[projects]]\nid = \"{}\"\napps = [\"{}\"]\n",
             process.said("base_url"),
             process.said("token"),
             process.said("project"),
@@ -50,7 +33,7 @@ fn the_http_version_and_compression_are_found_over_tls() {
         );
         std::fs::write(at("pds-exporter.toml"), config).unwrap();
         let mut check = pdstool(&["check", "service", "-o", "json"]);
-        let output = check.current_dir(&folder).output().unwrap();
+        let output = check.current_dir(&authority.folder).output().unwrap();
         let json: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
         let findings = json["findings"].as_array().unwrap();
@@ -66,14 +49,14 @@ fn the_http_version_and_compression_are_found_over_tls() {
 
 #[test]
 fn files_that_are_no_certificate_and_key_are_a_usage_error() {
-    let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path());
+    let authority = Authority::new();
+    authority.sign_server();
     let simulate = |cert: &str, key: &str| {
         let mut command = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--tls-cert-file", cert]);
-        let output = command.args(["--tls-key-file", key]).current_dir(&folder).output().unwrap();
+        let output = command.args(["--tls-key-file", key]).current_dir(&authority.folder).output().unwrap();
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
         ended(&output)
     };
-    assert!(simulate("missing.pem", "key.pem").contains("cannot use missing.pem for TLS"));
-    assert!(simulate("cert.pem", "ca.pem").contains("cannot use ca.pem for TLS"));
+    assert!(simulate("missing.crt", "server.key").contains("cannot use missing.crt for TLS"));
+    assert!(simulate("server.crt", "ca.crt").contains("cannot use ca.crt for TLS"));
 }

@@ -1,38 +1,15 @@
 //! The output formats of commands that print what is theirs: `simulate`, `metrics`, `check`.
 
-use std::io::BufRead as _;
-
 use clap::CommandFactory as _;
 use serde_json::Value;
 
+use super::simulated::Process;
 use super::{ended, golden, pdstool, stdout};
 use crate::golden::assert_golden;
 
-/// Kills its process when dropped.
-struct Running(std::process::Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The output of `pdstool simulate` in this format before it serves: lines up to the first for which `last` is true.
-fn simulated(format: &str, last: impl Fn(&str) -> bool) -> String {
-    let mut simulate = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--projects", "2", "--apps", "3"]);
-    let process = simulate.args(["-o", format]).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let mut running = Running(process);
-    let lines = std::io::BufReader::new(running.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut text = String::new();
-    for line in lines {
-        text.push_str(&line);
-        text.push('\n');
-        if last(&line) {
-            break;
-        }
-    }
-    text
+/// The first lines of `pdstool simulate` in this format, up to the first for which `is_last` is true.
+fn simulated(format: &str, is_last: impl Fn(&str) -> bool) -> String {
+    Process::until(is_last, &["--projects", "2", "--apps", "3", "-o", format]).printed.clone()
 }
 
 #[test]
@@ -116,12 +93,4 @@ fn every_command_has_output_formats_or_a_format_of_its_own() {
     for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
         visit(below.get_name(), below);
     }
-}
-
-#[test]
-fn a_backfill_prints_nothing_to_standard_output() {
-    let output = pdstool(&["backfill", "--help"]).output().unwrap();
-    let help = stdout(&output);
-    assert!(help.contains("The result is FILE; standard output stays empty"), "{help}");
-    assert!(!help.contains("--output"), "{help}");
 }

@@ -23,19 +23,9 @@ pub(crate) fn runs(start: i64, end: i64) -> i64 {
     (start / 60..end / 60).map(|minute| minute % 3).sum()
 }
 
-/// The range that a request asks for.
-pub(crate) fn range(seen: &Seen) -> TimeRange {
-    let query = seen.target.split_once('?').map_or("", |(_, query)| query);
-    let bound = |name: &str| {
-        let text = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap();
-        text.replace("%3A", ":").parse::<jiff::Timestamp>().unwrap().as_second()
-    };
-    TimeRange { start: bound("start"), end: bound("end") }
-}
-
 /// The service's answer.
 pub(crate) fn answer(seen: &Seen) -> Reply {
-    let TimeRange { start, end } = range(seen);
+    let TimeRange { start, end } = seen.range();
     let time = |second: i64| jiff::Timestamp::from_second(second).unwrap();
     let (from, to) = (time(start), time(end));
     let path = seen.target.split('?').next().unwrap();

@@ -1,12 +1,9 @@
 //! `pdstool check service` against the simulator as each kind of service that the interface allows.
 
-use std::io::BufRead as _;
-use std::process::{Child, Stdio};
-
 use pds_simulator::{Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
-use super::simulated::Simulated;
+use super::simulated::{Process, Simulated};
 use super::{Service, ended, golden, pdstool};
 use crate::client::server::ok;
 use crate::golden::assert_golden;
@@ -234,30 +231,6 @@ fn a_missing_app_is_reported_with_the_option_to_set() {
     let output = pdstool(&["check", "service", "--base-url", "http://127.0.0.1:1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
     assert!(ended(&output).contains("use --project and --app"), "{}", ended(&output));
-}
-
-/// `pdstool simulate` as a process; it ends with this.
-pub(super) struct Process(Child, Vec<String>);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Process {
-    pub(super) fn simulate(flags: &[&str]) -> Self {
-        let mut command = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--projects", "1"]);
-        let mut process = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = std::io::BufReader::new(process.stdout.take().unwrap()).lines();
-        let lines = lines.map(Result::unwrap).filter(|line| !line.is_empty()).take(11).collect();
-        Self(process, lines)
-    }
-
-    pub(super) fn said(&self, name: &str) -> &str {
-        self.1.iter().find_map(|line| line.strip_prefix(name)).unwrap().trim()
-    }
 }
 
 #[test]

@@ -143,8 +143,7 @@ fn a_name_with_several_addresses_is_read_like_the_exporters_at_each() {
 
 #[tokio::test]
 async fn a_real_exporter_is_shown() {
-    let exporter = Exporter::start(&["--demo"]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::demo().await;
     let url = exporter.url.clone();
     let output = tokio::task::spawn_blocking(move || {
         ["status", "apps"].map(|command| pdstool(&[command, "--exporter", &url]).output().unwrap())

@@ -2,24 +2,27 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::client::WantsClientCert;
+use rustls::{ClientConfig, ConfigBuilder};
 
 use super::write_settled;
 
 /// A certificate authority with a folder for what it signs.
-pub(super) struct Authority {
-    pub(super) folder: tempfile::TempDir,
+pub(crate) struct Authority {
+    pub(crate) folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
     pub(super) certificate: rcgen::Certificate,
 }
 
 impl Authority {
     /// A new one; its certificate is `ca.crt`.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.distinguished_name.push(DnType::CommonName, "the tests' authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -44,7 +47,7 @@ impl Authority {
     }
 
     /// `server.crt` and `server.key`.
-    pub(super) fn sign_server(&self) {
+    pub(crate) fn sign_server(&self) {
         let (certificate, key) = self.sign(&["localhost", "127.0.0.1"], ExtendedKeyUsagePurpose::ServerAuth);
         write_settled(&self.path("server.crt"), &certificate);
         write_settled(&self.path("server.key"), &key);
@@ -76,8 +79,17 @@ impl Authority {
         path
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The configuration of a client that trusts this authority alone.
+    pub(super) fn trusted(&self) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.certificate.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        client.unwrap().with_root_certificates(roots)
     }
 
     pub(super) fn ca(&self) -> String {

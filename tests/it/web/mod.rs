@@ -2,7 +2,7 @@
 
 mod attacks;
 mod auth;
-mod certificates;
+pub(crate) mod certificates;
 mod http;
 mod limits;
 mod listen;
@@ -136,9 +136,7 @@ impl Running {
 
     /// The exporter's own metrics.
     fn own_page(&self) -> String {
-        let mut page = Vec::new();
-        self.telemetry.write(&mut page, Format::Text, |_| true);
-        String::from_utf8(page).unwrap()
+        crate::rig::own_page(&self.telemetry)
     }
 }
 

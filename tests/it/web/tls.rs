@@ -23,6 +23,25 @@ impl Running {
     }
 }
 
+/// Whether curl gets the page with this certificate of its own, or without one.
+async fn gets_in(authority: &Authority, server: &Running, client: Option<&(String, String)>) -> bool {
+    gets_in_with(&[], authority, server, client).await
+}
+
+async fn gets_in_with(
+    flags: &[&str],
+    authority: &Authority,
+    server: &Running,
+    client: Option<&(String, String)>,
+) -> bool {
+    let (ca, url) = (authority.ca(), server.tls_url());
+    let mut args = [flags, &["--cacert", &ca, &url]].concat();
+    if let Some((certificate, key)) = client {
+        args.extend(["--cert", certificate.as_str(), "--key", key.as_str()]);
+    }
+    try_curl(&args).await.is_ok_and(|reply| reply.status == 200)
+}
+
 #[tokio::test]
 async fn https_speaks_http2_unless_configured_otherwise() {
     let authority = Authority::new();
@@ -104,7 +123,6 @@ async fn each_client_policy_admits_the_right_clients() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let ours = authority.sign_client("prometheus.example.com");
     let theirs = stranger.sign_client("prometheus.example.com");
-    let ca = authority.ca();
     for (policy, needs_ca, none, theirs_ok) in [
         ("NoClientCert", false, true, true),
         ("RequestClientCert", false, true, true),
@@ -116,14 +134,7 @@ async fn each_client_policy_admits_the_right_clients() {
         let server = start(&authority, &format!("  client_auth_type: {policy}\n{client_ca}"));
         for version in ["--tls-max=1.2", "--tls-max=1.3"] {
             let version = version.split_once('=').map(|(flag, max)| [flag, max]).unwrap();
-            let url = server.tls_url();
-            let gets_in = async |client: Option<&(String, String)>| {
-                let mut args = vec!["--cacert", &ca, version[0], version[1], &url];
-                if let Some((certificate, key)) = client {
-                    args.extend(["--cert", certificate.as_str(), "--key", key.as_str()]);
-                }
-                try_curl(&args).await.is_ok_and(|reply| reply.status == 200)
-            };
+            let gets_in = async |client| gets_in_with(&version, &authority, &server, client).await;
             assert_eq!(gets_in(None).await, none, "{policy} {version:?}: no certificate");
             assert!(gets_in(Some(&ours)).await, "{policy} {version:?}: ours");
             assert_eq!(gets_in(Some(&theirs)).await, theirs_ok, "{policy} {version:?}: another CA's");
@@ -140,12 +151,8 @@ async fn only_allowed_names_are_admitted() {
         &authority,
         "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [10.0.0.1, prometheus.example.com]\n",
     );
-    let (ca, url) = (authority.ca(), server.tls_url());
-    let ask = async |(certificate, key): &(String, String)| {
-        try_curl(&["--cacert", &ca, "--cert", certificate, "--key", key, &url]).await
-    };
-    assert_eq!(ask(&allowed).await.unwrap().status, 200);
-    assert!(ask(&other).await.is_err());
+    assert!(gets_in(&authority, &server, Some(&allowed)).await);
+    assert!(!gets_in(&authority, &server, Some(&other)).await);
 }
 
 #[tokio::test]
@@ -155,12 +162,8 @@ async fn a_name_in_a_self_signed_certificate_opens_nothing() {
     let theirs = stranger.sign_client("prometheus.example.com");
     let policy = "  client_auth_type: RequireAnyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [prometheus.example.com]\n";
     let server = start(&authority, policy);
-    let (ca, url) = (authority.ca(), server.tls_url());
-    let ask = async |(certificate, key): &(String, String)| {
-        try_curl(&["--cacert", &ca, "--cert", certificate, "--key", key, &url]).await
-    };
-    assert_eq!(ask(&ours).await.unwrap().status, 200);
-    assert!(ask(&theirs).await.is_err());
+    assert!(gets_in(&authority, &server, Some(&ours)).await);
+    assert!(!gets_in(&authority, &server, Some(&theirs)).await);
 }
 
 #[tokio::test]
@@ -168,9 +171,8 @@ async fn without_a_client_ca_the_system_s_verify() {
     let authority = Authority::new();
     let client = authority.sign_client("prometheus.example.com");
     let server = start(&authority, "  client_auth_type: VerifyClientCertIfGiven\n");
-    let (ca, url) = (authority.ca(), server.tls_url());
-    assert_eq!(curl(&["--cacert", &ca, &url]).await.status, 200);
-    assert!(try_curl(&["--cacert", &ca, "--cert", &client.0, "--key", &client.1, &url]).await.is_err());
+    assert!(gets_in(&authority, &server, None).await);
+    assert!(!gets_in(&authority, &server, Some(&client)).await);
 }
 
 #[tokio::test]
@@ -179,12 +181,8 @@ async fn a_running_server_never_requires_less_of_clients() {
     let strict = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n";
     let client = authority.sign_client("prometheus.example.com");
     let server = start(&authority, strict);
-    let (ca, url) = (authority.ca(), server.tls_url());
-    let anonymous = async || try_curl(&["--cacert", &ca, &url]).await.is_ok();
-    let known = async || {
-        let args = ["--cacert", &ca, "--cert", &client.0, "--key", &client.1, &url];
-        try_curl(&args).await.is_ok_and(|reply| reply.status == 200)
-    };
+    let anonymous = async || gets_in(&authority, &server, None).await;
+    let known = async || gets_in(&authority, &server, Some(&client)).await;
     assert!(known().await && !anonymous().await);
     for looser in [
         "",
@@ -236,15 +234,10 @@ async fn scrape(server: &Running, client: &Arc<rustls::ClientConfig>) -> Option<
 
 /// A client that trusts `authority` and shows a certificate of `signer`.
 fn client(authority: &Authority, signer: &Authority) -> Arc<rustls::ClientConfig> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority.certificate.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let client =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let (certificate, key) = signer.sign(&["prometheus"], ExtendedKeyUsagePurpose::ClientAuth);
     let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-    Arc::new(client.with_root_certificates(roots).with_client_auth_cert(chain, key).unwrap())
+    Arc::new(authority.trusted().with_client_auth_cert(chain, key).unwrap())
 }
 
 #[tokio::test]

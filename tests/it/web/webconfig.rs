@@ -2,9 +2,9 @@
 //! the promtool of the tests does not know; `stricter` holds files that only we refuse, see
 //! `pds_web::webconfig`. The good ones cover what exporter-toolkit is own examples do.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use pds_core::error_chain::with_sources;
 use pds_web::webconfig::{self, ClientAuth, Summary};
 
 use super::certificates::Authority;
@@ -34,16 +34,7 @@ async fn promtool_accepts(file: &Path) -> bool {
 
 /// Our result; an error with all its sources in one line.
 fn ours(file: &Path) -> Result<Summary, String> {
-    webconfig::check(file).map_err(|error| {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        text
-    })
+    webconfig::check(file).map_err(|error| with_sources(&error))
 }
 
 /// Asserts that we refuse with what the file's first line says.

@@ -6,6 +6,7 @@ mod usual;
 mod values;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -30,11 +31,17 @@ fn values(example: &str) -> PathBuf {
     deploy(&format!("helm/pds-exporter/ci/{example}-values.yaml"))
 }
 
+/// The command that renders the chart as a release.
+pub(super) fn chart(helm: &str, name: &str, namespace: &str) -> Command {
+    let mut helm = command(helm, ["template", name, "--kube-version=1.32.0", "--namespace", namespace]);
+    helm.arg(deploy("helm/pds-exporter"));
+    helm
+}
+
 fn render(namespace: &str, arguments: &[&str]) -> Vec<Value> {
     let render = |helm: &str| {
-        let mut helm =
-            command(helm, ["template", "pds-exporter", "--kube-version=1.32.0", "--namespace", namespace]);
-        helm.arg(deploy("helm/pds-exporter")).args(arguments);
+        let mut helm = chart(helm, "pds-exporter", namespace);
+        helm.args(arguments);
         output(helm)
     };
     let rendered: Vec<String> = HELMS.iter().map(|helm| render(helm)).collect();

@@ -5,10 +5,10 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use super::{HELMS, examples, values};
+use super::{HELMS, chart, examples, values};
 use crate::deploy::kubernetes::validate;
-use crate::deploy::{command, deploy, text, yaml};
-use crate::golden::assert_golden;
+use crate::deploy::{text, yaml};
+use crate::golden::assert_current;
 
 /// The table of `values.yaml`: each key with its default and the comment above it.
 fn values_table() -> String {
@@ -53,12 +53,7 @@ fn values_table() -> String {
 
 #[test]
 fn the_readme_lists_every_value() {
-    let path = deploy("helm/pds-exporter/README.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- values: begin -->\n", "<!-- values: end -->");
-    let (head, rest) = page.split_once(begin).unwrap();
-    let (_, tail) = rest.split_once(end).unwrap();
-    assert_golden(&path, &format!("{head}{begin}{}{end}{tail}", values_table()));
+    assert_current("deploy/helm/pds-exporter/README.md", "values", &values_table());
 }
 
 /// The rendering by this Helm, or what it says against the values.
@@ -66,8 +61,7 @@ fn rendered(helm: &str, values: &Value, release: [&str; 2]) -> Result<Vec<Value>
     let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     fs::write(file.path(), values.to_string()).unwrap();
     let [name, namespace] = release;
-    let mut render = command(helm, ["template", name, "--kube-version=1.32.0", "--namespace", namespace]);
-    let output = render.arg(deploy("helm/pds-exporter")).arg("--values").arg(file.path()).output().unwrap();
+    let output = chart(helm, name, namespace).arg("--values").arg(file.path()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     output.status.success().then(|| yaml(&String::from_utf8(output.stdout).unwrap())).ok_or(said)
 }

@@ -36,11 +36,9 @@ fn selectors(objects: &[Value]) -> Vec<(&str, &Value)> {
 fn a_pair_has_names_labels_and_selectors_of_its_own() {
     let chart = |release: &str, values: &[&str]| {
         let values = values.iter().flat_map(|value| ["--set", value]);
-        let mut helm = command("helm", ["template", release, "--kube-version=1.32.0", "--namespace=pds"]);
-        yaml(&output({
-            helm.arg(deploy("helm/pds-exporter")).args(values);
-            helm
-        }))
+        let mut helm = crate::deploy::helm::chart("helm", release, "pds");
+        helm.args(values);
+        yaml(&output(helm))
     };
     let (monitors, sharded) =
         (&["podMonitor.enabled=true"], &["mode=sharded", "serviceMonitor.enabled=true"]);

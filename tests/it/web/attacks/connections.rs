@@ -6,12 +6,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{attack, configuration, in_time, start};
-use crate::process::Exporter;
+use crate::process::{Exporter, value};
 
 /// The value of `pds_exporter_connections` for `state`.
 fn connections(page: &str, state: &str) -> f64 {
-    let series = format!("pds_exporter_connections{{state=\"{state}\"}} ");
-    page.lines().find_map(|line| line.strip_prefix(&series)).unwrap().parse().unwrap()
+    value(page, &format!("pds_exporter_connections{{state=\"{state}\"}}")).unwrap()
 }
 
 /// Connections that were used once and do nothing now, and the page that is served beside them.

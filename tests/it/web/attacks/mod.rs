@@ -78,12 +78,7 @@ async fn attack_http2(exporter: &Exporter, client: &Arc<rustls::ClientConfig>) -
 
 /// A client of HTTP/2 that trusts `authority`.
 fn http2(authority: &Authority) -> Arc<rustls::ClientConfig> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority.certificate.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let client =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut client = client.with_root_certificates(roots).with_no_client_auth();
+    let mut client = authority.trusted().with_no_client_auth();
     client.alpn_protocols = vec![b"h2".to_vec()];
     Arc::new(client)
 }
@@ -91,11 +86,4 @@ fn http2(authority: &Authority) -> Arc<rustls::ClientConfig> {
 /// The outcome of `action`, which is to take a moment.
 async fn in_time<T>(action: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, action).await.expect("an answer in time")
-}
-
-/// The most memory the daemon ever had, in bytes.
-fn peak_memory(exporter: &Exporter) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", exporter.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::protocol::{PREFACE, frame, headers};
-use super::{Authority, MEMORY_LIMIT, attack, attack_http2, http2, in_time, peak_memory, start};
+use super::{Authority, MEMORY_LIMIT, attack, attack_http2, http2, in_time, start};
 use crate::process::{get, until};
 
 /// With so many apps an answer is over a megabyte.
@@ -31,7 +31,7 @@ async fn seven_hundred_clients_that_do_not_read_cost_bounded_memory_and_no_scrap
     // Scrapes get through long before the readers are let go.
     let url = format!("{}/metrics", exporter.url);
     until("a scrape gets through", async || get(&url).await.is_ok_and(|reply| reply.status() == 200)).await;
-    let peak = peak_memory(&exporter);
+    let peak = exporter.peak_memory();
     println!("peak with 700 unread answers of {answer} bytes: {} KiB", peak / 1024);
     assert!(peak < MEMORY_LIMIT, "{peak}");
 }
@@ -58,7 +58,7 @@ async fn http2_clients_with_a_window_of_zero_cost_bounded_memory_and_no_scrape()
         crate::web::try_curl(&args).await.is_ok_and(|reply| reply.status == 200)
     })
     .await;
-    let peak = peak_memory(&exporter);
+    let peak = exporter.peak_memory();
     println!("peak with 720 streams of a window of zero: {} KiB", peak / 1024);
     assert!(peak < MEMORY_LIMIT, "{peak}");
 }
