@@ -33,7 +33,7 @@ async fn limited(per_second: f64, burst: f64, wall: std::ops::Range<u64>) -> (Se
 
 /// Polls `targets` targets each `interval`, as a poller does, for `duration`.
 async fn polled(server: &Server, targets: u32, interval: Duration, duration: Duration) {
-    let asking = Arc::new(Asking::of(&server));
+    let asking = Arc::new(Asking::of(server));
     let end = Instant::now() + duration;
     let mut polls = JoinSet::new();
     for target in 0..targets {

@@ -25,7 +25,7 @@ fn sent(seen: &Seen) -> String {
 
 /// A client of `server` with the token in `path`.
 fn with_file(server: &Server, path: &Path) -> Asking {
-    Asking::with(&server, |api| api.token = file(path))
+    Asking::with(server, |api| api.token = file(path))
 }
 
 /// Until the file is looked at again.

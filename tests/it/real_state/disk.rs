@@ -136,7 +136,7 @@ async fn a_file_system_without_locks_gets_the_same_answer_with_and_without_a_fil
     std::fs::write(folder.join("flock"), "").unwrap();
     let (library, faults) = (failing_calls(folder), folder.display().to_string());
     let new = folder.join("new.log").display().to_string();
-    let answers = [state.clone(), new.clone()].map(|path| {
+    let answers = [state, new.clone()].map(|path| {
         let environment = [("LD_PRELOAD", library.to_str().unwrap()), ("FAULTS", &faults)];
         let args = ["--config.file", &config, "--state.path", &path, "--web.listen-address", "127.0.0.1:0"];
         let (code, said) = process::run(&args, &environment, Path::new("."));

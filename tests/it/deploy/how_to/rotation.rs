@@ -36,7 +36,7 @@ pub(super) fn each_way(stage: &Stage, recipe: &str) {
     rotate(stage, &credential, &credentials.join("token"), true, || {
         let unit = fs::read_to_string(stage.machine.root("unit")).unwrap();
         assert!(unit.contains("\nLoadCredential=token:/etc/pds-exporter/token\n"), "{unit}");
-        drop(fs::copy(&installed, credentials.join("token")).unwrap());
+        fs::copy(&installed, credentials.join("token")).unwrap();
     });
 }
 
