@@ -151,9 +151,9 @@ mod tests {
         assert_eq!(warnings(""), [""; 0], "two minutes are enough");
         for (settings, said) in [
             ("[poll]\ninterval = \"150s\"", "poll.interval is 2m 30s"),
-            ("[poll]\ninterval = \"5m\"", "write [15m]"),
+            ("[poll]\ninterval = \"5m\"", "use [15m]"),
             ("[accounting]\nstep = \"10m\"", "accounting.step is 10m"),
-            ("[accounting]\nstep = \"10m\"", "write [30m]"),
+            ("[accounting]\nstep = \"10m\"", "use [30m]"),
         ] {
             let warnings = warnings(settings);
             assert!(warnings.len() == 1 && warnings[0].contains(said), "{settings}: {warnings:?}");

@@ -1,6 +1,6 @@
 //! Rules, their cases, their runbooks, and the configurations of Prometheus and Alertmanager around them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use pds_diagnosis::cause::ALL;
@@ -12,9 +12,9 @@ use crate::golden::assert_current;
 /// The targets of links in the rule files.
 const RUNBOOKS: &str = "https://github.com/example/pds-exporter/blob/main/deploy/prometheus/runbooks";
 /// The identity of a release, as written in rules.
-const RELEASE: &str = "cluster, namespace, job";
+pub(super) const RELEASE: &str = "cluster, namespace, job";
 
-fn alerts() -> BTreeSet<String> {
+pub(super) fn alerts() -> BTreeSet<String> {
     rules().iter().filter_map(|rule| rule["alert"].as_str().map(str::to_owned)).collect()
 }
 
@@ -319,35 +319,5 @@ fn every_gauge_of_success_has_its_alert_panel_and_runbook() {
         assert!(text(&format!("prometheus/runbooks/{}.md", string(alert, "/alert"))).len() > 200);
         let panels = boards.iter().flat_map(|(_, dashboard)| expressions(dashboard));
         assert!(panels.into_iter().any(|(_, expression)| expression.contains(gauge)), "no panel on {gauge}");
-    }
-}
-
-/// An alert inhibits alerts of its release, and outlasts them: otherwise a consequence is told when its cause is over.
-/// Alerts on objectives are no consequences.
-#[test]
-fn alerts_inhibit_only_what_they_outlast() {
-    let alerts = alerts();
-    let files =
-        ["alerts", "shards"].map(|file| yaml(&text(&format!("prometheus/rules/{file}.yml"))).remove(0));
-    let groups = files.iter().flat_map(|file| list(&file["groups"]));
-    let rules = groups.flat_map(|group| list(&group["rules"]));
-    let kept = rules.filter_map(|rule| {
-        let minutes = rule["keep_firing_for"].as_str()?.strip_suffix('m')?;
-        Some((string(rule, "/alert"), minutes.parse::<u32>().unwrap()))
-    });
-    let kept = kept.collect::<BTreeMap<_, _>>();
-    for inhibition in list(&yaml(&text("prometheus/alertmanager.yml"))[0]["inhibit_rules"]) {
-        let equal = inhibition["equal"].to_string().replace('"', "").replace(',', ", ");
-        assert!(equal.starts_with(&format!("[{RELEASE}")), "{inhibition}");
-        let minutes = |matcher: &str| {
-            let words = string(inhibition, matcher).split(|c: char| !c.is_ascii_alphanumeric());
-            let names = words.filter(|word| word.starts_with("Pds"));
-            let names = names.inspect(|name| assert!(alerts.contains(*name), "{inhibition}"));
-            names.map(|name| kept.get(name).copied().unwrap_or_default()).collect::<BTreeSet<_>>()
-        };
-        let (causes, consequences) = (minutes("/source_matchers/0"), minutes("/target_matchers/0"));
-        let (cause, consequence) = (*causes.first().unwrap(), *consequences.last().unwrap());
-        let is_objective = string(inhibition, "/source_matchers/0").contains("PdsSlo");
-        assert!(is_objective || consequence == 0 || cause > consequence, "{inhibition}");
     }
 }

@@ -1,10 +1,11 @@
 //! The rules of the rendered chart and overlay, evaluated by promtool.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::alerts::{RELEASE, alerts};
 use super::kubernetes::{kustomize, object};
 use super::rendered::{release, rules_of};
 use super::{command, list, string, succeed, text, yaml};
@@ -155,4 +156,34 @@ fn alerts_that_count_minutes_fire_at_once_after_a_restart_of_four_minutes() {
     });
     let rules: Vec<String> = rules.iter().map(Value::to_string).collect();
     assert_evaluated(&rules, &series, json!([case]));
+}
+
+/// An alert inhibits alerts of its release, and outlasts them: otherwise a consequence is told when its cause is over.
+/// Alerts on objectives are no consequences.
+#[test]
+fn alerts_inhibit_only_what_they_outlast() {
+    let alerts = alerts();
+    let files =
+        ["alerts", "shards"].map(|file| yaml(&text(&format!("prometheus/rules/{file}.yml"))).remove(0));
+    let groups = files.iter().flat_map(|file| list(&file["groups"]));
+    let rules = groups.flat_map(|group| list(&group["rules"]));
+    let kept = rules.filter_map(|rule| {
+        let minutes = rule["keep_firing_for"].as_str()?.strip_suffix('m')?;
+        Some((string(rule, "/alert"), minutes.parse::<u32>().unwrap()))
+    });
+    let kept = kept.collect::<BTreeMap<_, _>>();
+    for inhibition in list(&yaml(&text("prometheus/alertmanager.yml"))[0]["inhibit_rules"]) {
+        let equal = inhibition["equal"].to_string().replace('"', "").replace(',', ", ");
+        assert!(equal.starts_with(&format!("[{RELEASE}")), "{inhibition}");
+        let minutes = |matcher: &str| {
+            let words = string(inhibition, matcher).split(|c: char| !c.is_ascii_alphanumeric());
+            let names = words.filter(|word| word.starts_with("Pds"));
+            let names = names.inspect(|name| assert!(alerts.contains(*name), "{inhibition}"));
+            names.map(|name| kept.get(name).copied().unwrap_or_default()).collect::<BTreeSet<_>>()
+        };
+        let (causes, consequences) = (minutes("/source_matchers/0"), minutes("/target_matchers/0"));
+        let (cause, consequence) = (*causes.first().unwrap(), *consequences.last().unwrap());
+        let is_objective = string(inhibition, "/source_matchers/0").contains("PdsSlo");
+        assert!(is_objective || consequence == 0 || cause > consequence, "{inhibition}");
+    }
 }
