@@ -1,7 +1,6 @@
 //! Every call of the interface by hand: the request seen, what is printed, the exit code.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use super::{Service, call, ended, golden, pdstool, stderr, stdout};
@@ -16,7 +15,7 @@ const DOMAINS: &str = r#"{"domains":[{"id":"d-1","domain":"api.example.com","val
 const TREE: &str = r#"{"tree":[{"path":"src","type":"tree","children":[{"name":"main.py","type":"blob"}]},{"path":"README.md"},{"odd":1}],"totalCount":4,"truncated":true}"#;
 
 /// A service with one of everything.
-fn one_of_everything(seen: &Seen) -> Reply {
+pub(super) fn one_of_everything(seen: &Seen) -> Reply {
     let path = seen.target.split('?').next().unwrap_or_default();
     match (&*seen.method, path.trim_start_matches("/v2/projects").trim_start_matches("/p-1")) {
         ("GET", "") => ok(
@@ -45,7 +44,7 @@ fn one_of_everything(seen: &Seen) -> Reply {
 }
 
 /// The arguments of one call each, all 16 of them.
-const CALLS: [&str; 16] = [
+pub(super) const CALLS: [&str; 16] = [
     "projects list",
     "app get p-1-ranker",
     "app delete p-1-ranker --yes",
@@ -196,53 +195,6 @@ fn only_reading_is_ever_tried_again() {
 }
 
 #[test]
-fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
-    let service = Service::start(one_of_everything);
-    let create = ["api-key", "create", "--yes", "--output", "table"];
-    let output = call(&service.url(), &create).output().unwrap();
-    assert_eq!(stdout(&output), "sk-0123456789\n");
-    assert!(!stderr(&output).contains("sk-0123456789"), "{}", stderr(&output));
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("ci.key");
-    let path = file.to_str().unwrap();
-    let output = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "sk-0123456789\n");
-    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(!stdout(&output).contains("sk-0123456789") && stdout(&output).contains("k-1"));
-
-    let sent = service.requests().len();
-    let again = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
-    assert_eq!((again.status.code(), service.requests().len()), (Some(1), sent), "nothing is overwritten");
-    let failing = Service::start(|_| status(500, ""));
-    let other = folder.path().join("other.key");
-    call(&failing.url(), &create).args(["--secret-file", other.to_str().unwrap()]).output().unwrap();
-    assert!(!other.exists(), "no empty file is left behind");
-}
-
-#[test]
-fn a_key_that_differs_from_the_arguments_is_an_error_that_names_it() {
-    let service = Service::start(one_of_everything);
-    let create = |args: &[&str]| {
-        let mut command = call(&service.url(), &["api-key", "create", "--yes"]);
-        command.args(args).output().unwrap()
-    };
-    let ignored = create(&["--name", "deploy", "--expires-at", "2998-01-31", "--output", "table"]);
-    assert_eq!(
-        (ignored.status.code(), &*stdout(&ignored)),
-        (Some(1), "sk-0123456789\n"),
-        "the key is not lost"
-    );
-    let said = stderr(&ignored);
-    assert!(said.contains("name is 'ci' instead of 'deploy'"), "{said}");
-    assert!(said.contains("expiresAt is '2999-12-31T00:00:00Z' instead of '2998-01-31'"), "{said}");
-    assert!(said.contains("it exists, and its id is k-1: delete it"), "{said}");
-    assert!(!said.contains("sk-0123456789"), "{said}");
-    assert_eq!(create(&["--name", "ci", "--expires-at", "2999-12-31"]).status.code(), Some(0));
-    assert_eq!(create(&[]).status.code(), Some(0), "what was not asked for is not compared");
-}
-
-#[test]
 fn projects_are_listed_with_the_token_of_every_project() {
     let service = Service::start(|seen| match seen.header("authorization") {
         Some("Bearer one") => ok(r#"[{"id":"p-1","name":"Search","role":"admin"}]"#),
@@ -299,35 +251,6 @@ fn ranges_are_sent_as_given_and_standard_is_a_resolution() {
     let (code, line) = sent(&["--start", bounds[0], "--end", bounds[1]]);
     assert!(code == Some(0) && line.contains("00.2Z") && line.contains("00.7Z"), "{line}");
     assert_eq!(sent(&["--start", bounds[1], "--end", bounds[0]]).0, Some(2));
-}
-
-#[test]
-fn a_reply_without_content_fails_in_every_output_format() {
-    const PAGE: &str = "<html><title>Sign in</title>";
-    const FAILED: &str = "{\"status\":\"error\",\"data\":{}}";
-    // An app may say so of itself.
-    const REPLIES: [&str; 7] =
-        ["{}", "", PAGE, "{\"thresholds\":[80", "null", "{\"message\":\"later\"}", FAILED];
-    for arguments in CALLS {
-        let words: Vec<&str> = arguments.split(' ').collect();
-        // These calls answer with nothing or any text.
-        let is_free = ["app delete", "domains unassign", "domains delete"]
-            .iter()
-            .any(|free| arguments.starts_with(free));
-        let is_own = |reply: &str| reply == FAILED && arguments.starts_with("app get");
-        for reply in REPLIES.iter().filter(|reply| !is_free && !is_own(reply)) {
-            let service = Service::start(move |_| ok(reply));
-            for format in ["table", "json", "csv"] {
-                let output = call(&service.url(), &words).args(["--output", format]).output().unwrap();
-                let code = output.status.code();
-                assert_eq!(code, Some(1), "{arguments} {format} {reply}: {}", ended(&output));
-                assert!(stderr(&output).contains("reply") || reply == &PAGE, "{}", ended(&output));
-                let is_of_key = arguments.starts_with("api-key");
-                let is_shown = format == "table" && !is_of_key && !stdout(&output).is_empty();
-                assert!(!is_shown, "{arguments} {reply}: {}", ended(&output));
-            }
-        }
-    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub(crate) mod history;
 mod init;
 mod manual;
 mod reconcile;
+mod replies;
 mod service;
 pub(crate) mod simulated;
 mod state;

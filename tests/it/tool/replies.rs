@@ -1,0 +1,83 @@
+//! Replies of calls by hand that are secret, or are not what they should be.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::calls::{CALLS, one_of_everything};
+use super::{Service, call, ended, stderr, stdout};
+use crate::client::server::{ok, status};
+
+#[test]
+fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
+    let service = Service::start(one_of_everything);
+    let create = ["api-key", "create", "--yes", "--output", "table"];
+    let output = call(&service.url(), &create).output().unwrap();
+    assert_eq!(stdout(&output), "sk-0123456789\n");
+    assert!(!stderr(&output).contains("sk-0123456789"), "{}", stderr(&output));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ci.key");
+    let path = file.to_str().unwrap();
+    let output = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "sk-0123456789\n");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!stdout(&output).contains("sk-0123456789") && stdout(&output).contains("k-1"));
+
+    let sent = service.requests().len();
+    let again = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
+    assert_eq!((again.status.code(), service.requests().len()), (Some(1), sent), "nothing is overwritten");
+    let failing = Service::start(|_| status(500, ""));
+    let other = folder.path().join("other.key");
+    call(&failing.url(), &create).args(["--secret-file", other.to_str().unwrap()]).output().unwrap();
+    assert!(!other.exists(), "no empty file is left behind");
+}
+
+#[test]
+fn a_key_that_differs_from_the_arguments_is_an_error_that_names_it() {
+    let service = Service::start(one_of_everything);
+    let create = |args: &[&str]| {
+        let mut command = call(&service.url(), &["api-key", "create", "--yes"]);
+        command.args(args).output().unwrap()
+    };
+    let ignored = create(&["--name", "deploy", "--expires-at", "2998-01-31", "--output", "table"]);
+    assert_eq!(
+        (ignored.status.code(), &*stdout(&ignored)),
+        (Some(1), "sk-0123456789\n"),
+        "the key is not lost"
+    );
+    let said = stderr(&ignored);
+    assert!(said.contains("name is 'ci' instead of 'deploy'"), "{said}");
+    assert!(said.contains("expiresAt is '2999-12-31T00:00:00Z' instead of '2998-01-31'"), "{said}");
+    assert!(said.contains("it exists, and its id is k-1: delete it"), "{said}");
+    assert!(!said.contains("sk-0123456789"), "{said}");
+    assert_eq!(create(&["--name", "ci", "--expires-at", "2999-12-31"]).status.code(), Some(0));
+    assert_eq!(create(&[]).status.code(), Some(0), "what was not asked for is not compared");
+}
+
+#[test]
+fn a_reply_without_content_fails_in_every_output_format() {
+    const PAGE: &str = "<html><title>Sign in</title>";
+    const FAILED: &str = "{\"status\":\"error\",\"data\":{}}";
+    // An app may say so of itself.
+    const REPLIES: [&str; 7] =
+        ["{}", "", PAGE, "{\"thresholds\":[80", "null", "{\"message\":\"later\"}", FAILED];
+    for arguments in CALLS {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        // These calls answer with nothing or any text.
+        let is_free = ["app delete", "domains unassign", "domains delete"]
+            .iter()
+            .any(|free| arguments.starts_with(free));
+        let is_own = |reply: &str| reply == FAILED && arguments.starts_with("app get");
+        for reply in REPLIES.iter().filter(|reply| !is_free && !is_own(reply)) {
+            let service = Service::start(move |_| ok(reply));
+            for format in ["table", "json", "csv"] {
+                let output = call(&service.url(), &words).args(["--output", format]).output().unwrap();
+                let code = output.status.code();
+                assert_eq!(code, Some(1), "{arguments} {format} {reply}: {}", ended(&output));
+                assert!(stderr(&output).contains("reply") || reply == &PAGE, "{}", ended(&output));
+                let is_of_key = arguments.starts_with("api-key");
+                let is_shown = format == "table" && !is_of_key && !stdout(&output).is_empty();
+                assert!(!is_shown, "{arguments} {reply}: {}", ended(&output));
+            }
+        }
+    }
+}
