@@ -176,15 +176,20 @@ pub fn json(body: &[u8]) -> Value {
     from_slice(body).unwrap_or_default()
 }
 
-/// Plain text without the white space around it.
+/// Plain text without the white space around it; text that is JSON is another reply.
 impl ReplyBody for String {
     const FORMAT: Format = Format::Text;
 
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        match page_title(body) {
-            Some(title) => Err(DecodeError::WebPage(title)),
-            None => Ok(std::str::from_utf8(without_mark(body))?.trim().to_owned()),
+        if let Some(title) = page_title(body) {
+            return Err(DecodeError::WebPage(title));
         }
+        let text = std::str::from_utf8(without_mark(body))?.trim();
+        let is_json = serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string());
+        if is_json || text.starts_with(['{', '[']) {
+            return Err(DecodeError::Other(error_message(body)));
+        }
+        Ok(text.to_owned())
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
@@ -192,12 +197,13 @@ impl ReplyBody for String {
     }
 }
 
-/// An empty reply. A body is ignored.
+/// An empty reply.
 impl ReplyBody for () {
     const FORMAT: Format = Format::Empty;
 
-    fn decode(_: &[u8]) -> Result<Self, DecodeError> {
-        Ok(())
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let text = String::decode(body)?;
+        if text.is_empty() { Ok(()) } else { Err(DecodeError::Other(error_message(body))) }
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
@@ -211,8 +217,8 @@ pub enum DecodeError {
     /// Not JSON, or not of the shape that the call needs.
     #[error("the reply is not the JSON that the interface describes")]
     Json(#[from] serde_json::Error),
-    /// HTML where JSON is due: of a login, a proxy, or another server. Holds its title.
-    #[error("a web page{0} instead of JSON")]
+    /// HTML: of a login, a proxy, or another server. Holds its title.
+    #[error("the reply is a web page{0}")]
     WebPage(String),
     /// The envelope of a metrics reply does not say `success`.
     #[error("the reply's status is '{0}', not 'success'")]
@@ -226,6 +232,9 @@ pub enum DecodeError {
     /// Text where an address is due.
     #[error("the reply is not an http address")]
     Address,
+    /// JSON where plain text is due, or anything where nothing is. Holds its message or beginning.
+    #[error("the reply is not what the interface describes: {0}")]
+    Other(String),
     /// A plain text reply that is not UTF-8.
     #[error("the reply is not UTF-8 text")]
     Text(#[from] std::str::Utf8Error),
@@ -323,7 +332,7 @@ mod tests {
             ("<title>", "a web page"),
         ] {
             assert_eq!(error_message(body.as_bytes()), expected);
-            let expected = format!("{expected} instead of JSON");
+            let expected = format!("the reply is {expected}");
             assert_eq!(App::decode(body.as_bytes()).unwrap_err().to_string(), expected);
             assert_eq!(String::decode(body.as_bytes()).unwrap_err().to_string(), expected);
         }

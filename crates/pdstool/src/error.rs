@@ -52,9 +52,14 @@ pub enum ToolError {
     /// The reply covers another range than requested.
     #[error("{0}")]
     RangeIgnored(String),
-    /// A successful reply that cannot be shown.
-    #[error("the call succeeded, but its reply cannot be read; --output json prints it as received")]
-    Reply(#[from] DecodeError),
+    /// A successful reply without the result of its call.
+    #[error("{said}")]
+    Reply {
+        /// The failure in one sentence.
+        said: String,
+        /// Why.
+        source: DecodeError,
+    },
     /// The question was answered with no.
     #[error("not confirmed; nothing was sent")]
     NotConfirmed,
@@ -88,6 +93,12 @@ impl From<LoadError> for ToolError {
             LoadError::Missing { .. } => Self::NoConfig(error),
             error => Self::Config(error),
         }
+    }
+}
+
+impl From<DecodeError> for ToolError {
+    fn from(source: DecodeError) -> Self {
+        Self::Reply { said: "the reply cannot be used".to_owned(), source }
     }
 }
 

@@ -58,22 +58,37 @@ fn a_reply_without_content_fails_in_every_output_format() {
     const PAGE: &str = "<html><title>Sign in</title>";
     const FAILED: &str = "{\"status\":\"error\",\"data\":{}}";
     // An app may say so of itself.
-    const REPLIES: [&str; 7] =
-        ["{}", "", PAGE, "{\"thresholds\":[80", "null", "{\"message\":\"later\"}", FAILED];
+    const REPLIES: [&str; 8] = [
+        "{}",
+        "",
+        PAGE,
+        "{\"thresholds\":[80",
+        "null",
+        "{\"message\":\"later\"}",
+        "{\"success\":false,\"error\":\"not allowed\"}",
+        FAILED,
+    ];
     for arguments in CALLS {
         let words: Vec<&str> = arguments.split(' ').collect();
-        // These calls answer with nothing or any text.
-        let is_free = ["app delete", "domains unassign", "domains delete"]
-            .iter()
-            .any(|free| arguments.starts_with(free));
-        let is_own = |reply: &str| reply == FAILED && arguments.starts_with("app get");
-        for reply in REPLIES.iter().filter(|reply| !is_free && !is_own(reply)) {
+        let is_deletion = arguments.contains("delete") || arguments.contains("unassign");
+        let is_good = |reply: &str| {
+            (reply == FAILED && arguments.starts_with("app get"))
+                || (reply.contains("success") && arguments.contains("validate"))
+                || (reply.is_empty() && is_deletion)
+        };
+        for reply in REPLIES.iter().filter(|reply| !is_good(reply)) {
             let service = Service::start(move |_| ok(reply));
             for format in ["table", "json", "csv"] {
                 let output = call(&service.url(), &words).args(["--output", format]).output().unwrap();
                 let code = output.status.code();
                 assert_eq!(code, Some(1), "{arguments} {format} {reply}: {}", ended(&output));
-                assert!(stderr(&output).contains("reply") || reply == &PAGE, "{}", ended(&output));
+                let said = stderr(&output);
+                assert!(said.contains("reply") && !said.contains("succeeded"), "{said}");
+                assert_eq!(said.contains("web page (Sign in)"), reply == &PAGE, "{said}");
+                assert_eq!(
+                    said.contains("--output json"),
+                    format != "json" && !arguments.starts_with("api-key")
+                );
                 let is_of_key = arguments.starts_with("api-key");
                 let is_shown = format == "table" && !is_of_key && !stdout(&output).is_empty();
                 assert!(!is_shown, "{arguments} {reply}: {}", ended(&output));

@@ -117,10 +117,19 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     let usual = if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json };
     let format = args.output.unwrap_or(usual);
     let (reply, refused) = accounts::ask(&service, &request, project.map(String::as_str)).await?;
+    let unusable = |source| {
+        let said = match call.command.consequence {
+            Some(_) => "the reply does not confirm the call",
+            None => "the reply cannot be used",
+        };
+        let is_printed = call.command.secret.is_some() || format == OutputFormat::Json;
+        let hint = if is_printed { "" } else { "; --output json prints it as received" };
+        ToolError::Reply { said: format!("{said}{hint}"), source }
+    };
     let verdict = call.judge(&reply);
     if let Some(field) = call.command.secret {
         created::deliver(console, &reply, file, format, call, field)?;
-        verdict?;
+        verdict.map_err(unusable)?;
         return created::is_as_asked(call, &arguments, &reply);
     }
     // An invalid reply is printed unchanged for programs.
@@ -132,7 +141,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     if let Some(refused) = refused {
         return Err(refused);
     }
-    match view?.failure {
+    match view.map_err(unusable)?.failure {
         Some(message) => Err(ToolError::failed(message)),
         None => Ok(()),
     }

@@ -126,7 +126,7 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             Kind::Redirect { location: "/login".to_owned() },
         ),
         SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 })
-            .saying("a web page (200) instead of JSON"),
+            .saying("the reply is a web page (200)"),
     ]
 }
 
