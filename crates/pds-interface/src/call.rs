@@ -113,7 +113,11 @@ impl Call {
         if let Some(polled) = &self.polled {
             return polled.decode(body, &Terms::default()).map(drop);
         }
-        (self.decodes)(body)?;
+        (self.decodes)(body).map_err(|error| match (error, self.command.secret) {
+            // Its text could quote the secret.
+            (DecodeError::Json(_), Some(field)) => DecodeError::Lacks(field),
+            (error, _) => error,
+        })?;
         let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
         let lacks = |field: &&&str| match reply.get(**field) {
             None | Some(Value::Null) => true,

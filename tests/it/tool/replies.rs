@@ -22,6 +22,32 @@ fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!stdout(&output).contains("sk-0123456789") && stdout(&output).contains("k-1"));
 
+    for (at, reply) in [
+        "{\"apiKey\":\"sk-012",
+        "{\"api_key\":\"sk-012\"}",
+        "\"sk-012\"",
+        "{\"apiKey\":{\"key\":\"sk-012\"}}",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (unusual, file) = (Service::start(move |_| ok(reply)), folder.path().join(at.to_string()));
+        let output =
+            call(&unusual.url(), &create).args(["--secret-file", file.to_str().unwrap()]).output().unwrap();
+        let said = ended(&output);
+        assert!(
+            output.status.code() == Some(1)
+                && !said.contains("sk-")
+                && said.contains("Wrote the whole reply"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{reply}\n"));
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let empty = Service::start(|_| ok("{\"apiKey\":\"\",\"id\":\"k-1\"}"));
+    let said = ended(&call(&empty.url(), &create).output().unwrap());
+    assert!(!said.contains("save it now") && said.contains("k-1"), "{said}");
+
     let sent = service.requests().len();
     let again = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
     assert_eq!((again.status.code(), service.requests().len()), (Some(1), sent), "nothing is overwritten");

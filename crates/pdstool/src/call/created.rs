@@ -21,7 +21,7 @@ use pds_interface::reply::json;
 use pds_interface::{Arguments, Call};
 
 use super::show::fields::flat;
-use super::{print_reply, show};
+use super::{print_json, print_reply, show};
 
 /// A new file for a secret. It is created before the call, because a secret that cannot be stored is lost, and removed
 /// if nothing is written.
@@ -43,8 +43,8 @@ impl SecretFile {
         Ok(Self { path: path.to_owned(), file, written: false })
     }
 
-    fn write(&mut self, secret: &str) -> Result<()> {
-        let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
+    fn write(&mut self, secret: &[u8]) -> Result<()> {
+        let written = self.file.write_all(&[secret, b"\n"].concat()).and_then(|()| self.file.sync_all());
         self.written = true;
         written.map_err(ToolError::file("cannot write", &self.path))
     }
@@ -60,7 +60,8 @@ impl Drop for SecretFile {
 }
 
 /// Delivers the secret of `reply` to `file`, or alone on standard output, or as JSON in the whole reply. Other fields
-/// go to standard error, so that standard output can be piped.
+/// go to standard error, so that standard output can be piped. A reply that is not `usual` is delivered whole: it may hold
+/// the secret.
 ///
 /// # Errors
 /// If it cannot be written; a secret that cannot be written to its file is printed.
@@ -71,13 +72,23 @@ pub fn deliver(
     format: OutputFormat,
     call: &'static Call,
     field: &str,
+    usual: bool,
 ) -> Result<()> {
     let mut known = json(reply);
     let Some(Value::String(secret)) =
-        known.get_mut(field).map(|secret| std::mem::replace(secret, REDACTED.into()))
+        known.get_mut(field).filter(|_| usual).map(|secret| std::mem::replace(secret, REDACTED.into()))
     else {
-        // The interface does not define such a reply, but it must not be lost.
-        return print_reply(console, format, reply);
+        let Some(mut file) = file else { return print_json(console, reply) };
+        if !reply.trim_ascii().is_empty() {
+            if let Err(error) = file.write(reply) {
+                print_json(console, reply)?;
+                return Err(error);
+            }
+            let path = file.path.display();
+            console
+                .say(&format!("Wrote the whole reply to {path}, readable only by you: it may hold the key."));
+        }
+        return Ok(());
     };
     // On a terminal without control characters.
     let printed = if console.out_is_terminal { plain(&secret) } else { Cow::Borrowed(&*secret) };
@@ -94,7 +105,7 @@ pub fn deliver(
         console.say("This is the only time the key is shown: save it now.");
         return Ok(());
     };
-    if let Err(error) = file.write(&secret) {
+    if let Err(error) = file.write(secret.as_bytes()) {
         console.print(&printed)?;
         return Err(error);
     }

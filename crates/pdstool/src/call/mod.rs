@@ -128,7 +128,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     };
     let verdict = call.judge(&reply);
     if let Some(field) = call.command.secret {
-        created::deliver(console, &reply, file, format, call, field)?;
+        created::deliver(console, &reply, file, format, call, field, verdict.is_ok())?;
         verdict.map_err(unusable)?;
         return created::is_as_asked(call, &arguments, &reply);
     }
