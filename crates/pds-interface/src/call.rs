@@ -111,7 +111,10 @@ impl Call {
     /// The problem.
     pub fn judge(&self, body: &[u8]) -> Result<(), DecodeError> {
         if let Some(polled) = &self.polled {
-            return polled.decode(body, &Terms::default()).map(drop);
+            let read = polled.decode(body, &Terms::default())?;
+            let lacks_total = || read(&[]).tally.and_then(|tally| tally.total).is_none();
+            let is_complete = polled.counted.is_none() || !lacks_total();
+            return if is_complete { Ok(()) } else { Err(DecodeError::Lacks("total")) };
         }
         (self.decodes)(body).map_err(|error| match (error, self.command.secret) {
             // Its text could quote the secret.
@@ -121,7 +124,8 @@ impl Call {
         let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
         let lacks = |field: &&&str| match reply.get(**field) {
             None | Some(Value::Null) => true,
-            Some(secret) => self.command.secret == Some(**field) && secret.as_str().is_none_or(str::is_empty),
+            Some(secret) if self.command.secret == Some(**field) => secret.as_str().is_none_or(str::is_empty),
+            Some(_) => false,
         };
         self.needs.iter().find(lacks).map_or(Ok(()), |field| Err(DecodeError::Lacks(field)))
     }

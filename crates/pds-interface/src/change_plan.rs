@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
-use super::reply::ReplyBody;
+use super::payment_url::address;
+use super::reply::{DecodeError, ReplyBody, json, object};
 use super::wire::Text;
 
 /// The reply.
@@ -37,7 +38,17 @@ pub const PLAN: Param = Param {
     purpose: "plan to change to",
 };
 
-impl ReplyBody for PlanChanged {}
+impl ReplyBody for PlanChanged {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let reply = object(body)?;
+        match json(body).get("redirectUrl") {
+            Some(url) if !url.is_null() && url != "" => {
+                address(url.as_str().unwrap_or_default().to_owned()).map(|_| reply)
+            }
+            _ => Ok(reply),
+        }
+    }
+}
 
 /// The result of a plan change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

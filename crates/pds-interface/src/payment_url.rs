@@ -18,14 +18,21 @@ impl ReplyBody for Checkout {
     const FORMAT: Format = Format::Text;
 
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        let url = String::decode(body)?;
-        let is_url = ["https://", "http://"].iter().any(|scheme| url.starts_with(scheme));
-        if is_url { Ok(Self(url)) } else { Err(DecodeError::Address) }
+        String::decode(body).and_then(address).map(Self)
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         self.0.encode()
     }
+}
+
+/// The address, if a browser can open it.
+///
+/// # Errors
+/// If it is none.
+pub(super) fn address(url: String) -> Result<String, DecodeError> {
+    let is_url = ["https://", "http://"].iter().any(|scheme| url.starts_with(scheme));
+    if is_url { Ok(url) } else { Err(DecodeError::Address) }
 }
 
 /// The call.

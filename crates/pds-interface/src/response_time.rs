@@ -102,7 +102,7 @@ impl ResponseTime {
     }
 
     /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
-    fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
+    pub fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
         let mut seconds: Vec<(CompactString, f64)> = Vec::with_capacity(self.percentiles.0.len());
         let mut seen = BTreeSet::new();
         for (percentile, millis) in self.percentiles.0.iter().filter(|(name, _)| seen.insert(name)) {

@@ -122,3 +122,28 @@ fn a_reply_without_content_fails_in_every_output_format() {
         }
     }
 }
+
+#[test]
+fn a_reply_that_lacks_its_fact_fails_and_an_empty_one_has_a_header() {
+    let metrics = |name: &str| format!("metrics {name} p-1-ranker");
+    for (arguments, reply, code, csv) in [
+        (&*metrics("response-time"), r#"{"data":{},"status":"success"}"#, 1, ""),
+        (&*metrics("run-execution-time"), r#"{"data":{},"status":"success"}"#, 1, ""),
+        (&*metrics("response-time"), r#"{"data":{"total_requests":-1},"status":"success"}"#, 1, ""),
+        ("plan change hobby --yes", r#"{"redirectUrl":"javascript:alert(1)"}"#, 1, ""),
+        ("plan change hobby --yes", r#"{"redirectUrl":"<html>"}"#, 1, ""),
+        ("plan change hobby --yes", r#"{"redirectUrl":["https://x"]}"#, 1, ""),
+        ("plan change hobby --yes", r#"{"redirectUrl":""}"#, 0, "field,value\nredirectUrl,\n"),
+        ("domains list", r#"{"domains":{}}"#, 1, ""),
+        ("projects list", "[]", 0, "id,name,role\n"),
+        ("projects list", "[{}]", 0, "id,name,role\n,,\n"),
+    ] {
+        let service = Service::start(move |_| ok(reply));
+        for format in ["table", "json", "csv"] {
+            let words = arguments.split(' ');
+            let output = call(&service.url(), &[]).args(words).args(["-o", format]).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{arguments} {reply}: {}", ended(&output));
+            assert!(format != "csv" || stdout(&output) == csv, "{arguments} {reply}: {}", ended(&output));
+        }
+    }
+}

@@ -132,11 +132,21 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         verdict.map_err(unusable)?;
         return created::is_as_asked(call, &arguments, &reply);
     }
-    // An invalid reply is printed unchanged for programs.
+    // An invalid reply is printed unchanged as JSON, and in no other format.
     let view = verdict.and_then(|()| show::view(call, &reply, format == OutputFormat::Wide));
-    match format.is_for_people() {
-        true => page::print_as(console, format, view.as_ref().map_or(&[], |view| &*view.blocks))?,
-        false => print_reply(console, format, &reply)?,
+    let lists_no_field = || {
+        let reply = json(&reply);
+        reply
+            .as_array()
+            .is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty)))
+    };
+    match (&view, format) {
+        (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {}
+        (Ok(view), OutputFormat::Table | OutputFormat::Wide) => {
+            page::print_as(console, format, &view.blocks)?
+        }
+        (Ok(view), OutputFormat::Csv) if lists_no_field() => page::print_as(console, format, &view.blocks)?,
+        _ => print_reply(console, format, &reply)?,
     }
     if let Some(refused) = refused {
         return Err(refused);

@@ -6,7 +6,6 @@ use crate::call::View;
 use crate::page::{self, Align, Block, Table};
 use pds_core::units;
 use pds_interface::Number;
-use pds_interface::number::NumberMap;
 use pds_interface::reader::Unexpected;
 use pds_interface::response_time::ResponseTime;
 use pds_interface::run_execution_time::{Datapoint, RunExecutionTime};
@@ -24,7 +23,7 @@ pub(super) fn response_time(reply: &ResponseTime, fields: Fields) -> View {
         Block::Facts(vec![
             ("range", range(&reply.start_date, &reply.end_date)),
             ("requests", counted(reply.total_requests)),
-            ("percentiles", percentiles(&reply.percentiles)),
+            ("percentiles", percentiles(reply)),
         ]),
     ];
     let shares = reply.shares(&mut Unexpected::default());
@@ -38,8 +37,8 @@ pub(super) fn response_time(reply: &ResponseTime, fields: Fields) -> View {
     fields.without(&SHOWN).after(blocks).into()
 }
 
-fn percentiles(percentiles: &NumberMap) -> String {
-    let seconds = percentiles.0.iter().filter_map(|(name, millis)| Some((name, millis.value()? / 1e3)));
+fn percentiles(reply: &ResponseTime) -> String {
+    let seconds = reply.seconds(&mut Unexpected::default()).into_iter();
     let texts = seconds.map(|(name, seconds)| format!("{name} {}", units::seconds(seconds)));
     texts.collect::<Vec<_>>().join("   ")
 }
