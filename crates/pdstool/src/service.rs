@@ -9,12 +9,12 @@ use clap::Args;
 use jiff::Timestamp;
 use url::Url;
 
-use pds_client::{Account, Client, Fetched, Turn, Unobserved};
+use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags, flags_of_running_exporter};
 use pds_config::{Config, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_core::units;
-use pds_diagnosis::cause::CLOCKS_DIFFER;
+use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_interface::polled::ReadSubjects;
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
@@ -136,7 +136,28 @@ impl Service {
     /// If the service does not reply with a list of them.
     pub async fn projects(&self, account: &Account) -> Result<list_projects::Reply> {
         let request = list_projects::CALL.request(&Arguments::default(), &self.config.api.query_names)?;
-        Ok(list_projects::Reply::decode(&self.client.call(account, &request).await?.body)?)
+        match self.client.call(account, &request).await {
+            Ok(fetched) => Ok(list_projects::Reply::decode(&fetched.body)?),
+            Err(error) => Err(self.refusal(account, error).await),
+        }
+    }
+
+    /// The error of a call with the token of `account`. At an address without a list of projects, that is the cause, and no
+    /// id is at fault.
+    pub async fn refusal(&self, account: &Account, error: FetchError) -> ToolError {
+        let hint = self.config.of_base_url();
+        let is_list = error.request.ends_with(list_projects::CALL.path.0);
+        let is_listed = async || {
+            let request = list_projects::CALL.request(&Arguments::default(), &self.config.api.query_names);
+            let Ok(request) = request else { return true };
+            !self.client.call(account, &request).await.is_err_and(|error| error.is_not_found())
+        };
+        let has_list = !error.is_not_found() || (!is_list && (hint.is_none() || is_listed().await));
+        if has_list {
+            return error.into();
+        }
+        let hint = hint.unwrap_or_else(|| WRONG_ADDRESS.remedy.to_owned());
+        ToolError::failed(format!("{}: {error}; {hint}", WRONG_ADDRESS.says))
     }
 
     /// Requests `resource` once, as a poll does; metrics for `range`. Returns the decoded reply and the fetched one.

@@ -103,3 +103,38 @@ fn check_web_config_prints_the_meaning_or_the_problems() {
     assert_eq!(bad.status.code(), Some(78), "{}", ended(&bad));
     assert!(stderr(&bad).contains("http3"), "{}", stderr(&bad));
 }
+
+#[test]
+fn an_address_that_ends_in_a_version_is_the_cause_of_404_everywhere() {
+    let service = Service::start(|_| status(404, r#"{"message":"there is nothing at this path"}"#));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), "abc").unwrap();
+    for command in [
+        &["call", "projects", "list"][..],
+        &["call", "app", "get", "p-1-a", "--project", "p-1"],
+        &["check", "token", "--project", "p-1", "--app", "p-1-a", "-o", "wide"],
+        &["init", "--app", "a"],
+    ] {
+        let mut tool = pdstool(command);
+        tool.args(["--base-url", &format!("{}/v2", service.url()), "--token-file", "token"]);
+        let output = tool.current_dir(folder.path()).output().unwrap();
+        let said = ended(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("the service is not at api.base_url"), "{said}");
+        assert!(
+            said.contains(&format!(
+                "ends in /v2, but every request begins with /v2 itself; write {}",
+                service.url()
+            )),
+            "{said}"
+        );
+    }
+    let service = Service::start(|seen| match &*seen.target {
+        "/v2/v2/projects" => ok("[]"),
+        _ => status(404, "{}"),
+    });
+    let mut lost =
+        pdstool(&["call", "app", "get", "a", "--project", "p", "--token-file", "token", "--base-url"]);
+    let output = lost.arg(format!("{}/v2", service.url())).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "a gateway may have that path: {}", ended(&output));
+}

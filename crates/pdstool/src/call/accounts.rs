@@ -26,7 +26,7 @@ pub async fn ask(
     let accounts =
         project.map_or_else(|| service.accounts(), |project| vec![service.client.account(project)]);
     if let [account] = &*accounts {
-        return Ok((service.client.call(account, request).await?.body, None));
+        return Ok((made(service, account, request).await?, None));
     }
     let mut entries: Vec<Value> = Vec::new();
     let mut refusals = Vec::new();
@@ -49,10 +49,16 @@ pub async fn ask(
     }
 }
 
+async fn made(service: &Service, account: &Account, request: &Request) -> Result<Bytes> {
+    match service.client.call(account, request).await {
+        Ok(fetched) => Ok(fetched.body),
+        Err(error) => Err(service.refusal(account, error).await),
+    }
+}
+
 /// The list that the service returns for a token.
 async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Value>> {
-    let reply = service.client.call(account, request).await?;
-    match json(&reply.body) {
+    match json(&made(service, account, request).await?) {
         Value::Array(list) => Ok(list),
         _ => Err(ToolError::failed("the reply is not a list")),
     }

@@ -91,14 +91,18 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
 type Answer<'a> = (&'static str, &'a str, Result<()>);
 
 /// Lists the projects of one account, then makes the other calls for them concurrently. If the first call gets no
-/// reply, makes no other, so that the check takes no longer than one request.
+/// reply, makes no other, so that the check takes no longer than one request; nor does it at a wrong address.
 async fn ask_all<'a>(
     service: &Service,
     account: &Account,
     projects: &'a [(String, String)],
 ) -> (String, Vec<Answer<'a>>) {
     let listed = service.projects(account).await;
-    let silent = matches!(&listed, Err(ToolError::Fetch(error)) if error.class() == Class::Timeout);
+    let silent = match &listed {
+        Err(ToolError::Fetch(error)) => error.class() == Class::Timeout,
+        Err(ToolError::Failed { .. }) => true,
+        _ => false,
+    };
     let mut calls = Vec::new();
     for (project, app) in if silent { &[] } else { projects } {
         for resource in Resource::all() {
