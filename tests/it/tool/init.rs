@@ -50,6 +50,10 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert_eq!(init(&["--app", name]).0, Some(2), "nothing is written over");
     // On Kubernetes nothing is written: the printed objects have the token, and mount it at the path in the file.
     let (code, said) = init(&["--app", name, "-o", "kubernetes"]);
+    assert!(
+        said.contains("stdout:\n---\n{"),
+        "kubectl reads documents that begin with `---` as YAML: {said}"
+    );
     let objects = said.lines().filter(|line| line.starts_with('{')).collect::<Vec<_>>();
     crate::deploy::kubernetes::validate(&objects.join("\n---\n"));
     let objects = objects.iter().map(|line| serde_json::from_str(line).unwrap());

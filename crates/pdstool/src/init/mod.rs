@@ -169,10 +169,10 @@ fn manifests(token: &str, config: &str) -> String {
         let data = json!({ key: text });
         json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name }, field: data }).to_string()
     };
-    // JSON is valid YAML, whatever the texts contain.
+    // JSON is valid YAML, whatever the texts contain. Without the first line, kubectl reads it as a JSON stream.
     let secret = data("Secret", "pds-exporter-token", "stringData", "token", token);
     let map = data("ConfigMap", "pds-exporter-config", "data", "pds-exporter.toml", config);
-    format!("{secret}\n---\n{map}")
+    format!("---\n{secret}\n---\n{map}")
 }
 
 /// The most apps among which to look for the busiest.
