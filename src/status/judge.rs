@@ -176,7 +176,8 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes
 
 /// The HTTP statuses among `classes`, which add detail to the cause.
 pub(super) fn in_brackets<'a>(classes: impl IntoIterator<Item = &'a str>) -> String {
-    let statuses = classes.into_iter().filter(|class| class.starts_with(|c: char| c.is_ascii_digit()));
+    let is_status = |class: &&str| class.parse::<u16>().is_ok();
+    let statuses = classes.into_iter().filter(is_status);
     match statuses.collect::<Vec<_>>() {
         statuses if statuses.is_empty() => String::new(),
         statuses => format!(" ({})", statuses.join(", ")),

@@ -168,7 +168,7 @@ causes! {
         "Wait, or report it to the owner of the service; the exporter polls again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
         "the service returns a redirect"
-        "Set api.base_url to the address of the service itself; if it redirects to a login page, use an address without one."
+        "Use https:// in api.base_url if it redirects there; else set it to the service's own address, without a login page."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."

@@ -110,7 +110,7 @@ async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
             "service_down",
             "The service cannot be reached (api.example.com:443) since 03:01 UTC: p-2-app-4",
         ),
-        ("3xx", "not_the_service", "The service returns a redirect (3xx) since 03:01 UTC: p-2-app-4"),
+        ("3xx", "not_the_service", "The service returns a redirect since 03:01 UTC: p-2-app-4"),
         ("decode", "reply_unreadable", "Replies do not match the interface since 03:01 UTC: p-2-app-4"),
         ("402", "payment_required", "The service requires payment (402) since 03:01 UTC: p-2-app-4"),
     ] {

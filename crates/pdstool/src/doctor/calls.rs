@@ -175,8 +175,8 @@ impl Answers {
     }
 
     fn failed(&mut self, resource: Resource, subject: String, cause: &'static Cause, reason: String) {
-        // After a refusal, the token's other calls are not sent; at a wrong address, all calls fail.
-        let stops_all = cause.scope == cause::Scope::Token || *cause == cause::WRONG_ADDRESS;
+        // Causes other than those of one reply are the same for each call.
+        let stops_all = cause.scope != cause::Scope::Target;
         let is_same = |known: &&mut Failure| {
             known.cause == cause && (stops_all || known.resource == resource || known.reason == reason)
         };

@@ -20,10 +20,9 @@ use super::console::Console;
 use super::error::Result;
 use super::exporter::{Exporter, ExporterError, address, local_exporter};
 use super::options::OutputArg;
-use super::report::{Finding, Report};
-use super::service::{Environment, Service, ServiceArgs, flags_of_exporter};
+use super::report::Report;
+use super::service::{Environment, ServiceArgs, flags_of_exporter};
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
-use pds_core::error_chain::with_sources;
 
 /// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
@@ -73,30 +72,22 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         progress.set_message(text);
         progress.tick();
     };
-    let (found, config) = settings::load(environment, &args.service);
+    let (found, service) = settings::load(environment, &args.service);
     report.add("configuration", found);
-    if let Some(config) = config {
+    if let Some(service) = &service {
+        let config = &service.config;
         step("connecting to the service");
         let (found, reached) = network::check(&config.api).await;
         report.add("network", found);
-        let state = args.state_path.clone().or_else(|| config.state.path.clone());
-        let restore = config.state.prometheus.clone();
-        match Service::new(config) {
-            Ok(service) => {
-                report.add("tokens", settings::tokens(&service));
-                step("making each call");
-                let answers = if reached { calls::check(&mut report, &service).await } else { Vec::new() };
-                report.add("limits", settings::limits(&service.config, &answers));
-            }
-            Err(error) => {
-                let finding = Finding::problem(with_sources(&error), "Correct the key that it names.");
-                report.add("configuration", [finding]);
-            }
-        }
+        report.add("tokens", settings::tokens(service));
+        step("making each call");
+        let answers = if reached { calls::check(&mut report, service).await } else { Vec::new() };
+        report.add("limits", settings::limits(config, &answers));
         step("looking at the state file and the daemon");
-        report.add("state file", [daemon::state_file(state.as_deref()).await]);
-        if let Some(prometheus) = restore {
-            report.add("restore source", [daemon::restore_source(&prometheus).await]);
+        let state = args.state_path.as_ref().or(config.state.path.as_ref());
+        report.add("state file", [daemon::state_file(state.map(PathBuf::as_path)).await]);
+        if let Some(prometheus) = &config.state.prometheus {
+            report.add("restore source", [daemon::restore_source(prometheus).await]);
         }
     }
     report.add("web configuration", args.web_config.iter().map(|path| daemon::web_config(path)));

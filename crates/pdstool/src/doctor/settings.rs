@@ -14,12 +14,13 @@ use pds_diagnosis::cause::{self, Cause};
 
 use crate::report::{Finding, first_few, grouped};
 
-/// Loads the configuration, if it can be used.
-pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Option<Config>) {
-    let config = match args.load(environment) {
-        Ok(config) => config,
+/// Opens the service of the configuration, if that can be used.
+pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Option<Service>) {
+    let service = match args.open(environment) {
+        Ok(service) => service,
         Err(error) => return (refused(error), None),
     };
+    let config = &service.config;
     let mut found = Vec::new();
     if let Some(url) = &args.base_url {
         found.push(Finding::ok(format!("address {url}, no configuration file")));
@@ -41,7 +42,7 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     if let Some(warning) = config.of_proxies() {
         found.push(Finding::warning(warning, "Set api.proxy_url if the service is behind that proxy."));
     }
-    (found, Some(config))
+    (found, Some(service))
 }
 
 /// The problems of the configuration; a problem of several keys is reported once.
@@ -59,6 +60,7 @@ fn refused(error: ToolError) -> Vec<Finding> {
         ToolError::Config(LoadError::Unreadable { .. }) => {
             "Make the file readable for this user, and save it as UTF-8 without a byte-order mark."
         }
+        ToolError::Client(_) => "Correct the key that it names.",
         _ => "Set --config.file to the file, or --base-url to the address.",
     };
     vec![Finding::problem(with_sources(&error), remedy)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN};
 use super::{PROJECT, Patient, answering};
-use crate::client::server::{Seen, status};
+use crate::client::server::{Reply, Seen, ok, status};
 use pds_diagnosis::cause;
 use pds_simulator::Settings;
 
@@ -19,6 +19,35 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
     assert!(text.contains("returned 401") && remedy.contains("Create a new token"), "{text}: {remedy}");
     let with_token = |seen: &&Seen| seen.header("authorization").is_some();
     assert_eq!(service.server.seen().iter().filter(with_token).count(), 1);
+}
+
+#[test]
+fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
+    let patient = Patient::new();
+    let redirect = |seen: &Seen| status(301, "").with("location", format!("https://x{}", seen.target));
+    let cut = |_: &Seen| ok("{\"id\":");
+    let other = |seen: &Seen| ok(format!("{{\"at\":\"{}\"}}", seen.target).leak());
+    for (reply, cause, part) in [
+        (redirect as fn(&Seen) -> Reply, &cause::NOT_THE_SERVICE, "returned 301"),
+        (cut as fn(&Seen) -> Reply, &cause::REPLY_UNREADABLE, "cannot be used"),
+        (other as fn(&Seen) -> Reply, &cause::REPLY_UNREADABLE, "cannot be used"),
+    ] {
+        let service = Service::start(reply);
+        let found =
+            patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
+        let (check, text, remedy) = found.only();
+        assert_eq!((check, remedy), ("calls", cause.remedy));
+        assert!(
+            text.contains(": projects of p-1, ") && text.contains(" and 1 more: ") && text.contains(part),
+            "{text}"
+        );
+    }
+    let found = patient.examined(&format!(
+        "base_url = \"https://x\"\nca_file = \"none.pem\"\ntoken = \"{TOKEN}\"\n{PROJECT}"
+    ));
+    let (check, text, _) = found.only();
+    assert!(check == "configuration" && text.contains("none.pem"), "{text}");
+    assert!(!found.json.to_string().contains("is valid"), "{:#}", found.json);
 }
 
 #[test]
