@@ -47,6 +47,8 @@ struct Failure {
     /// The reason of the first; other calls may name another id.
     reason: String,
     subjects: Vec<String>,
+    /// The accounts of its calls.
+    accounts: Vec<Account>,
 }
 
 /// Makes every polled call and reports its result. Returns the durations of replies.
@@ -94,10 +96,13 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     }
     // A token that cannot be read is reported as such.
     answers.failures.retain(|failure| *failure.cause != cause::TOKEN_UNREADABLE);
-    for Failure { cause, reason, subjects, .. } in &answers.failures {
+    for Failure { cause, reason, subjects, accounts, .. } in &answers.failures {
         let place = cause.place(&service.config.api);
-        let text = format!("{}{place}: {}: {reason}", cause.says_of(&[]), first_few(subjects));
-        report.add(CHECK, [Finding::problem(text, cause.remedy_at(None))]);
+        let tokens: Vec<&str> = accounts.iter().map(Account::name).collect();
+        let text = format!("{}{place}: {}: {reason}", cause.says_of(&tokens), first_few(subjects));
+        let file = if let [only] = &**accounts { only.file() } else { None };
+        let file = file.map(|path| path.display().to_string());
+        report.add(CHECK, [Finding::problem(text, cause.remedy_at(file.as_deref()))]);
     }
     if !answers.took.is_empty() {
         report.add("clock", [service::clock(&answers.skews)]);
@@ -157,7 +162,14 @@ impl Answers {
                 let mistake = if is_of_id { mistake_in_id(project, app, listed) } else { None };
                 let reason =
                     [Some(error.reason()), mistake].into_iter().flatten().collect::<Vec<_>>().join("; ");
-                self.failed(*resource, format!("{} of {subject}", resource.as_str()), cause, reason);
+                let subject = format!("{} of {subject}", resource.as_str());
+                self.failed(Failure {
+                    resource: *resource,
+                    cause,
+                    reason,
+                    subjects: vec![subject],
+                    accounts: vec![account],
+                });
             }
         }
     }
@@ -174,15 +186,19 @@ impl Answers {
         }
     }
 
-    fn failed(&mut self, resource: Resource, subject: String, cause: &'static Cause, reason: String) {
+    fn failed(&mut self, failure: Failure) {
         // Causes other than those of one reply are the same for each call.
-        let stops_all = cause.scope != cause::Scope::Target;
+        let stops_all = failure.cause.scope != cause::Scope::Target;
         let is_same = |known: &&mut Failure| {
-            known.cause == cause && (stops_all || known.resource == resource || known.reason == reason)
+            known.cause == failure.cause
+                && (stops_all || known.resource == failure.resource || known.reason == failure.reason)
         };
-        match self.failures.iter_mut().find(is_same) {
-            Some(known) => known.subjects.push(subject),
-            None => self.failures.push(Failure { resource, cause, reason, subjects: vec![subject] }),
+        let Some(known) = self.failures.iter_mut().find(is_same) else { return self.failures.push(failure) };
+        known.subjects.extend(failure.subjects);
+        for account in failure.accounts {
+            if known.accounts.iter().all(|known| known.name() != account.name()) {
+                known.accounts.push(account);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::simulated::Simulated;
-use super::super::{Service, TOKEN};
+use super::super::{Service, TOKEN, pdstool, stderr};
 use super::{PROJECT, Patient, answering};
 use crate::client::server::{Reply, Seen, ok, status};
 use pds_diagnosis::cause;
@@ -16,9 +16,21 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
     let found =
         patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
     let (_, text, remedy) = found.only();
-    assert!(text.contains("returned 401") && remedy.contains("Create a new token"), "{text}: {remedy}");
+    assert!(text.starts_with("the service refuses the default token: "), "as the daemon says it: {text}");
+    assert!(
+        text.contains("returned 401") && remedy == cause::TOKEN_REFUSED.remedy_at(None),
+        "{text}: {remedy}"
+    );
     let with_token = |seen: &&Seen| seen.header("authorization").is_some();
     assert_eq!(service.server.seen().iter().filter(with_token).count(), 1);
+
+    std::fs::write(patient.path("bad.tok"), "bad").unwrap();
+    let several = ["p-1", "p-2"].map(|id| format!("[[projects]]\nid = \"{id}\"\ntoken_file = \"bad.tok\"\n"));
+    let found = patient.examined(&format!("base_url = \"{}\"\n{}", service.url(), several.concat()));
+    let refused = found.wrong().into_iter().find(|(check, ..)| *check == "calls").unwrap();
+    assert!(refused.1.starts_with("the service refuses the token of p-1: "), "{refused:?}");
+    let file = patient.path("bad.tok");
+    assert_eq!(refused.2, cause::TOKEN_REFUSED.remedy_at(file.to_str()));
 }
 
 #[test]
@@ -98,6 +110,9 @@ fn a_token_of_another_project_and_a_proxy_that_is_not_used_are_named() {
     let said =
         format!("the default token may only read another project: it is for {other}, and set for {wanted}");
     assert_eq!(patient.examined(&text(other)).wrong().iter().filter(|(_, text, _)| *text == said).count(), 1);
+    let file = patient.path("pds-exporter.toml");
+    let output = pdstool(&["doctor", "--config.file", file.to_str().unwrap()]).output().unwrap();
+    assert!(!stderr(&output).contains("WARN"), "{}", stderr(&output));
     let found = patient.examined_with(&text(wanted), &[("HTTPS_PROXY", "http://127.0.0.1:1")]);
     let said = found.wrong().into_iter().map(|(_, text, _)| text).collect::<Vec<_>>();
     let unused = "set but not used: HTTPS_PROXY; only api.proxy_url, which is empty, sets a proxy";
