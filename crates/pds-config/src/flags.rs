@@ -171,7 +171,8 @@ pub enum LogFormat {
 }
 
 /// The flags of the exporter that runs on this machine: of the process with the lowest id that runs `program` and
-/// serves, its configuration file as an absolute path. `None` if there is no such process, or none that may be read.
+/// serves, its configuration file as an absolute path; of a demo if no other runs. `None` if there is no such process, or
+/// none that may be read.
 ///
 /// The health check is part of an image, but its user sets the flags: so `--health` alone, and `pdstool`, take those of
 /// the exporter beside them.
@@ -180,7 +181,7 @@ pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
     let processes = std::fs::read_dir(proc).ok()?.flatten();
     let mut ids: Vec<u32> = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     ids.sort_unstable();
-    ids.into_iter().find_map(|id| {
+    let flags = ids.into_iter().filter_map(|id| {
         let process = proc.join(id.to_string());
         let is_same = std::fs::read_link(process.join("exe")).is_ok_and(|found| found == program);
         let line = is_same.then(|| std::fs::read(process.join("cmdline")).ok())??;
@@ -189,7 +190,9 @@ pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
             flags.config_file = folder.join(flags.config_file);
         }
         Some(flags)
-    })
+    });
+    // The first of those that are equal.
+    flags.min_by_key(|flags| flags.demo)
 }
 
 /// The flags of a command line as `/proc` has it, each argument with a zero byte behind it; `None` if it serves nothing.

@@ -83,18 +83,23 @@ impl ServiceArgs {
     }
 }
 
-/// Loads the configuration file at `path`. If `path` is the default and missing, loads the file of the exporter that
-/// runs on this machine, with the state file of its flags.
+/// The configuration file that is read for `path`: if `path` is the default and there is no such file, that of the exporter
+/// that runs on this machine, with the state file that its flags name.
+pub fn file(path: &Path) -> (PathBuf, Option<PathBuf>) {
+    let is_default = path == Path::new(DEFAULT_CONFIG) && !path.exists();
+    let running = is_default.then(running).flatten();
+    running.map_or_else(|| (path.to_owned(), None), |flags| (flags.config_file, flags.state_path))
+}
+
+/// Loads the configuration [`file`] for `path`.
 ///
 /// # Errors
 /// If it is not valid.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
-    let is_default = path == Path::new(DEFAULT_CONFIG) && !path.exists();
-    let running = is_default.then(running).flatten();
-    let path = running.as_ref().map_or(path, |flags| &flags.config_file);
-    let mut config = pds_config::load(path, environment.iter().cloned())?.config;
-    if let Some(state) = running.and_then(|flags| flags.state_path) {
-        config.state.path = Some(state);
+    let (path, state) = file(path);
+    let mut config = pds_config::load(&path, environment.iter().cloned())?.config;
+    if state.is_some() {
+        config.state.path = state;
     }
     Ok(config)
 }

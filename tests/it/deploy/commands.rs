@@ -58,6 +58,9 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
     let program = |name: &str| folder.path().join(name);
     let config = Configuration::new(&world, &service).write(folder.path());
     let mut daemon = Command::new(program("pds-exporter"));
+    let mut demo = Command::new(program("pds-exporter"));
+    demo.args(["--demo", "--web.listen-address", &format!("127.0.0.1:{}", free_port())]);
+    let _demo = Exporter::spawn(demo).unwrap();
     // As a unit has it: another folder, and a state file that only the flags name.
     daemon.current_dir("/").env_clear().arg(format!("--config.file={config}"));
     daemon.arg(format!("--state.path={}", program("state.log").display()));
@@ -83,4 +86,8 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let mut check = Command::new(program("pdstool"));
+    check.args(["check", "config"]).current_dir("/").env_clear();
+    let said = String::from_utf8(check.output().unwrap().stdout).unwrap();
+    assert!(said.starts_with(&format!("{config} is valid\n")), "the file that is read is named: {said}");
 }

@@ -19,7 +19,7 @@ use super::console::Console;
 use super::error::Result;
 use super::options::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
-use super::service::{Environment, load};
+use super::service::{Environment, file, load};
 
 /// `pdstool check`.
 #[derive(Clone, Debug, Subcommand)]
@@ -71,7 +71,7 @@ fn config(console: &mut Console, environment: &Environment, path: &Path, format:
     let config = load(path, environment)?;
     let mut rate: fn(f64) -> String = |rate| rate.to_string();
     if format.is_for_people() {
-        console.print(&format!("{} is valid", path.display()))?;
+        console.print(&format!("{} is valid", file(path).0.display()))?;
         rate = number;
     }
     Ok(page::print_as(console, format, &demand(&config, rate))?)

@@ -7,6 +7,7 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::process::geteuid;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::exporter::{Exporter, ExporterError};
 use pds_core::error_chain::with_sources;
@@ -119,13 +120,15 @@ pub async fn restore_source(config: &Prometheus) -> Finding {
     }
 }
 
-/// The verdict of a running daemon.
+/// The verdict of a running daemon; of one, perhaps a `demo`, that polls another service than `ours`, this alone.
 ///
 /// # Errors
 /// A note that none runs, if an error `means_none`.
 pub async fn running(
     exporter: &Exporter,
     means_none: impl Fn(&ExporterError) -> bool,
+    ours: Option<&Url>,
+    demo: bool,
 ) -> Result<Vec<Finding>, Finding> {
     let name = &exporter.name;
     let status = match exporter.status().await {
@@ -142,6 +145,11 @@ pub async fn running(
             return Ok(vec![Finding::problem(text, remedy)]);
         }
     };
+    let polled = &status.service.base_url;
+    if ours.is_some_and(|ours| !polled.is_empty() && polled != ours.as_str()) {
+        let kind = if demo { "is a demo and polls" } else { "polls" };
+        return Ok(vec![Finding::ok(format!("{name} {kind} another service, {polled}"))]);
+    }
     let summary = &status.summary;
     if summary.reasons.is_empty() {
         let verdict = summary.verdict.as_str();

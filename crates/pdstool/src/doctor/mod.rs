@@ -95,9 +95,12 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     if let Some(exporter) = args.exporter.clone().or_else(|| local_exporter(&listens).ok()) {
         let exporter = Exporter::new(&exporter, None, None)?;
         // Another program answers if no daemon is known to run.
-        let known = listens.is_empty() && flags_of_exporter().is_some();
+        let flags = flags_of_exporter().filter(|_| listens.is_empty());
+        let known = flags.is_some();
         let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
-        let found = daemon::running(&exporter, means_none).await;
+        let ours = service.as_ref().map(|service| &service.config.api.base_url);
+        let demo = args.exporter.is_none() && flags.is_some_and(|flags| flags.demo);
+        let found = daemon::running(&exporter, means_none, ours, demo).await;
         match found {
             Ok(_) => listens.clear(),
             Err(_) if listens.is_empty() => listens.push(DEFAULT_LISTEN_ADDRESS.to_owned()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::error::ToolError;
-use crate::service::{Environment, Service, ServiceArgs};
+use crate::service::{self, Environment, Service, ServiceArgs};
 use pds_client::{Account, plain_http_warning};
 use pds_config::{Config, LoadError};
 use pds_core::error_chain::with_sources;
@@ -27,7 +27,8 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     } else {
         let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
         let projects = units::counted(config.projects.len(), "project", "projects");
-        let file = args.config_file.display();
+        let file = service::file(&args.config_file).0;
+        let file = file.display();
         found.push(Finding::ok(format!(
             "{file} is valid: {projects}, {}",
             units::counted(apps, "app", "apps")

@@ -2,9 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use super::super::{Service, TOKEN, ended, pdstool};
 use super::{PROJECT, Patient, answering};
+use crate::client::server::ok;
 use crate::process::mounted;
 
 #[test]
@@ -83,4 +85,26 @@ fn a_full_disk_is_not_reported_as_missing_permissions() {
     });
     let said = format!("no space is left for {}: 0 bytes", folder.display());
     assert_eq!(found.only(), ("state file", &*said, "Free space on that disk."));
+}
+
+#[test]
+fn an_exporter_of_another_service_is_named_and_its_problems_are_not_ours() {
+    let other = r#"{"service":{"base_url":"https://other/"},"summary":{"verdict":"problem","apps":{"all":1},"reasons":[{"code":"c","verdict":"problem","text":"t","remedy":"r"}]}}"#;
+    let patient = Patient { exporter: Service::start(move |_| ok(other)), ..Patient::new() };
+    let service = Service::start(answering);
+    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
+    let found = patient.examined(&text);
+    assert_eq!((found.code, found.wrong()), (Some(0), vec![]), "{:#}", found.json);
+    found.says("daemon", "polls another service, https://other/");
+    let folder = crate::process::alone();
+    let mut demo = Command::new(folder.path().join("pds-exporter"));
+    demo.args(["--demo", "--web.listen-address", &format!("127.0.0.1:{}", crate::server::free_port())]);
+    let _demo = crate::process::Exporter::spawn(demo).unwrap();
+    let mut doctor = Command::new(folder.path().join("pdstool"));
+    doctor.env_clear().args(["doctor", "--config.file"]).arg(patient.path("pds-exporter.toml"));
+    let said = ended(&doctor.output().unwrap());
+    assert!(
+        said.starts_with("exit code 0") && said.contains("is a demo and polls another service"),
+        "{said}"
+    );
 }
