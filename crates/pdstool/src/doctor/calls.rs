@@ -1,6 +1,7 @@
 //! The result and duration of each call, and the service's clock.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -22,6 +23,9 @@ const AT_ONCE: usize = 8;
 
 /// The most apps whose settings are requested.
 const MAX_APPS: usize = 200;
+
+/// How long api.max_requests_per_second may delay them all together, in seconds.
+const PATIENCE: u32 = 10;
 
 /// Subject of a request: resource, project and app.
 type Asked = (Resource, String, String);
@@ -54,13 +58,24 @@ struct Failure {
 /// Makes every polled call and reports its result. Returns the durations of replies.
 pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let resources = &service.config.poll.resources;
-    let asked = resources
-        .iter()
-        .copied()
-        .flat_map(|resource| subjects(service, resource).map(move |(project, app)| (resource, project, app)));
-    let mut asked: Vec<Asked> = asked.collect();
-    // A list of projects comes first: it shows whether address and token are right.
-    asked.sort_by_key(|(resource, ..)| resource.polled().scope != Scope::Account);
+    let subjects = |resource| subjects(service, resource).enumerate();
+    let asked = resources.iter().copied().flat_map(|resource| {
+        subjects(resource).map(move |(index, (project, app))| (index, (resource, project, app)))
+    });
+    let mut asked: Vec<(usize, Asked)> = asked.collect();
+    // A list of projects comes first: it shows whether address and token are right. One request of each resource follows.
+    asked.sort_by_key(|(index, (resource, ..))| (resource.polled().scope != Scope::Account, *index > 0));
+    let mut asked: Vec<Asked> = asked.into_iter().map(|(_, asked)| asked).collect();
+    let limit = service.config.api.max_requests_per_second.map(NonZeroU32::get);
+    let most = limit.map_or(asked.len(), |limit| limit.saturating_mul(PATIENCE) as usize);
+    if most < asked.len() {
+        let [few, all] = [most, asked.len()].map(|count| units::count_of(count as u64));
+        let text = format!(
+            "{few} of {all} calls are made: api.max_requests_per_second allows no more in {PATIENCE} s"
+        );
+        report.add(CHECK, [Finding::note(text)]);
+        asked.truncate(most);
+    }
     let lists = asked.partition_point(|(resource, ..)| resource.polled().scope == Scope::Account);
     let (first, others) = asked.split_at(lists.max(1).min(asked.len()));
     let mut answers = Answers::default();

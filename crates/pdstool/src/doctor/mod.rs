@@ -28,7 +28,7 @@ use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Sends only GET requests: each polled call once for each project and its first app, and the app \
-call for the other apps, 200 at most.
+call for the other apps, 200 at most, and no more than api.max_requests_per_second allows in 10 s.
 
 Exit code: 0 if nothing is wrong, 1 if something is.
 

@@ -1,6 +1,6 @@
 //! A problem that many share is reported once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN, pdstool, stderr};
@@ -60,6 +60,21 @@ fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
     let (check, text, _) = found.only();
     assert!(check == "configuration" && text.contains("none.pem"), "{text}");
     assert!(!found.json.to_string().contains("is valid"), "{:#}", found.json);
+}
+
+#[test]
+fn an_overload_is_shown_though_the_rate_allows_few_calls() {
+    let patient = Patient::new();
+    let service = Service::start(answering);
+    let apps: Vec<String> = (0..400).map(|app| format!("p-1-{app}")).collect();
+    let began = Instant::now();
+    let found = patient.examined(&format!(
+        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\nmax_requests_per_second = 1\n[[projects]]\nid = \"p-1\"\napps = {apps:?}\n",
+        service.url()
+    ));
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    found.says("limits", cause::OVERLOADED.says);
+    found.says("calls", "10 of 205 calls are made");
 }
 
 #[test]
