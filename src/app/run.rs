@@ -71,7 +71,8 @@ impl Error {
             Self::Configuration(_) | Self::NoConfiguration(_) => BAD_CONFIGURATION,
             Self::Daemon(DaemonError::Client(_)) => BAD_CONFIGURATION,
             Self::Web(pds_web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
-            Self::Shard(_) => BAD_USAGE,
+            // The value alone; the system may accept another one later.
+            Self::Shard(_) | Self::Web(pds_web::Error::Flag { source: None, .. }) => BAD_USAGE,
             _ => FAILED,
         }
     }

@@ -57,6 +57,8 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     );
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
+    assert_ends(&["--demo", "--web.telemetry-path=metrics"], &[], at, 2, "--web.telemetry-path");
+    assert_ends(&["--demo", "--web.listen-address=127.0.0.1"], &[], at, 2, "the port is missing");
     assert_ends(&["--shard.index=2", "--shard.count=2"], &[], at, 2, "shard index 2 does not exist");
     configuration(
         at,

@@ -284,7 +284,7 @@ impl Account {
         match (before, now) {
             (None, Some(requests_per_second)) => tracing::warn!(
                 token = self.name(),
-                requests_per_second,
+                requests_per_second = (requests_per_second * 100.0).round() / 100.0,
                 "the service repeatedly answers 429: requests are slowed down"
             ),
             (Some(_), None) => tracing::info!(token = self.name(), "requests are back at full pace"),

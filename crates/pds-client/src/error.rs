@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use pds_core::units::count_of;
+
 use super::class::Class;
 use super::credentials::CredentialsError;
 
@@ -69,7 +71,7 @@ pub enum Reason {
         source: Box<dyn Error + Send + Sync>,
     },
     /// A reply larger than the limit.
-    #[error("returned more than the {0} bytes of api.max_response_bytes")]
+    #[error("returned more than the {} bytes of api.max_response_bytes", count_of(*.0))]
     TooLarge(u64),
     /// A compressed reply. None was requested, and none is decompressed.
     #[error("returned content encoding '{0}', which was not requested")]

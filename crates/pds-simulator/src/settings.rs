@@ -107,7 +107,7 @@ pub struct Quirks {
     /// Share of requests and runs (0 to 1) that the metrics calls report late.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share, help_heading = DEVIATIONS)]
     pub late_share: f64,
-    /// Longest delay of late data, in seconds.
+    /// Longest delay of late data, such as 5s.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = seconds, help_heading = DEVIATIONS)]
     pub late_within: u32,
     /// Include the last instant of a range.

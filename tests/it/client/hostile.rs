@@ -48,7 +48,7 @@ async fn a_reply_that_drips_or_does_not_come_takes_no_longer_than_a_request_may(
 #[tokio::test]
 async fn an_endless_reply_is_read_up_to_the_limit_only() {
     let (text, class, server) = outcome(ok("").endless()).await;
-    let limit = "returned more than the 1048576 bytes of api.max_response_bytes";
+    let limit = "returned more than the 1,048,576 bytes of api.max_response_bytes";
     assert_eq!((text, class), (format!("{GET} {limit}"), "too_large"));
     // Beyond the limit lies only what the two sockets hold.
     assert!(server.written() < 16 * 1024 * 1024, "{}", server.written());

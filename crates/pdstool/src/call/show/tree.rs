@@ -16,7 +16,8 @@ pub(super) fn view(reply: &FileTreeReply, fields: Fields) -> View {
     root.add_all(&reply.tree);
     let mut lines = Vec::new();
     root.draw("", &mut lines);
-    let count = reply.total_count.value().map(|count| format!("{} entries", units::count(count)));
+    let noun = |count: f64| if count == 1.0 { "entry" } else { "entries" };
+    let count = reply.total_count.value().map(|count| format!("{} {}", units::count(count), noun(count)));
     let cut = reply.truncated.unwrap_or(false).then(|| "the service truncated the tree".to_owned());
     let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
     let blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary)];
