@@ -166,7 +166,8 @@ mod tests {
         assert_eq!(known.iter().collect::<HashSet<_>>().len(), known.len(), "{known:?}");
         let requests =
             (0..=u16::MAX).map(Class::Status).chain(Class::WITHOUT_STATUS.iter().copied()).map(Class::as_str);
-        let others = ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS];
+        let others =
+            ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS, "answered_since"];
         let all: HashSet<&str> = requests.chain(others).collect();
         assert_eq!(all, known.iter().copied().collect(), "classes that polls have, and that causes explain");
         assert_eq!(Cause::of_class("504").code, "service_error");

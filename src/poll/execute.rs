@@ -5,6 +5,7 @@ use tokio::time::{Duration, Instant};
 use crate::store::{PollFailure, PollRecord, Variant};
 use pds_client::{Class, Turn};
 use pds_core::error_chain::with_sources;
+use pds_diagnosis::cause::Cause;
 use pds_interface::{Cadence, Scope};
 
 use super::error::{ADDRESS, PollError};
@@ -19,6 +20,8 @@ pub enum Outcome {
     Usual,
     /// The service says that the resource does not exist; it is polled less often until it does.
     Slow,
+    /// The service or the way to it fails, which may end soon: the next poll is due `poll.interval` later.
+    Soon,
     /// The service requested a pause: the next poll is due after this time at the earliest.
     NotBefore(Duration),
     /// Nothing was sent because the service account is paused: the next poll is due when the pause may end.
@@ -84,12 +87,16 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
 
 fn after(error: &PollError) -> Outcome {
     let PollError::Fetch(error) = error else { return Outcome::Usual };
+    let otherwise = match Cause::of_class(error.class().as_str()).stops_account() {
+        true => Outcome::Soon,
+        false => Outcome::Usual,
+    };
     match (error.class(), error.retry_after()) {
         (Class::UnauthorizedPaused | Class::ForbiddenPaused | Class::Paused, Some(wait)) => {
             Outcome::Within(wait)
         }
         (Class::Status(429 | 503), Some(wait)) => Outcome::NotBefore(wait),
-        _ => Outcome::Usual,
+        _ => otherwise,
     }
 }
 

@@ -206,6 +206,7 @@ impl Poller {
         }
         let interval = match outcome {
             Outcome::Slow => self.plan.interval(target).max(self.plan.config.poll.settings_interval),
+            Outcome::Soon => self.plan.interval(target).min(self.plan.config.poll.interval),
             _ => self.plan.interval(target),
         };
         // At least half an interval after the start of this poll: the first poll is out of phase, so the first tick may
@@ -216,7 +217,7 @@ impl Poller {
             _ if started.again => now,
             Outcome::NotBefore(wait) => tick.max(now + wait),
             Outcome::Within(wait) => tick.min(now + wait),
-            Outcome::Usual | Outcome::Slow => tick,
+            Outcome::Usual | Outcome::Slow | Outcome::Soon => tick,
         };
         target.progress.set_due(due);
         self.schedule.insert((due, index));

@@ -15,7 +15,7 @@ use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
 use pds_client::Class;
 use pds_core::printable::is_terminal_control;
-use pds_diagnosis::cause::{self, About, Verdict};
+use pds_diagnosis::cause::{self, About, Cause, Verdict};
 use pds_diagnosis::incident::Disputed;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
@@ -307,18 +307,25 @@ impl View {
     }
 }
 
-/// The current failure. Since the service refused the token, it may have failed in another way that no poll of this
-/// target has seen.
+/// The current failure: since the last poll of the target, another request may have shown that the service answers, or
+/// that it fails in another way.
 fn failing(target: &Target, failure: &Failure) -> Failing {
-    let (since, message) = (to_second(failure.since), &failure.message);
-    let refused = cause::TOKEN_REFUSED.classes.contains(&failure.class);
-    match target.account.refusal_doubt().filter(|_| refused).map(Class::as_str) {
-        Some(class) => Failing {
-            since,
-            class: class.into(),
-            message: format!("{message}, then {}", class_title(class)).into(),
+    let cause = Cause::of_class(failure.class);
+    let outcome = target.account.outcome_since(failure.recorded).filter(|_| cause.ends_with_an_answer());
+    let later = outcome.map(|failed| {
+        let class = failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
+        class.unwrap_or(cause::ANSWERED_SINCE.code)
+    });
+    let later = later.filter(|class| Cause::of_class(class) != cause);
+    let class = later.unwrap_or(failure.class);
+    Failing {
+        since: to_second(failure.since),
+        class_since: failure.class_since,
+        class: class.into(),
+        message: match later {
+            Some(class) => format!("{}, then {}", failure.message, class_title(class)).into(),
+            None => Arc::clone(&failure.message),
         },
-        None => Failing { since, class: failure.class.into(), message: Arc::clone(message) },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reasons for a verdict other than `ok`: one per cause, with everything that the cause stops.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
@@ -35,6 +36,8 @@ struct Stopped {
     classes: BTreeSet<Cow<'static, str>>,
     since: Option<Timestamp>,
     last: Option<Failing>,
+    /// When polls began to fail in this way, for the target where that was last.
+    class_since: Option<Timestamp>,
     /// An addition to the cause's clause.
     more: String,
     detail: Option<String>,
@@ -93,12 +96,14 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     let reason = |cause: &&'static Cause| {
         let stopped = found.0.remove(cause.code)?;
         let is_reported = cause.scope != Scope::Token || !stopped.tokens.is_empty();
-        is_reported.then(|| stopped.reason(cause, tokens, view))
+        // The service fails in one way at a time: the last one leads.
+        let rank = (cause.verdict, Reverse(stopped.class_since.filter(|_| cause.stops_account())));
+        is_reported.then(|| (rank, stopped.reason(cause, tokens, view)))
     };
-    let mut reasons: Vec<Reason> = ALL.iter().filter_map(reason).collect();
+    let mut reasons: Vec<_> = ALL.iter().filter_map(reason).collect();
     // Stable: the order of the causes.
-    reasons.sort_by_key(|reason| reason.verdict);
-    reasons
+    reasons.sort_by_key(|(rank, _)| *rank);
+    reasons.into_iter().map(|(_, reason)| reason).collect()
 }
 
 impl Found {
@@ -130,6 +135,7 @@ impl Found {
         }
         if let Some(failing) = &problem.failing {
             stopped.since = stopped.since.into_iter().chain([failing.since]).min();
+            stopped.class_since = stopped.class_since.max(Some(failing.class_since));
             stopped.classes.insert(failing.class.clone());
             if stopped.last.as_ref().is_none_or(|last| last.since <= failing.since) {
                 stopped.last = Some(failing.clone());

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use super::changes::Change;
 use super::six_hours::{Point, SixHours, SlotSummary, pack, unpack};
@@ -66,6 +66,10 @@ pub enum What {
 pub struct Failure {
     /// When they began to fail, for any reason.
     pub since: Timestamp,
+    /// When they began to fail with this class.
+    pub class_since: Timestamp,
+    /// When the last one was recorded.
+    pub recorded: Instant,
     /// The class of the last failure.
     pub class: &'static str,
     /// The text of the last failure.
@@ -77,7 +81,8 @@ pub struct Failure {
 impl Failure {
     /// A failure that the target does not log.
     pub fn new(since: Timestamp, class: &'static str, message: Arc<str>) -> Self {
-        Self { since, class, message, logged: None }
+        let (class_since, recorded) = (since, Instant::now());
+        Self { since, class_since, recorded, class, message, logged: None }
     }
 }
 
@@ -199,9 +204,12 @@ impl History {
         let (what, transition) = match poll.failure {
             Some(PollFailure { class, message, is_own }) => {
                 let logged = if is_own { Some(class) } else { logged_before };
-                let since = before.map_or(poll.at, |before| before.since);
+                let since = before.as_ref().map_or(poll.at, |before| before.since);
+                let same = before.filter(|before| before.class == class);
+                let class_since = same.map_or(poll.at, |before| before.class_since);
                 let changed = if logged == logged_before { Transition::Same } else { Transition::Failing };
-                (What::Failed(Arc::new(Failure { since, class, message, logged })), changed)
+                let failure = Failure { logged, class_since, ..Failure::new(since, class, message) };
+                (What::Failed(Arc::new(failure)), changed)
             }
             None => {
                 let after = before.filter(|_| logged_before.is_some()).map(|before| {

@@ -6,10 +6,13 @@ use pds_core::clock::Clock;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, Settings, World};
 use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::time::Duration;
 
 use crate::logging::service;
 use crate::process::{Exporter, until, value};
 use crate::rig::{self, Configuration};
+use crate::server::free_port;
 
 /// `kind` for the response times of the first app.
 fn of_first_app(world: &World, kind: Kind) -> Fault {
@@ -76,6 +79,52 @@ async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
         let problems = app["problems"].to_string();
         assert!(problems.contains("the service returns errors") && !problems.contains("token"), "{problems}");
     }
+}
+
+/// The code of the first reason.
+async fn first_code(exporter: &Exporter) -> Option<String> {
+    let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    Some(status["summary"]["reasons"].get(0)?["code"].as_str()?.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
+    let settings = Settings { projects: 1, apps: 2, ..Settings::default() };
+    let (world, folder, port) =
+        (World::new(settings, Clock::system()), tempfile::tempdir().unwrap(), free_port());
+    // Settings are polled long after metrics are.
+    let tables = "[poll]\ninterval = \"2s\"\n";
+    let configuration = Configuration::new(&world, &format!("http://127.0.0.1:{port}")).tables(tables);
+    let api = "max_requests_per_second = 0\nmax_retries = 0\ntimeout = \"1s\"\n";
+    let config = configuration.api(api).write(folder.path());
+    let exporter = Exporter::start(&["--config.file", &config]);
+    let leads = async |code: &'static str| {
+        until(code, async || first_code(&exporter).await.as_deref() == Some(code)).await;
+    };
+    leads("connection_refused").await;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
+    until("a poll succeeds", async || {
+        exporter.get("/metrics").await.contains(",resource=\"response_time\"} 1")
+    })
+    .await;
+    // A page that readers share may be as old as a second.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_ne!(first_code(&exporter).await.as_deref(), Some("connection_refused"));
+    let recovers = async || until("all is well", async || first_code(&exporter).await.is_none()).await;
+    recovers().await;
+    for (kind, code) in [
+        (Kind::Status { status: 401, retry_after: None }, "token_refused"),
+        (Kind::Latency { millis: 60_000 }, "service_slow"),
+        (Kind::Status { status: 503, retry_after: None }, "service_error"),
+        (Kind::Html { status: 200 }, "reply_unreadable"),
+        (Kind::Reset, "reply_cut"),
+    ] {
+        world.faults().set([kind.into()]);
+        leads(code).await;
+    }
+    world.faults().clear();
+    recovers().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

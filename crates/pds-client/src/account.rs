@@ -50,6 +50,15 @@ struct State {
     ranges: Ranges,
     /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
+    last: Option<Last>,
+}
+
+/// The outcome of the request sent last.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    sent: Instant,
+    ended: Instant,
+    failed: Option<Class>,
 }
 
 /// Whether replies are about the requested ranges.
@@ -76,8 +85,6 @@ struct Refusal {
     last: Instant,
     /// The same token is not sent until then.
     until: Instant,
-    /// The later failure that leaves open whether the refusal still holds.
-    doubt: Option<Class>,
 }
 
 /// A 401 is about the token and stops the account. A 403 is about one path and stops only that.
@@ -133,9 +140,10 @@ impl Account {
             && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
     }
 
-    /// How the service has failed since it refused the token, if it has.
-    pub fn refusal_doubt(&self) -> Option<Class> {
-        self.inner.state.lock().refusals.get(WHOLE_ACCOUNT)?.doubt
+    /// The outcome of its last request, if that ended after `since`: how it failed, if it did.
+    pub fn outcome_since(&self, since: Instant) -> Option<Option<Class>> {
+        let last = self.inner.state.lock().last?;
+        (last.ended > since).then_some(last.failed)
     }
 
     /// Starts to report its state and changes, unless it has started before.
@@ -195,6 +203,7 @@ impl Account {
             self.end_refusal(&mut state);
         }
         let now = Instant::now();
+        state.last = Some(Last { sent: now, ended: now, failed: Some(error.class()) });
         let before = state.refusals.get(key);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         let refusal = Refusal {
@@ -204,7 +213,6 @@ impl Account {
             since: before.map_or(now, |before| before.since),
             last: now,
             until: now + again.min(if whole { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
-            doubt: None,
         };
         state.refusals.insert(key.to_owned(), refusal);
         if whole {
@@ -221,6 +229,9 @@ impl Account {
     /// once. The refusal ends only if the request has not `failed`, which proves that the service accepted the token.
     pub(super) fn record_outcome(&self, path: &str, sent: Instant, failed: Option<Class>) {
         let mut state = self.inner.state.lock();
+        if state.last.is_none_or(|last| last.sent <= sent) {
+            state.last = Some(Last { sent, ended: Instant::now(), failed });
+        }
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
             state.refusals.remove(path);
         }
@@ -229,7 +240,6 @@ impl Account {
                 return;
             }
             refusal.until = sent;
-            refusal.doubt = failed;
             self.inner.queue.set_probed(false);
         }
         if failed.is_none() {

@@ -157,9 +157,12 @@ causes! {
     TLS_FAILED "tls_failed" Numbers Problem Network ["tls"]
         "the TLS connection to the service fails"
         "Check the service's TLS, and firewalls that cut connections; if a proxy is needed, set api.proxy_url."
-    SERVICE_DOWN "service_down" Numbers Problem Network ["connect" "reset" "body"]
+    SERVICE_DOWN "service_down" Numbers Problem Network ["connect"]
         "the service cannot be reached"
         "Check api.base_url and the network between this machine and it: connections fail or have no route."
+    REPLY_CUT "reply_cut" Numbers Problem Service ["reset" "body"]
+        "replies of the service break off"
+        "Check the service, and the proxies and firewalls before it: one of them closes connections early."
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
         "Check the service; if it is only slow, raise api.timeout."
@@ -281,6 +284,9 @@ causes! {
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"
         "Wait until Prometheus has answered and has scraped this process, or until another shard has stopped; if this persists, check state.prometheus_url, headers and selector."
+    ANSWERED_SINCE "answered_since" Numbers Waiting Consequence ["answered_since"]
+        "waiting to be polled again after failures"
+        "Wait for the next polls."
     WAITING "waiting" Numbers Waiting Consequence []
         "not polled yet"
         "Wait for the first polls."
@@ -303,6 +309,16 @@ impl Cause {
         } else {
             cause
         }
+    }
+
+    /// Whether it may stop all requests of a service account, and the next one does no harm.
+    pub fn stops_account(&self) -> bool {
+        self.scope.is_of_service() || [&TOKEN_REFUSED, &TOKEN_UNREADABLE].contains(&self)
+    }
+
+    /// Whether an answer to any request of the service account shows that it has ended.
+    pub fn ends_with_an_answer(&self) -> bool {
+        self.stops_account() && self.scope != Scope::Service
     }
 
     /// The cause for a token that expires in this many seconds, if that is within a week.

@@ -132,6 +132,9 @@ impl Problem {
 pub struct Failing {
     /// When it began to fail.
     pub since: Timestamp,
+    /// When it began to fail with this class.
+    #[serde(skip)]
+    pub class_since: Timestamp,
     /// The class of the last failure.
     pub class: Cow<'static, str>,
     /// The last failure in words.

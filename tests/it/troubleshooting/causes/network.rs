@@ -110,7 +110,9 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             addressed(&text, |_| format!("http://{}", port(Some(SAID))))
         })
         .saying("returned 404: a web page (Welcome to nginx!)"),
-        SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
+        SetUp::failing("connections are reset", &cause::REPLY_CUT, Kind::Reset),
+        SetUp::failing("replies that break off", &cause::REPLY_CUT, Kind::CutBody)
+            .saying("the reply broke off"),
         SetUp {
             api: "timeout = \"1s\"\n",
             ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
