@@ -53,6 +53,7 @@ classes! {
     Tls "tls" "no trusted TLS connection",
     ProxyConnect "proxy_connect" "the proxy cannot be reached, or cannot reach the service",
     ProxyLogin "proxy_login" "the proxy requires a login",
+    ProxyTls "proxy_tls" "no trusted TLS connection to the proxy",
     ProxyRefuses "proxy_refuses" "the proxy refuses a tunnel",
     Reset "reset" "the connection broke off before a reply",
     Protocol "protocol" "the reply is not HTTP",
@@ -112,13 +113,15 @@ pub(super) fn classify(error: &(dyn Error + 'static), head: bool, proxied: bool)
     let connecting = client().is_some_and(reqwest::Error::is_connect);
     // The library exports no type of its tunnels' errors.
     let tunnel = causes().map(ToString::to_string).find(|text| text.starts_with("tunnel error: "));
+    let tls = causes().find_map(|cause| cause.downcast_ref::<rustls::Error>());
     if let Some(tunnel) = tunnel {
         match tunnel.rsplit(": ").next() {
             Some("proxy authorization required") => Class::ProxyLogin,
             Some("unsuccessful") => Class::ProxyRefuses,
+            _ if tls.is_some() => Class::ProxyTls,
             _ => Class::ProxyConnect,
         }
-    } else if let Some(tls) = causes().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
+    } else if let Some(tls) = tls {
         of_tls(tls)
     } else if connecting && io(&[io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset]) {
         Class::Tls

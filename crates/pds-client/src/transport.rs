@@ -23,7 +23,7 @@ use url::Url;
 
 use super::Config;
 use super::body::{Body, ReplyRoom};
-use super::class::classify;
+use super::class::{Class, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::observer::Observer;
@@ -138,7 +138,7 @@ impl Transport {
         let sent_at = self.clock.now();
         let prepared = self.prepared(request, token)?;
         let head = timeout_at(deadline, self.http.request(prepared)).await.map_err(timeout)?;
-        let response = head.map_err(|error| broken(error, true, self.proxy.as_deref()))?;
+        let response = head.map_err(|error| broken(error, true, self.proxy.as_deref(), &self.url))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -157,7 +157,7 @@ impl Transport {
         }
         let mut body = Body::new(self.max_bytes);
         let read = timeout_at(deadline, body.read(response, room)).await.map_err(timeout)?;
-        if !read.map_err(|error| broken(error, false, self.proxy.as_deref()))? {
+        if !read.map_err(|error| broken(error, false, self.proxy.as_deref(), &self.url))? {
             return Err(Reason::TooLarge(self.max_bytes));
         }
         let (bytes, room) = (self.redactor.reply(body.bytes), Arc::new(body.room));
@@ -234,7 +234,10 @@ impl Transport {
                 if self.url.scheme() == "http"
                     && ["HTTPS port", "SSL-enabled", "HTTPS server"].iter().any(|it| text.contains(it)) =>
             {
-                Reason::TlsPort(message)
+                match self.proxy.clone() {
+                    None => Reason::TlsPort(message),
+                    proxy => Reason::Transport { class: Class::ProxyConnect, proxy, source: message.into() },
+                }
             }
             _ => {
                 let proxy = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
@@ -249,14 +252,26 @@ impl Transport {
     }
 }
 
-/// Why no reply arrived: the library's `error`, before or after the `head` of the reply, through this `proxy` if any.
-pub fn broken(error: impl Error + Send + Sync + 'static, head: bool, proxy: Option<&str>) -> Reason {
+/// Why no reply came: `error` of the library, before or after the `head` of the reply, on a way through this `proxy` to
+/// the service at `base`.
+pub fn broken(
+    error: impl Error + Send + Sync + 'static,
+    head: bool,
+    proxy: Option<&str>,
+    base: &Url,
+) -> Reason {
     let source: Box<dyn Error + Send + Sync> = match Held::<reqwest::Error>::take_from(&error) {
         // The request's name already has the part of the URL that may be shown.
         Some(unconnected) => unconnected.without_url().into(),
         None => error.into(),
     };
-    let class = classify(&*source, head, proxy.is_some());
+    let class = match classify(&*source, head, proxy.is_some()) {
+        // Only the proxy can speak TLS, and it replies itself.
+        class if proxy.is_none() || base.scheme() != "http" => class,
+        class if class.code() == "tls" => Class::ProxyTls,
+        Class::Protocol => Class::ProxyConnect,
+        class => class,
+    };
     Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
 }
 

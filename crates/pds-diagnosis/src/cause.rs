@@ -118,6 +118,9 @@ causes! {
     PROXY_DOWN "proxy_down" Numbers Problem Proxy ["proxy_connect"]
         "the proxy cannot be reached, or cannot reach the service"
         "Check host, port and scheme in api.proxy_url, and the proxy itself; without a proxy, leave the key empty."
+    PROXY_TLS "proxy_tls" Numbers Problem Proxy ["proxy_tls"]
+        "the TLS connection to the proxy fails"
+        "Use https:// in api.proxy_url only for a TLS port, and the name of its certificate; set api.ca_file if its authority is private."
     PROXY_LOGIN "proxy_login" Numbers Problem Proxy ["proxy_login" "407"]
         "the proxy requires a login"
         "Write user and password into api.proxy_url: http://user:password@proxy:3128."

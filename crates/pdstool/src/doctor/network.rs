@@ -50,7 +50,7 @@ async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> 
     let failed = |error: reqwest::Error| {
         let reason = match error.is_timeout() && !error.is_connect() {
             true => Reason::Timeout(api.timeout),
-            false => broken(error.without_url(), true, api.reached().proxy().as_deref()),
+            false => broken(error.without_url(), true, api.reached().proxy().as_deref(), &api.base_url),
         };
         FetchError { request: format!("GET {url}"), reason }
     };

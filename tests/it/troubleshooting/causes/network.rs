@@ -53,6 +53,18 @@ fn proxied(text: &str, proxy: &str) -> String {
     text.replacen("base_url", &format!("proxy_url = \"{proxy}\"\nbase_url"), 1)
 }
 
+/// The configuration with an http service behind this proxy.
+fn proxied_to_http(text: &str, proxy: &str) -> String {
+    addressed(&proxied(text, proxy), |url| url.replace("https://", "http://"))
+}
+
+/// The same behind a proxy that shakes hands over TLS, at this scheme.
+fn behind_tls(text: &str, scheme: &str, make: impl FnOnce(&Path) -> (PathBuf, TlsAcceptor)) -> String {
+    let tls = over_tls(text, false, make);
+    let (_, rest) = tls.split_once("base_url = \"https://").unwrap();
+    proxied_to_http(text, &format!("{scheme}://{}", rest.split('"').next().unwrap()))
+}
+
 pub(super) fn of_the_service() -> Vec<SetUp> {
     let edited = SetUp::edited;
     vec![
@@ -136,8 +148,30 @@ pub(super) fn of_proxies() -> Vec<SetUp> {
     let edited = SetUp::edited;
     vec![
         edited("a dead proxy", &cause::PROXY_DOWN, |text| proxied(&text, CLOSED)),
-        edited("a dead proxy to http", &cause::PROXY_DOWN, |text| {
-            addressed(&proxied(&text, CLOSED), |url| url.replace("https://", "http://"))
+        edited("a dead proxy to http", &cause::PROXY_DOWN, |text| proxied_to_http(&text, CLOSED)),
+        edited("an https proxy without TLS", &cause::PROXY_TLS, |text| {
+            const SAID: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+            proxied_to_http(&text, &format!("https://{}", port(Some(SAID))))
+        }),
+        edited("an https proxy that breaks off", &cause::PROXY_TLS, |text| {
+            proxied_to_http(&text, &format!("https://{}", port(Some(""))))
+        }),
+        edited("a self-signed proxy", &cause::PROXY_TLS, |text| {
+            behind_tls(&text, "https", |folder| self_signed(folder, |_| {}))
+        })
+        .saying("self-signed"),
+        edited("a self-signed proxy to https", &cause::PROXY_TLS, |text| {
+            let text = behind_tls(&text, "https", |folder| self_signed(folder, |_| {}));
+            addressed(&text, |url| url.replace("http://", "https://"))
+        }),
+        SetUp {
+            api: "connect_timeout = \"1s\"\n",
+            ..edited("an https proxy that says nothing", &cause::PROXY_DOWN, |text| {
+                proxied_to_http(&text, &format!("https://{}", port(None)))
+            })
+        },
+        edited("an http proxy at a TLS port", &cause::PROXY_DOWN, |text| {
+            behind_tls(&text, "http", |folder| authority(folder, "127.0.0.1"))
         }),
         edited("a proxy that is none", &cause::PROXY_REFUSES, |text| {
             proxied(&text, &format!("http://{}", port(Some("SSH-2.0-OpenSSH_9.2\r\n\r\n"))))
@@ -148,8 +182,7 @@ pub(super) fn of_proxies() -> Vec<SetUp> {
         }),
         edited("a proxy that demands a login to http", &cause::PROXY_LOGIN, |text| {
             const LOGIN: &str = "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
-            let text = proxied(&text, &format!("http://{}", port(Some(LOGIN))));
-            addressed(&text, |url| url.replace("https://", "http://"))
+            proxied_to_http(&text, &format!("http://{}", port(Some(LOGIN))))
         }),
         edited("a proxy that forbids", &cause::PROXY_REFUSES, |text| {
             proxied(&text, &format!("http://{}", port(Some("HTTP/1.1 403 Forbidden\r\n\r\n"))))
@@ -159,8 +192,7 @@ pub(super) fn of_proxies() -> Vec<SetUp> {
         }),
         edited("a proxy that cannot reach the service over http", &cause::SERVICE_ERROR, |text| {
             const BAD: &str = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n";
-            let text = proxied(&text, &format!("http://{}", port(Some(BAD))));
-            addressed(&text, |url| url.replace("https://", "http://"))
+            proxied_to_http(&text, &format!("http://{}", port(Some(BAD))))
         })
         .saying("returned 502: through the proxy 127.0.0.1:"),
     ]
