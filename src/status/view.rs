@@ -184,7 +184,8 @@ impl View {
         if self.compared.fetch_add(1, Ordering::Relaxed) >= MAX_COMPARED {
             return None;
         }
-        mistake_in_id(&owner.project, &owner.app, || {
+        let configured = self.plan.config.projects.iter().map(|project| &*project.id);
+        mistake_in_id(&owner.project, &owner.app, configured, || {
             let account = self.plan.client.account(&owner.project);
             let list = self.of_accounts().iter().find(|target| target.account == account)?;
             let reply = self.context.store.replies().of(&list.key)?;

@@ -56,29 +56,62 @@ impl Cause {
     }
 }
 
-/// The likely mistake in an id that the service does not know: the id of an app begins with the id of its project, and
-/// the id of a project is among those `listed` for the token.
-pub fn mistake_in_id(
+/// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a project's is
+/// among those that are `listed` for the token; others are `configured`.
+pub fn mistake_in_id<'a>(
     project: &str,
     app: &str,
+    configured: impl Iterator<Item = &'a str>,
     listed: impl FnOnce() -> Option<Vec<String>>,
 ) -> Option<String> {
-    let prefix = format!("{project}-");
-    if !app.is_empty() && !app.starts_with(&prefix) {
-        return Some(format!("{app} is short for {prefix}{app}"));
+    let listed = listed();
+    let of_token = || listed.iter().flatten().map(String::as_str);
+    let is_of = |id: &str| app.strip_prefix(id).is_some_and(|rest| rest.starts_with('-'));
+    if !app.is_empty() && !is_of(project) {
+        if let Some(other) = configured.chain(of_token()).filter(|id| is_of(id)).max_by_key(|id| id.len()) {
+            return Some(format!("{app} belongs to project {other}"));
+        }
+        let parts: Vec<&str> = app.split('-').take(project.split('-').count()).collect();
+        let mistake = match nearest(&parts.join("-"), [project].into_iter().chain(of_token())) {
+            Some(near) => format!("{app} begins with no known project; the nearest is {near}"),
+            None => format!("{app} is short for {project}-{app}"),
+        };
+        return Some(mistake);
     }
-    let listed = listed()?;
-    if listed.iter().any(|id| id == project) {
+    if of_token().any(|id| id == project) {
         return None;
     }
-    let near = nearest(project, listed.iter().map(String::as_str));
+    listed.as_ref()?;
+    let near = nearest(project, of_token());
     let near = near.map(|near| format!("; the nearest is {near}")).unwrap_or_default();
     Some(format!("the token knows no project {project}{near}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::mistake_in_id;
     use crate::cause::TOKEN_REFUSED;
+
+    #[test]
+    fn a_mistake_in_an_id_is_named() {
+        let listed = ["p-vbq86i4m", "p-lsvmo7ah"];
+        for (project, app, mistake) in [
+            ("p-vbq86i4m", "ranker", Some("ranker is short for p-vbq86i4m-ranker")),
+            ("p-vbq86i4m", "p-lsvmo7ah-chat", Some("p-lsvmo7ah-chat belongs to project p-lsvmo7ah")),
+            ("p-vbq86i4m", "p-2-chat", Some("p-2-chat belongs to project p-2")),
+            (
+                "p-vbq86i4m",
+                "p-vbq86i4n-ranker",
+                Some("p-vbq86i4n-ranker begins with no known project; the nearest is p-vbq86i4m"),
+            ),
+            ("p-vbq86i4m", "p-vbq86i4m-ranker", None),
+            ("p-lsvmo7a", "", Some("the token knows no project p-lsvmo7a; the nearest is p-lsvmo7ah")),
+        ] {
+            let listed = || Some(listed.map(str::to_owned).to_vec());
+            let found = mistake_in_id(project, app, [project, "p-2"].into_iter(), listed);
+            assert_eq!(found.as_deref(), mistake);
+        }
+    }
 
     #[test]
     fn a_remedy_depends_on_the_source_of_the_token() {

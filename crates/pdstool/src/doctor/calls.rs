@@ -174,7 +174,8 @@ impl Answers {
                 let cause = self.cause(service, &account, &error);
                 let listed = || self.listed.get(account.name()).cloned();
                 let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
-                let mistake = if is_of_id { mistake_in_id(project, app, listed) } else { None };
+                let configured = service.config.projects.iter().map(|project| &*project.id);
+                let mistake = is_of_id.then(|| mistake_in_id(project, app, configured, listed)).flatten();
                 let reason =
                     [Some(error.reason()), mistake].into_iter().flatten().collect::<Vec<_>>().join("; ");
                 let subject = format!("{} of {subject}", resource.as_str());

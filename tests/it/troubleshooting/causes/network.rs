@@ -159,7 +159,7 @@ pub(super) fn of_proxies() -> Vec<SetUp> {
         edited("a self-signed proxy", &cause::PROXY_TLS, |text| {
             behind_tls(&text, "https", |folder| self_signed(folder, |_| {}))
         })
-        .saying("self-signed"),
+        .saying("add this certificate itself"),
         edited("a self-signed proxy to https", &cause::PROXY_TLS, |text| {
             let text = behind_tls(&text, "https", |folder| self_signed(folder, |_| {}));
             addressed(&text, |url| url.replace("http://", "https://"))
