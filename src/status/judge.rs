@@ -1,14 +1,16 @@
 //! The problems of an app and of a project: one per cause.
 
+use jiff::Timestamp;
+
 use pds_core::units;
 use pds_interface::Counted;
-use pds_interface::get_app::family;
+use pds_interface::get_app::{self, family};
 
 use pds_diagnosis::cause::{self, Cause, Scope, Verdict};
 
 use super::view::{Part, Values, View};
 use pds_diagnosis::model::{Counting, State, resource_title};
-use pds_diagnosis::verdict::Problem;
+use pds_diagnosis::verdict::{Failing, Problem};
 
 use Counting::{Ahead, Behind, Current, Restoring};
 
@@ -34,6 +36,8 @@ pub(super) struct Causes {
     behind: &'static Cause,
     /// Counters whose cursor is not known yet.
     pub(super) restoring: &'static Cause,
+    /// When the service last knew the app, unless it no longer does.
+    known: Option<Timestamp>,
 }
 
 impl Causes {
@@ -54,7 +58,13 @@ impl Causes {
             stale: overload.unwrap_or(&cause::RESOURCE_STALE),
             behind,
             restoring,
+            known: None,
         }
+    }
+
+    /// Whether the service knew the app within an interval before these failures, or since.
+    fn knew_app(self, failing: &Failing, view: &View) -> bool {
+        self.known.is_some_and(|known| known + view.plan.config.poll.interval >= failing.since)
     }
 
     /// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
@@ -62,7 +72,10 @@ impl Causes {
     fn of_resource(self, view: &View, part: &Part<'_>) -> [Option<&'static Cause>; 2] {
         let resource = &part.status;
         let polled = match (&resource.failing, resource.state) {
-            (Some(failing), _) => Some(view.cause_of(&failing.class, &part.target.account)),
+            (Some(failing), _) => Some(match view.cause_of(&failing.class, &part.target.account) {
+                cause if *cause == cause::NOT_FOUND && self.knew_app(failing, view) => &cause::CALL_MISSING,
+                cause => cause,
+            }),
             (None, State::Stale | State::Failing) => Some(self.stale),
             (None, State::Late) => Some(self.late),
             (None, State::Waiting) => Some(&cause::WAITING),
@@ -135,7 +148,9 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
 
 /// The problems of the resources of an app or project: each cause once, without consequences of other causes.
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
-    let known = Causes::of(view);
+    let settings = parts.iter().find(|part| part.resource() == get_app::RESOURCE);
+    let settings = settings.map(|part| &part.status).filter(|settings| settings.failing.is_none());
+    let known = Causes { known: settings.and_then(|settings| settings.last_success), ..Causes::of(view) };
     let mut causes: Vec<&'static Cause> = Vec::new();
     for cause in parts.iter().flat_map(|part| known.of_resource(view, part)).flatten() {
         if !causes.contains(&cause) {
@@ -153,9 +168,9 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes
     let is_stopped = |part: &&Part<'_>| known.of_resource(view, part).contains(&Some(cause));
     let stopped = || parts.iter().filter(is_stopped).map(|part| &part.status);
     let names: Vec<String> = stopped().map(|resource| resource_title(&resource.resource)).collect();
-    let failing = parts.iter().filter_map(|part| Some((part.status.failing.as_ref()?, &part.target.account)));
-    let failing = failing.filter(|(failing, account)| view.cause_of(&failing.class, account) == cause);
-    let failing = failing.map(|(failing, _)| failing).min_by_key(|failing| failing.since);
+    let fails = |part: &&Part<'_>| known.of_resource(view, part).first() == Some(&Some(cause));
+    let failing = parts.iter().filter(fails).filter_map(|part| part.status.failing.as_ref());
+    let failing = failing.min_by_key(|failing| failing.since);
     let more = match failing.map(|failing| &*failing.class) {
         Some(class) => in_brackets([class]),
         None if *cause == cause::COUNTERS_BEHIND => {

@@ -211,6 +211,9 @@ causes! {
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
         "Correct the id in the configuration, or remove it there if the service has deleted it. If the service knows none of the ids, correct api.base_url."
+    CALL_MISSING "call_missing" Numbers Problem Target []
+        "the service knows the id, but not the call"
+        "Check api.base_url, and whether a gateway before the service passes the call on."
     PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
         "the service requires payment"
         "Pay, or change the plan."

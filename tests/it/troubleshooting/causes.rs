@@ -131,6 +131,7 @@ fn of_replies() -> Vec<SetUp> {
         }
         .on(list_projects::RESOURCE)
         .saying("the token knows no project p-vbq86i4m; the nearest is p-vbq86i4n"),
+        case("404 for one call", &cause::CALL_MISSING, status(404)).on(response_time::RESOURCE),
         case("402 for one call", &cause::PAYMENT_REQUIRED, status(402)).on(get_app::RESOURCE),
         SetUp {
             api: "max_response_bytes = \"64KiB\"\n",

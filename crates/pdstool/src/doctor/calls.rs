@@ -1,6 +1,6 @@
 //! The result and duration of each call, and the service's clock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::service::{self, Service};
 use pds_core::units;
 use pds_diagnosis::cause::{self, Cause};
 use pds_diagnosis::cause_text::mistake_in_id;
-use pds_interface::{ReplyBody as _, Resource, Scope, list_projects};
+use pds_interface::{ReplyBody as _, Resource, Scope, get_app, list_projects};
 
 use crate::report::{Finding, Report, first_few, grouped};
 
@@ -41,6 +41,8 @@ struct Answers {
     listed: HashMap<String, Vec<String>>,
     /// Whether the address returns no list of projects.
     at_wrong_address: bool,
+    /// Apps whose settings it has.
+    apps: HashSet<String>,
 }
 
 /// Calls that fail for the same reason, or for a cause that stops them all.
@@ -63,8 +65,11 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         subjects(resource).map(move |(index, (project, app))| (index, (resource, project, app)))
     });
     let mut asked: Vec<(usize, Asked)> = asked.collect();
-    // A list of projects comes first: it shows whether address and token are right. One request of each resource follows.
-    asked.sort_by_key(|(index, (resource, ..))| (resource.polled().scope != Scope::Account, *index > 0));
+    // A list of projects comes first: it shows whether address and token are right. One request of each resource follows,
+    // and settings precede metrics: they show whether an id is right.
+    asked.sort_by_key(|(index, (resource, ..))| {
+        (resource.polled().scope != Scope::Account, *index > 0, *resource != get_app::RESOURCE)
+    });
     let mut asked: Vec<Asked> = asked.into_iter().map(|(_, asked)| asked).collect();
     let limit = service.config.api.max_requests_per_second.map(NonZeroU32::get);
     let most = limit.map_or(asked.len(), |limit| limit.saturating_mul(PATIENCE) as usize);
@@ -155,6 +160,9 @@ impl Answers {
             Ok(fetched) => {
                 self.skews.extend(service::skew(&fetched));
                 self.took.push((*resource, fetched.took));
+                if *resource == get_app::RESOURCE {
+                    self.apps.insert(app.clone());
+                }
                 if let (list_projects::RESOURCE, Ok(projects)) =
                     (*resource, list_projects::Reply::decode(&fetched.body))
                 {
@@ -171,7 +179,10 @@ impl Answers {
                 let is_list = resource.polled().scope == Scope::Account;
                 self.at_wrong_address |=
                     is_list && matches!(&error, ToolError::Fetch(error) if error.is_not_found());
-                let cause = self.cause(service, &account, &error);
+                let cause = match self.cause(service, &account, &error) {
+                    cause if *cause == cause::NOT_FOUND && self.apps.contains(app) => &cause::CALL_MISSING,
+                    cause => cause,
+                };
                 let listed = || self.listed.get(account.name()).cloned();
                 let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
                 let configured = service.config.projects.iter().map(|project| &*project.id);
