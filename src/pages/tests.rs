@@ -156,7 +156,9 @@ async fn the_first_sentence_reports_counters_that_stand_still_and_clocks_that_di
     fixture.context.telemetry.clock_skew(3599.7);
     assert_eq!(
         reasons().await,
-        ["The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours"]
+        [
+            "The clocks of the service and of this machine differ: the service's is 1 h ahead of this machine's"
+        ]
     );
     assert_eq!(
         says(&fixture).await,
@@ -164,8 +166,16 @@ async fn the_first_sentence_reports_counters_that_stand_still_and_clocks_that_di
     );
     fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;
-    let clocks = "The clocks of the service and of this machine differ: the service's is 3,600 s behind ours";
+    let clocks =
+        "The clocks of the service and of this machine differ: the service's is 1 h behind this machine's";
     assert_eq!(reasons().await, [still, clocks.to_owned()]);
+    fixture.count_until(0).await;
+    fixture.fail("clock", "an hour off", |key| key.owner.app.ends_with("-0"));
+    assert_eq!(
+        reasons().await,
+        ["The clocks of the service and of this machine disagree about the requested time since 03:00 UTC: \
+          the service's is 1 h behind this machine's; p-00000000-app-0"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

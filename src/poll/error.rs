@@ -3,6 +3,7 @@
 use tokio::time::Duration;
 
 use pds_client::{Class, FetchError};
+use pds_core::units;
 use pds_interface::RuleError;
 use pds_ledger::Refusal;
 
@@ -26,7 +27,7 @@ pub enum PollError {
         date: jiff::Timestamp,
     },
     /// The service's clock is so far off that it is not trusted yet.
-    #[error("the service's clock ({date}) is {step} s off; it is trusted once it has advanced for a minute")]
+    #[error("the service's clock ({date}) is {} off; it is trusted once it has advanced for a minute", off(*step))]
     Clock {
         /// The service's clock.
         date: jiff::Timestamp,
@@ -44,6 +45,10 @@ pub enum PollError {
     /// The reply cannot be added to the counters.
     #[error("not added to the counters: {0}")]
     Refused(#[from] Refusal),
+}
+
+fn off(step: i64) -> String {
+    units::seconds(step.unsigned_abs() as f64)
 }
 
 /// The error class of a poll that panicked.

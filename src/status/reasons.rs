@@ -14,6 +14,7 @@ use pds_telemetry::Difference;
 use super::document::Status;
 use super::judge::{Causes, in_brackets};
 use super::view::View;
+use pds_diagnosis::cause_text::clock_difference;
 use pds_diagnosis::columns::Listed as _;
 use pds_diagnosis::model::{Exporter, Restoring, Service, Token, Unexpected};
 use pds_diagnosis::verdict::{Failing, Problem, Reason};
@@ -85,6 +86,12 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     for (object, problems) in of_apps.chain(of_projects) {
         problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
+    // Clocks are apart once.
+    if let Some(disputed) = found.0.get(cause::CLOCK_DISPUTED.code).map(|_| &cause::CLOCK_DISPUTED)
+        && let Some(differ) = found.0.remove(cause::CLOCKS_DIFFER.code)
+    {
+        found.of(disputed).more = differ.more;
+    }
     // A refused token needs no second reason to be replaced.
     let refused =
         found.0.get(cause::TOKEN_REFUSED.code).map(|reason| reason.tokens.clone()).unwrap_or_default();
@@ -146,9 +153,7 @@ impl Found {
     fn add_service(&mut self, service: &Service, view: &View) {
         let is_waiting = view.settled.started.is_none();
         if let Some(skew) = service.clock_skew_seconds.filter(|_| service.clocks_differ) {
-            let side = if skew < 0 { "behind" } else { "ahead of" };
-            self.of(&cause::CLOCKS_DIFFER).more =
-                format!(": the service's is {} s {side} ours", units::count(skew.unsigned_abs() as f64));
+            self.of(&cause::CLOCKS_DIFFER).more = format!(": {}", clock_difference(skew as f64));
             if is_waiting {
                 self.of(&cause::CLOCKS_DIFFER).more +=
                     "; counting begins once two of its replies agree on the time";

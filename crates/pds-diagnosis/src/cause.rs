@@ -228,7 +228,7 @@ causes! {
         "the service refuses the request"
         "Look at the reply with pdstool call; check the id and api.query_names."
     CLOCK_DISPUTED "clock_disputed" Numbers Problem Target ["unsettled" "clock"]
-        "the service's clock and ours disagree about the requested time"
+        "the clocks of the service and of this machine disagree about the requested time"
         "Check the service's Date header, proxies that set it, and the time on this machine; polls continue once the new time has advanced for a minute."
     CONFIG_REFUSED "config_refused" Numbers Problem Exporter []
         "the last reload of the configuration was refused"

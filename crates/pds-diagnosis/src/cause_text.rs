@@ -56,6 +56,12 @@ impl Cause {
     }
 }
 
+/// How far the service's clock is ahead of this machine's, or behind it.
+pub fn clock_difference(skew: f64) -> String {
+    let side = if skew < 0.0 { "behind" } else { "ahead of" };
+    format!("the service's is {} {side} this machine's", units::seconds(skew.abs().round()))
+}
+
 /// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a project's is
 /// among those that are `listed` for the token; others are `configured`.
 pub fn mistake_in_id<'a>(

@@ -13,8 +13,8 @@ use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags, flags_of_running_exporter};
 use pds_config::{Config, Project, parse_url};
 use pds_core::clock::{Clock, differ};
-use pds_core::units;
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
+use pds_diagnosis::cause_text::clock_difference;
 use pds_interface::polled::ReadSubjects;
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
@@ -233,9 +233,7 @@ pub fn clock(skews: &[f64]) -> Finding {
     if skew.abs() <= 1.5 {
         return Finding::ok("the clocks of the service and this machine agree within 1.5 s");
     }
-    let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
-    let difference = units::seconds(skew.abs().round());
-    let text = format!("the service's is {difference} {behind} this machine's");
+    let text = clock_difference(*skew);
     match differ(*skew) {
         true => Finding::warning(format!("{}: {text}", CLOCKS_DIFFER.says), CLOCKS_DIFFER.remedy),
         false => Finding::ok(text),

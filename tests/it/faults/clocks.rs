@@ -29,7 +29,9 @@ async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
         assert_well(&rig, -HOUR);
         assert_eq!(
             rig.reasons(),
-            ["The clocks of the service and of this machine differ: the service's is 3,600 s behind ours"]
+            [
+                "The clocks of the service and of this machine differ: the service's is 1 h behind this machine's"
+            ]
         );
     }
     assert!(rig.page().sum("pds_app_requests_total") > 0.0);
@@ -47,7 +49,8 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     rig.set_clock_apart_before_metrics(-HOUR);
     rig.poll().await;
     let unsettled =
-        "response time: the service's clock and ours disagree about the requested time".to_owned();
+        "response time: the clocks of the service and of this machine disagree about the requested time"
+            .to_owned();
     assert!(rig.problems().contains(&unsettled), "the reply that brings the news: {:?}", rig.problems());
     let down =
         rig.page().text.lines().filter(|line| line.starts_with("pds_up{") && line.ends_with(" 0")).count();
@@ -64,7 +67,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
             rig.reasons(),
             [
                 "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)",
-                "The clocks of the service and of this machine differ: the service's is 3,600 s behind ours",
+                "The clocks of the service and of this machine differ: the service's is 1 h behind this machine's",
             ]
         );
         let since = "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01 12:02:00 UTC";
@@ -99,7 +102,7 @@ async fn ours_set_back_stops_the_counters_too() {
             rig.reasons(),
             [
                 "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)",
-                "The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours",
+                "The clocks of the service and of this machine differ: the service's is 1 h ahead of this machine's",
             ]
         );
     }
@@ -120,7 +123,9 @@ async fn if_the_service_clock_is_ahead_ours_decides() {
         assert_well(&rig, HOUR);
         assert_eq!(
             rig.reasons(),
-            ["The clocks of the service and of this machine differ: the service's is 3,600 s ahead of ours"]
+            [
+                "The clocks of the service and of this machine differ: the service's is 1 h ahead of this machine's"
+            ]
         );
     }
 }
@@ -164,7 +169,7 @@ async fn a_date_of_1970_fails_the_polls_and_moves_no_counter() {
     rig.set_clock_apart(-NOON);
     for poll in 1..4 {
         rig.poll().await;
-        let problem = "response time, run execution time: the service's clock and ours disagree about the requested time";
+        let problem = "response time, run execution time: the clocks of the service and of this machine disagree about the requested time";
         assert!(rig.problems().contains(problem), "{:?}", rig.problems());
         assert!(!rig.problems().iter().any(|problem| problem.contains("app:")), "settings have no time");
         assert_eq!(rig.counted_from(NOON), SETTLING + poll * 60, "nothing is asked for in 1969");
