@@ -131,11 +131,11 @@ impl Served {
         let result = self.follow().await;
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
+        self.status
+            .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
         telemetry.config_loaded(result.is_ok().then_some(now));
         // The next page shows the result of the reload.
         self.handle.context.store.touch();
-        self.status
-            .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
         match &result {
             Ok(()) => tracing::info!("the configuration was reloaded"),
             Err(problems) => {

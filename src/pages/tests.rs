@@ -109,7 +109,7 @@ async fn the_first_sentence_reports_why_the_service_sends_nothing() {
         ("500", "down", "The service returns errors (500)"),
         ("decode", "down", "Replies do not match the interface"),
         ("3xx", "down", "The service returns a redirect"),
-        ("credentials", "not_asked", "The default token cannot be read"),
+        ("credentials", "not_asked", "The default token cannot be used"),
         ("401", "token_refused", "The service refuses the default token (401)"),
         ("unauthorized_paused", "token_refused", "The service refuses the default token"),
         ("429", "throttled", "The service throttles requests (429)"),

@@ -58,6 +58,9 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     }
     let is_complete = view.context.store.is_complete();
     found.add_exporter(&status.exporter, view.now, Causes::of(view), is_complete);
+    if let Some(refused) = found.0.get_mut(cause::CONFIG_REFUSED.code) {
+        refused.detail.clone_from(&view.refused);
+    }
     if let Some(error) = &view.snapshot.state_error {
         found.of(&cause::STATE_NOT_WRITTEN).more = format!(": {error}");
     }
@@ -202,8 +205,8 @@ impl Found {
 
     fn add_token(&mut self, token: &Token, now: Timestamp) {
         if token.readable == Some(false) || (token.file.is_none() && token.problem.is_some()) {
-            let problem = token.problem.as_ref().map(|problem| format!(": {problem}"));
-            self.of_token(&cause::TOKEN_UNREADABLE, token).more = problem.unwrap_or_default();
+            let problem = token.problem.as_ref().map(ToString::to_string);
+            self.of_token(&cause::TOKEN_UNREADABLE, token).detail = problem;
         }
         if let Some(told) = &token.range_ignored {
             self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());

@@ -186,7 +186,9 @@ impl Source {
     }
 
     fn view(&self) -> View {
-        View::new(Arc::clone(&self.followed().plan), self.0.context.clone(), Arc::clone(&self.0.observed))
+        let Inner { context, observed, refused, .. } = &*self.0;
+        let refused = refused.lock().as_ref().map(|refused| refused.problems.clone());
+        View::new(Arc::clone(&self.followed().plan), context.clone(), Arc::clone(observed), refused)
     }
 
     fn followed(&self) -> Arc<Followed> {

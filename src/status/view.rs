@@ -59,6 +59,8 @@ pub(super) struct View {
     pub(super) settled: Settled,
     pub(super) snapshot: Snapshot,
     pub(super) observed: Arc<Observed>,
+    /// The problems of the last reload, if it was refused.
+    pub(super) refused: Option<String>,
     /// The places of the targets of each resource of apps in the plan.
     of_apps: Vec<Range<usize>>,
     wrong_address: OnceLock<bool>,
@@ -68,7 +70,12 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(plan: Arc<Plan>, context: Context, observed: Arc<Observed>) -> Self {
+    pub(super) fn new(
+        plan: Arc<Plan>,
+        context: Context,
+        observed: Arc<Observed>,
+        refused: Option<String>,
+    ) -> Self {
         let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
         // A plan lists its targets by resource, and those of apps in the order of the configuration.
         let of_apps = of_apps.map(|resource| {
@@ -77,6 +84,7 @@ impl View {
         });
         Self {
             observed,
+            refused,
             of_apps: of_apps.collect(),
             wrong_address: OnceLock::new(),
             other_projects: OnceLock::new(),

@@ -185,8 +185,8 @@ causes! {
         "the service refuses {token}"
         "Create a new token in the service's dashboard and replace {file}; {then}."
     TOKEN_UNREADABLE "token_unreadable" Numbers Problem Token ["credentials"]
-        "{token} cannot be read"
-        "Make {file} readable by the exporter, with only the token in it; {then}."
+        "{token} cannot be used"
+        "Write only the token into {file}, and let the exporter read it; {then}."
     TOKEN_EXPIRED "token_expired" Numbers Problem Token []
         "{token} expired"
         "Create a new token in the service's dashboard and replace {file}; {then}."
@@ -234,7 +234,7 @@ causes! {
         "the last reload of the configuration was refused"
         "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
     WEB_CONFIG_REFUSED "web_config_refused" Numbers Problem Exporter []
-        "the web configuration file cannot be read; the previous one stays active"
+        "the web configuration is invalid; the last valid one stays in force"
         "Run pdstool check web-config on the file and fix what it reports; the exporter rereads it automatically."
     STATE_NOT_WRITTEN "state_not_written" Numbers Problem Exporter []
         "the state file cannot be written"

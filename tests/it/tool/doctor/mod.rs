@@ -312,7 +312,7 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
         let found = patient.examined(&usual("token_file = \"token\""));
         let (check, text, remedy) = found.wrong()[0];
         assert_eq!(check, "tokens");
-        assert!(text.starts_with("the default token cannot be read: ") && text.contains(says), "{text}");
+        assert!(text.starts_with("the default token cannot be used: ") && text.contains(says), "{text}");
         assert!(remedy.contains("with only the token in it"), "{remedy}");
         let checked = pdstool(&["check", "token", "--config.file"])
             .arg(patient.path("pds-exporter.toml"))

@@ -27,6 +27,7 @@ pub(super) fn of_the_exporter() -> Vec<SetUp> {
             }),
             step: Some("Correct "),
             ..SetUp::of("a reload that is refused", &cause::CONFIG_REFUSED)
+                .saying("api.base_url: must be a string")
         },
         SetUp {
             after: Some(|folder, _| std::fs::write(folder.join("web-config.yml"), "tls: 7\n").unwrap()),

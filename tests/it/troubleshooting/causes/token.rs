@@ -40,6 +40,7 @@ pub(super) fn of_a_token() -> Vec<SetUp> {
         .saying("is JSON"),
         unreadable("a token in quotes", |text| in_file(&text, |token| format!("\"{token}\"\n")))
             .saying("stands in quotes"),
+        unreadable("an empty token file", |text| in_file(&text, |_| String::new())).saying("is empty"),
         unreadable("two tokens", |text| in_file(&text, |token| format!("{token}\n{token}\n")))
             .saying("has more than one line"),
         SetUp::edited("a token of another project", &cause::TOKEN_ELSEWHERE, |text| {
