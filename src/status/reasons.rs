@@ -249,7 +249,10 @@ impl Stopped {
             count,
             objects,
             link,
-            remedy: cause.remedy_at(only.and_then(|token| token.file.as_deref())),
+            remedy: match only {
+                Some(token) => cause.remedy_for(&token.name, token.file.as_deref()),
+                None => cause.remedy_at(None),
+            },
         }
     }
 

@@ -32,7 +32,22 @@ impl Cause {
         address.map(|address| format!(" ({address})")).unwrap_or_default()
     }
 
-    /// The remedy if the token is in `file`; `None` stands for several files, or for a token in the configuration.
+    /// The remedy for the token of this name, which is in `file`, or in the configuration.
+    pub fn remedy_for(&self, token: &str, file: Option<&str>) -> String {
+        match (file, token) {
+            (Some(_), _) => self.remedy_at(file),
+            (None, "default") => self.remedy_in("api.token", "then reload the configuration"),
+            (None, project) => {
+                self.remedy_in(&format!("token of project {project}"), "then reload the configuration")
+            }
+        }
+    }
+
+    fn remedy_in(&self, place: &str, then: &str) -> String {
+        self.remedy.replace("{file}", place).replace("{then}", then)
+    }
+
+    /// The remedy if the token is in `file`; `None` stands for several tokens, or an unknown one.
     pub fn remedy_at(&self, file: Option<&str>) -> String {
         let loaded = file.and_then(|file| file.strip_prefix("/run/credentials/")?.split_once('/'));
         let (file, then) = match (file, loaded) {
@@ -52,7 +67,7 @@ impl Cause {
             ),
             (Some(file), None) => (file.to_owned(), "no restart is needed".to_owned()),
         };
-        self.remedy.replace("{file}", &file).replace("{then}", &then)
+        self.remedy_in(&file, &then)
     }
 }
 
@@ -138,6 +153,10 @@ mod tests {
         ] {
             let remedy = TOKEN_REFUSED.remedy_at(file);
             assert!(remedy.contains(part), "{remedy}");
+        }
+        for (token, part) in [("default", "api.token"), ("p-1", "token of project p-1")] {
+            let remedy = TOKEN_REFUSED.remedy_for(token, None);
+            assert!(remedy.ends_with(&format!("replace {part}; then reload the configuration.")), "{remedy}");
         }
     }
 

@@ -149,7 +149,7 @@ impl pds_web::Observer for Telemetry {
 
 /// Problem of `token`, and its remedy.
 fn told(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
-    (cause.says_of(&[token]), cause.remedy_at(file.and_then(Path::to_str)))
+    (cause.says_of(&[token]), cause.remedy_for(token, file.and_then(Path::to_str)))
 }
 
 #[cfg(test)]

@@ -248,6 +248,7 @@ async fn examine(set_up: &SetUp) {
     };
     has_words("the JSON", &reason.to_string());
     assert!(remedy.starts_with(cause.remedy.split('{').next().unwrap()), "{name}: {remedy}");
+    assert!(!remedy.contains("the token file"), "{name}: {remedy}");
 
     let page = patient.exporter.get("/").await.replace("&quot;", "\"").replace("&#39;", "'");
     assert_names(cause, &format!("{name}: the page"), &page);

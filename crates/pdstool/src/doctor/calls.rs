@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -120,9 +121,11 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         let place = cause.place(&service.config.api);
         let tokens: Vec<&str> = accounts.iter().map(Account::name).collect();
         let text = format!("{}{place}: {}: {reason}", cause.says_of(&tokens), first_few(subjects));
-        let file = if let [only] = &**accounts { only.file() } else { None };
-        let file = file.map(|path| path.display().to_string());
-        report.add(CHECK, [Finding::problem(text, cause.remedy_at(file.as_deref()))]);
+        let remedy = match &**accounts {
+            [only] => cause.remedy_for(only.name(), only.file().and_then(Path::to_str)),
+            _ => cause.remedy_at(None),
+        };
+        report.add(CHECK, [Finding::problem(text, remedy)]);
     }
     if !answers.took.is_empty() {
         report.add("clock", [service::clock(&answers.skews)]);

@@ -81,7 +81,11 @@ pub fn tokens(service: &Service) -> Vec<Finding> {
 fn token(account: &Account) -> Vec<Finding> {
     let file = account.file().map(|path| path.display().to_string());
     let wrong = |cause: &Cause, more: String| {
-        Finding::of(cause, cause.says_of(&[account.name()]) + &more, cause.remedy_at(file.as_deref()))
+        Finding::of(
+            cause,
+            cause.says_of(&[account.name()]) + &more,
+            cause.remedy_for(account.name(), file.as_deref()),
+        )
     };
     let mut found = Vec::new();
     if account.is_readable_by_others() {
