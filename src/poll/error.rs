@@ -172,7 +172,7 @@ mod tests {
         let requests =
             (0..=u16::MAX).map(Class::Status).chain(Class::WITHOUT_STATUS.iter().copied()).map(Class::as_str);
         let others =
-            ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS, "answered_since"];
+            ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS, "answered since"];
         let all: HashSet<&str> = requests.chain(others).collect();
         assert_eq!(all, known.iter().copied().collect(), "classes that polls have, and that causes explain");
         assert_eq!(Cause::of_class("504").code, "service_error");

@@ -314,7 +314,7 @@ fn failing(target: &Target, failure: &Failure) -> Failing {
     let outcome = target.account.outcome_since(failure.recorded).filter(|_| cause.ends_with_an_answer());
     let later = outcome.map(|failed| {
         let class = failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
-        class.unwrap_or(cause::ANSWERED_SINCE.code)
+        class.unwrap_or("answered since")
     });
     let later = later.filter(|class| Cause::of_class(class) != cause);
     let class = later.unwrap_or(failure.class);

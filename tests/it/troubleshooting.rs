@@ -114,7 +114,6 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     let recovers = async || until("all is well", async || first_code(&exporter).await.is_none()).await;
     recovers().await;
     for (kind, code) in [
-        (Kind::Status { status: 401, retry_after: None }, "token_refused"),
         (Kind::Latency { millis: 60_000 }, "service_slow"),
         (Kind::Status { status: 503, retry_after: None }, "service_error"),
         (Kind::Html { status: 200 }, "reply_unreadable"),

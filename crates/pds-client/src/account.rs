@@ -50,15 +50,8 @@ struct State {
     ranges: Ranges,
     /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
-    last: Option<Last>,
-}
-
-/// The outcome of the request sent last.
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    sent: Instant,
-    ended: Instant,
-    failed: Option<Class>,
+    /// The request sent last: when it was sent, when it ended, and how it failed, if it did.
+    last: Option<(Instant, Instant, Option<Class>)>,
 }
 
 /// Whether replies are about the requested ranges.
@@ -142,8 +135,7 @@ impl Account {
 
     /// The outcome of its last request, if that ended after `since`: how it failed, if it did.
     pub fn outcome_since(&self, since: Instant) -> Option<Option<Class>> {
-        let last = self.inner.state.lock().last?;
-        (last.ended > since).then_some(last.failed)
+        self.inner.state.lock().last.filter(|last| last.1 > since).map(|last| last.2)
     }
 
     /// Starts to report its state and changes, unless it has started before.
@@ -203,7 +195,7 @@ impl Account {
             self.end_refusal(&mut state);
         }
         let now = Instant::now();
-        state.last = Some(Last { sent: now, ended: now, failed: Some(error.class()) });
+        state.last = Some((now, now, Some(error.class())));
         let before = state.refusals.get(key);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         let refusal = Refusal {
@@ -229,9 +221,7 @@ impl Account {
     /// once. The refusal ends only if the request has not `failed`, which proves that the service accepted the token.
     pub(super) fn record_outcome(&self, path: &str, sent: Instant, failed: Option<Class>) {
         let mut state = self.inner.state.lock();
-        if state.last.is_none_or(|last| last.sent <= sent) {
-            state.last = Some(Last { sent, ended: Instant::now(), failed });
-        }
+        state.last = state.last.filter(|last| last.0 > sent).or_else(|| Some((sent, Instant::now(), failed)));
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
             state.refusals.remove(path);
         }

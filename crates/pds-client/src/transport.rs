@@ -252,8 +252,8 @@ impl Transport {
     }
 }
 
-/// Why no reply came: `error` of the library, before or after the `head` of the reply, on a way through this `proxy` to
-/// the service at `base`.
+/// Why no reply arrived from the service at `base`: the library's `error`, before or after the `head` of the reply,
+/// through this `proxy` if any.
 pub fn broken(
     error: impl Error + Send + Sync + 'static,
     head: bool,

@@ -120,7 +120,7 @@ causes! {
         "Check host, port and scheme in api.proxy_url, and the proxy itself; without a proxy, leave the key empty."
     PROXY_TLS "proxy_tls" Numbers Problem Proxy ["proxy_tls"]
         "the TLS connection to the proxy fails"
-        "Use https:// in api.proxy_url only for a TLS port, and the name of its certificate; set api.ca_file if its authority is private."
+        "Correct scheme and name in api.proxy_url, renew the proxy's certificate, or set api.ca_file."
     PROXY_LOGIN "proxy_login" Numbers Problem Proxy ["proxy_login" "407"]
         "the proxy requires a login"
         "Write user and password into api.proxy_url: http://user:password@proxy:3128."
@@ -165,7 +165,7 @@ causes! {
         "Check api.base_url and the network between this machine and it: connections fail or have no route."
     REPLY_CUT "reply_cut" Numbers Problem Service ["reset" "body"]
         "replies of the service break off"
-        "Check the service, and the proxies and firewalls before it: one of them closes connections early."
+        "Check the service, and proxies and firewalls before it."
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
         "Check the service; if it is only slow, raise api.timeout."
@@ -213,7 +213,7 @@ causes! {
         "Correct the id in the configuration, or remove it there if the service has deleted it. If the service knows none of the ids, correct api.base_url."
     CALL_MISSING "call_missing" Numbers Problem Target []
         "the service knows the id, but not the call"
-        "Check api.base_url, and whether a gateway before the service passes the call on."
+        "Check api.base_url, and that the gateway before the service passes the call on."
     PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
         "the service requires payment"
         "Pay, or change the plan."
@@ -290,7 +290,7 @@ causes! {
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"
         "Wait until Prometheus has answered and has scraped this process, or until another shard has stopped; if this persists, check state.prometheus_url, headers and selector."
-    ANSWERED_SINCE "answered_since" Numbers Waiting Consequence ["answered_since"]
+    ANSWERED_SINCE "answered_since" Numbers Waiting Consequence ["answered since"]
         "waiting to be polled again after failures"
         "Wait for the next polls."
     WAITING "waiting" Numbers Waiting Consequence []

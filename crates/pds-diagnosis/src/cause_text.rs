@@ -77,8 +77,8 @@ pub fn clock_difference(skew: f64) -> String {
     format!("the service's is {} {side} this machine's", units::seconds(skew.abs().round()))
 }
 
-/// The likely mistake in an id that the service does not know: an app's id begins with its project's, and a project's is
-/// among those that are `listed` for the token; others are `configured`.
+/// The likely mistake in an id that the service does not know: the id of an app begins with the id of its project, and
+/// the id of a project is among those `listed` for the token. Further projects are `configured`.
 pub fn mistake_in_id<'a>(
     project: &str,
     app: &str,
@@ -89,7 +89,9 @@ pub fn mistake_in_id<'a>(
     let of_token = || listed.iter().flatten().map(String::as_str);
     let is_of = |id: &str| app.strip_prefix(id).is_some_and(|rest| rest.starts_with('-'));
     if !app.is_empty() && !is_of(project) {
-        if let Some(other) = configured.chain(of_token()).filter(|id| is_of(id)).max_by_key(|id| id.len()) {
+        let mut others: Vec<&str> = configured.filter(|id| is_of(id)).collect::<Vec<_>>();
+        others.extend(of_token().filter(|id| is_of(id)));
+        if let Some(other) = others.iter().max_by_key(|id| id.len()) {
             return Some(format!("{app} belongs to project {other}"));
         }
         let parts: Vec<&str> = app.split('-').take(project.split('-').count()).collect();

@@ -296,7 +296,6 @@ pub fn class_title(class: &str) -> Cow<'_, str> {
         "unauthorized_paused" => "not requested: token refused".into(),
         "forbidden_paused" => "not requested: not allowed".into(),
         "paused" => "not requested: paused".into(),
-        "answered_since" => "the service answered".into(),
         "connect" => "no connection".into(),
         "credentials" => "no token".into(),
         "decode" => "unreadable reply".into(),

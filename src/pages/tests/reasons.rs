@@ -228,7 +228,7 @@ async fn counters_that_wait_for_the_clocks_are_a_reason_of_their_own() {
     let behind = || fixture.context.clock.now() - jiff::SignedDuration::from_secs(231);
     fixture.context.telemetry.clock_skew(-231.0);
     fixture.plan.watermark.observe(Some(behind()));
-    let apart = "The clocks of the service and of this machine differ: the service's is 231 s behind ours";
+    let apart = "The clocks of the service and of this machine differ: the service's is 3 min 51 s behind this machine's";
     let begins = "; counting begins once two of its replies agree on the time";
     assert_eq!(only(&fixture).await.1, format!("{apart}{begins}"));
     fixture.plan.watermark.observe(Some(behind()));

@@ -313,7 +313,7 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
         let (check, text, remedy) = found.wrong()[0];
         assert_eq!(check, "tokens");
         assert!(text.starts_with("the default token cannot be used: ") && text.contains(says), "{text}");
-        assert!(remedy.contains("with only the token in it"), "{remedy}");
+        assert!(remedy.starts_with("Write only the token into "), "{remedy}");
         let checked = pdstool(&["check", "token", "--config.file"])
             .arg(patient.path("pds-exporter.toml"))
             .output()
