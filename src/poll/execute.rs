@@ -20,7 +20,7 @@ pub enum Outcome {
     Usual,
     /// The service says that the resource does not exist; it is polled less often until it does.
     Slow,
-    /// The service or the way to it fails, which may end soon: the next poll is due `poll.interval` later.
+    /// The service was not reached or refused the token: the next poll is due `poll.interval` later, since that may end soon.
     Soon,
     /// The service requested a pause: the next poll is due after this time at the earliest.
     NotBefore(Duration),
@@ -87,7 +87,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
 
 fn after(error: &PollError) -> Outcome {
     let PollError::Fetch(error) = error else { return Outcome::Usual };
-    let otherwise = match Cause::of_class(error.class().as_str()).stops_account() {
+    let otherwise = match Cause::of_class(error.class().as_str()).ends_with_an_answer() {
         true => Outcome::Soon,
         false => Outcome::Usual,
     };

@@ -15,7 +15,7 @@ use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
 use pds_client::Class;
 use pds_core::printable::is_terminal_control;
-use pds_diagnosis::cause::{self, About, Cause, Verdict};
+use pds_diagnosis::cause::{About, Cause, Verdict};
 use pds_diagnosis::incident::Disputed;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
