@@ -231,12 +231,12 @@ async fn a_missing_token_file_is_logged_once_and_its_appearance_too() {
     assert_eq!(
         token_lines,
         [
-            format!("the token of {} cannot be read", world.projects()[0].0),
-            "the token can be read again".to_owned()
+            format!("the token of {} cannot be used", world.projects()[0].0),
+            "the token can be used again".to_owned()
         ]
     );
     assert!(!log.contains("polling"), "{log}");
-    let warning = log.lines().find(|line| line.contains("cannot be read")).unwrap();
+    let warning = log.lines().find(|line| line.contains("cannot be used")).unwrap();
     assert!(warning.contains("No such file") && !warning.contains("\"cause\""), "{warning}");
 }
 

@@ -185,7 +185,7 @@ impl Credentials {
             Ok(changed) => {
                 let name = &*self.reporter.name();
                 if state.problem.take().is_some() {
-                    tracing::info!(token = name, "the token can be read again");
+                    tracing::info!(token = name, "the token can be used again");
                 } else if known && changed.is_some() {
                     tracing::info!(token = name, "the token has changed");
                 }

@@ -205,7 +205,7 @@ async fn a_change_is_logged_once_and_not_with_each_request() {
     assert_eq!(log.lines_with("token cannot be used").len(), 1, "{}", log.text());
     std::fs::write(&path, "two").unwrap();
     ask().await;
-    assert_eq!(log.lines_with("the token can be read again").len(), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the token can be used again").len(), 1, "{}", log.text());
     assert_eq!(log.lines_with("the service accepts the token again").len(), 1, "{}", log.text());
     assert_eq!(log.lines_with("clock and ours differ").len(), 1, "{}", log.text());
     assert_eq!(

@@ -284,8 +284,14 @@ fn alerts_about_apps_and_projects_carry_their_owner() {
 
 #[test]
 fn rules_read_only_series_that_exist() {
+    // The chart records it for a release with rules of its own.
+    const OWN: &str = "pds:own_objectives:info";
+    assert!(
+        text("helm/pds-exporter/templates/prometheusrule.yaml").contains(&format!("\"record\" \"{OWN}\""))
+    );
     for rule in rules() {
-        assert_eq!(unknown_series(string(&rule, "/expr")), BTreeSet::new(), "{rule}");
+        let expression = string(&rule, "/expr").replace(OWN, "");
+        assert_eq!(unknown_series(&expression), BTreeSet::new(), "{rule}");
     }
 }
 

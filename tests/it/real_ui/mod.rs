@@ -212,7 +212,7 @@ async fn documented_paths_exist_and_answer_304_when_unchanged() {
     let page = std::fs::read_to_string("docs/operate.md").unwrap();
     let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     let part = |name: &str| encode(status["apps"][0][name].as_str().unwrap());
-    let rows = page.split("| path | what is there |").nth(1).unwrap().lines().skip(2);
+    let rows = page.split("| path | content |").nth(1).unwrap().lines().skip(2);
     let paths: Vec<&str> = rows
         .take_while(|row| row.starts_with('|'))
         .flat_map(|row| row.split('|').nth(1).unwrap().split('`').filter(|text| text.starts_with('/')))

@@ -18,7 +18,7 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
     let (_, text, remedy) = found.only();
     assert!(text.starts_with("the service refuses the default token: "), "as the daemon says it: {text}");
     assert!(
-        text.contains("returned 401") && remedy == cause::TOKEN_REFUSED.remedy_at(None),
+        text.contains("returned 401") && remedy == cause::TOKEN_REFUSED.remedy_for("default", None),
         "{text}: {remedy}"
     );
     let with_token = |seen: &&Seen| seen.header("authorization").is_some();
