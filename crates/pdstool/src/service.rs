@@ -91,7 +91,7 @@ pub fn file(path: &Path) -> (PathBuf, Option<PathBuf>) {
     running.map_or_else(|| (path.to_owned(), None), |flags| (flags.config_file, flags.state_path))
 }
 
-/// Loads the configuration [`file`] for `path`.
+/// Loads the configuration [`file()`] for `path`.
 ///
 /// # Errors
 /// If it is not valid.
