@@ -51,6 +51,9 @@ fn off(step: i64) -> String {
     units::seconds(step.unsigned_abs() as f64)
 }
 
+/// The error class of a poll after which another request of the account was answered.
+pub const ANSWERED_SINCE: &str = "answered_since";
+
 /// The error class of a poll that panicked.
 pub const PANIC: &str = "panic";
 
@@ -172,7 +175,7 @@ mod tests {
         let requests =
             (0..=u16::MAX).map(Class::Status).chain(Class::WITHOUT_STATUS.iter().copied()).map(Class::as_str);
         let others =
-            ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS, "answered since"];
+            ["identifier", "unsettled", "clock", RANGE_IGNORED, "refused", PANIC, ADDRESS, ANSWERED_SINCE];
         let all: HashSet<&str> = requests.chain(others).collect();
         assert_eq!(all, known.iter().copied().collect(), "classes that polls have, and that causes explain");
         assert_eq!(Cause::of_class("504").code, "service_error");

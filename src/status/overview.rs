@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
 use crate::poll::counters::Counters;
+use crate::poll::error::ANSWERED_SINCE;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
 use pds_client::Class;
@@ -311,10 +312,13 @@ impl View {
 /// that it fails in another way.
 fn failing(target: &Target, failure: &Failure) -> Failing {
     let cause = Cause::of_class(failure.class);
-    let outcome = target.account.outcome_since(failure.recorded).filter(|_| cause.ends_with_an_answer());
-    let later = outcome.map(|failed| {
-        let class = failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
-        class.unwrap_or("answered since")
+    // A poll that sent nothing knows no more than the last request.
+    let was_sent = failure.class != Class::UnauthorizedPaused.as_str();
+    let outcome = target.account.last_outcome().filter(|_| cause.ends_with_an_answer());
+    let outcome = outcome.filter(|outcome| !was_sent || outcome.ended > failure.recorded);
+    let later = outcome.map(|outcome| {
+        let class = outcome.failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
+        class.unwrap_or(ANSWERED_SINCE)
     });
     let later = later.filter(|class| Cause::of_class(class) != cause);
     let class = later.unwrap_or(failure.class);

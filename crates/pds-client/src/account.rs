@@ -1,5 +1,7 @@
 //! A service account: its token, its queue, and its refusals.
 
+mod ranges;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use super::error::{FetchError, Reason, whole_seconds};
 use super::observer::Observer;
 use super::pace::Pace;
 use pds_core::redact::Redactor;
+use ranges::Ranges;
 
 /// The longest pause of a whole account. If a reply requests a longer pause, only its target waits for the rest.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
@@ -50,20 +53,17 @@ struct State {
     ranges: Ranges,
     /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
-    /// The request sent last: when it was sent, when it ended, and how it failed, if it did.
-    last: Option<(Instant, Instant, Option<Class>)>,
+    last: Option<Outcome>,
 }
 
-/// Whether replies are about the requested ranges.
-#[derive(Debug, Default)]
-enum Ranges {
-    /// No reply has shown it yet.
-    #[default]
-    Unknown,
-    /// At least one reply was; other failures are not due to the names of query parameters.
-    Honoured,
-    /// No reply was; holds the text of the report.
-    Ignored(Arc<str>),
+/// The outcome of the request that was sent last.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    sent: Instant,
+    /// When it ended.
+    pub ended: Instant,
+    /// How it failed; `None` if the service answered it.
+    pub failed: Option<Class>,
 }
 
 /// A 401 or 403 that no later reply has contradicted.
@@ -133,9 +133,9 @@ impl Account {
             && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
     }
 
-    /// The outcome of its last request, if that ended after `since`: how it failed, if it did.
-    pub fn outcome_since(&self, since: Instant) -> Option<Option<Class>> {
-        self.inner.state.lock().last.filter(|last| last.1 > since).map(|last| last.2)
+    /// The outcome of its last request; `None` before the first.
+    pub fn last_outcome(&self) -> Option<Outcome> {
+        self.inner.state.lock().last
     }
 
     /// Starts to report its state and changes, unless it has started before.
@@ -195,7 +195,7 @@ impl Account {
             self.end_refusal(&mut state);
         }
         let now = Instant::now();
-        state.last = Some((now, now, Some(error.class())));
+        state.last = Some(Outcome { sent: now, ended: now, failed: Some(error.class()) });
         let before = state.refusals.get(key);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         let refusal = Refusal {
@@ -221,7 +221,9 @@ impl Account {
     /// once. The refusal ends only if the request has not `failed`, which proves that the service accepted the token.
     pub(super) fn record_outcome(&self, path: &str, sent: Instant, failed: Option<Class>) {
         let mut state = self.inner.state.lock();
-        state.last = state.last.filter(|last| last.0 > sent).or_else(|| Some((sent, Instant::now(), failed)));
+        if state.last.is_none_or(|last| last.sent <= sent) {
+            state.last = Some(Outcome { sent, ended: Instant::now(), failed });
+        }
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
             state.refusals.remove(path);
         }
@@ -304,38 +306,6 @@ impl Account {
             self.inner.queue.set_probed(false);
             let after = format_duration(whole_seconds(refusal.since.elapsed())).to_string();
             tracing::info!(token = self.name(), after, "the service accepts the token again");
-        }
-    }
-
-    /// Records that a reply is about the requested range.
-    pub fn range_honoured(&self) {
-        match std::mem::replace(&mut self.inner.state.lock().ranges, Ranges::Honoured) {
-            Ranges::Honoured => return,
-            Ranges::Ignored(_) => {
-                tracing::info!(token = self.name(), "the service honours the requested range");
-            }
-            Ranges::Unknown => {}
-        }
-        self.inner.reporter.fact(|observer, name| observer.range_honoured(name, None));
-    }
-
-    /// Records that a reply is about another range than requested, as `told` explains. Returns whether all replies so
-    /// far were, because the service does not know the query parameters.
-    pub fn range_ignored(&self, told: &str) -> bool {
-        let mut state = self.inner.state.lock();
-        let ranges = &mut state.ranges;
-        if matches!(ranges, Ranges::Unknown) {
-            *ranges = Ranges::Ignored(told.into());
-            self.inner.reporter.fact(|observer, name| observer.range_honoured(name, Some(told)));
-        }
-        matches!(ranges, Ranges::Ignored(_))
-    }
-
-    /// Why no reply was about the requested range; `None` if one was, or nothing is known yet.
-    pub fn ignored_range(&self) -> Option<Arc<str>> {
-        match &self.inner.state.lock().ranges {
-            Ranges::Ignored(told) => Some(Arc::clone(told)),
-            Ranges::Unknown | Ranges::Honoured => None,
         }
     }
 }

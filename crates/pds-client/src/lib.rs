@@ -36,7 +36,7 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use url::Url;
 
-pub use account::Account;
+pub use account::{Account, Outcome};
 pub use admission::Permit;
 pub use attempt::Turn;
 pub use class::Class;

@@ -290,7 +290,7 @@ causes! {
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"
         "Wait until Prometheus has answered and has scraped this process, or until another shard has stopped; if this persists, check state.prometheus_url, headers and selector."
-    ANSWERED_SINCE "answered_since" Numbers Waiting Consequence ["answered since"]
+    ANSWERED_SINCE "answered_since" Numbers Waiting Consequence ["answered_since"]
         "waiting to be polled again after failures"
         "Wait for the next polls."
     WAITING "waiting" Numbers Waiting Consequence []

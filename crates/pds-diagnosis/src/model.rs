@@ -300,7 +300,7 @@ pub fn class_title(class: &str) -> Cow<'_, str> {
         "credentials" => "no token".into(),
         "decode" => "unreadable reply".into(),
         "address" => "404".into(),
-        "5xx" | "4xx" | "3xx" | "2xx" | "1xx" => class.into(),
+        "answered_since" => "the service answered".into(),
         other => other.replace('_', " ").into(),
     }
 }
