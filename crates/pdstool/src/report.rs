@@ -63,11 +63,14 @@ pub struct Finding {
     /// Configuration lines that correct it.
     #[serde(skip)]
     pub lines: Vec<Line>,
+    /// The code of its cause.
+    #[serde(skip)]
+    pub cause: Option<String>,
 }
 
 impl Finding {
     fn new(state: State, text: impl Into<String>, remedy: Option<String>) -> Self {
-        Self { check: "", state, text: text.into(), remedy, seconds: None, lines: Vec::new() }
+        Self { check: "", state, text: text.into(), remedy, seconds: None, lines: Vec::new(), cause: None }
     }
 
     /// A success.
@@ -92,7 +95,7 @@ impl Finding {
 
     /// A finding with the severity of `cause`.
     pub fn of(cause: &Cause, text: String, remedy: String) -> Self {
-        Self::new(cause.verdict.into(), text, Some(remedy))
+        Self { cause: Some(cause.code.to_owned()), ..Self::new(cause.verdict.into(), text, Some(remedy)) }
     }
 
     /// The same, corrected by a line of the configuration: section, key and value as TOML.
@@ -114,10 +117,11 @@ impl From<Verdict> for State {
 
 /// A reason of an exporter's verdict.
 impl From<&Reason> for Finding {
-    fn from(Reason { verdict, text, detail, remedy, .. }: &Reason) -> Self {
+    fn from(Reason { code, verdict, text, detail, remedy, .. }: &Reason) -> Self {
         let suffix = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
         let remedy = Some(remedy.to_string()).filter(|remedy| !remedy.is_empty());
-        Self::new((*verdict).into(), format!("{text}{suffix}"), remedy)
+        let finding = Self::new((*verdict).into(), format!("{text}{suffix}"), remedy);
+        Self { cause: Some(code.to_string()), ..finding }
     }
 }
 
@@ -139,6 +143,11 @@ impl Report {
                 self.findings.push(finding);
             }
         }
+    }
+
+    /// Whether another check has found the cause of `finding`.
+    pub fn explains(&self, finding: &Finding) -> bool {
+        finding.cause.is_some() && self.findings.iter().any(|known| known.cause == finding.cause)
     }
 
     /// The configuration lines that correct the findings.

@@ -307,10 +307,11 @@ async fn examine(set_up: &SetUp) {
         assert_names(cause, &format!("{name}: the doctor's first finding"), said("text"));
         has_words("the doctor's first finding", said("text"));
     }
-    let of_daemon = wrong.iter().find(|finding| finding["check"] == "daemon").unwrap();
-    assert_eq!(of_daemon["remedy"], *remedy, "{name}: the doctor asks the daemon");
-    assert_names(cause, &format!("{name}: the doctor"), of_daemon["text"].as_str().unwrap());
-    has_words("the doctor", of_daemon["text"].as_str().unwrap());
+    // The daemon's reason, which is not repeated if a check of the doctor has found the same.
+    let found = wrong.iter().filter(|finding| finding["remedy"] == *remedy);
+    let texts = found.map(|finding| finding["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
+    assert_names(cause, &format!("{name}: the doctor"), &texts);
+    has_words("the doctor", &texts);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

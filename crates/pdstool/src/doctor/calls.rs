@@ -125,7 +125,7 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
             [only] => cause.remedy_for(only.name(), only.file().and_then(Path::to_str)),
             _ => cause.remedy_at(None),
         };
-        report.add(CHECK, [Finding::problem(text, remedy)]);
+        report.add(CHECK, [Finding::of(cause, text, remedy)]);
     }
     if !answers.took.is_empty() {
         report.add("clock", [service::clock(&answers.skews)]);

@@ -20,7 +20,7 @@ use super::console::Console;
 use super::error::Result;
 use super::exporter::{Exporter, ExporterError, address, local_exporter};
 use super::options::OutputArg;
-use super::report::Report;
+use super::report::{Finding, Report};
 use super::service::{Environment, ServiceArgs, flags_of_exporter};
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 
@@ -106,7 +106,10 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
             Err(_) if listens.is_empty() => listens.push(DEFAULT_LISTEN_ADDRESS.to_owned()),
             Err(_) => {}
         }
-        report.add("daemon", found.unwrap_or_else(|none| vec![none]));
+        let found = found.unwrap_or_else(|none| vec![none]);
+        let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| report.explains(finding));
+        let same = (!known.is_empty()).then(|| Finding::note(format!("{} reports the same", exporter.name)));
+        report.add("daemon", new.into_iter().chain(same));
     }
     report.add("listening address", listens.iter().map(|address| daemon::listening(address)));
     progress.finish_and_clear();

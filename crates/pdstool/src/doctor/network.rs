@@ -40,7 +40,7 @@ pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
 pub fn failed(error: &FetchError, api: &Api) -> Finding {
     let cause = Cause::of_class(error.class().as_str());
     let text = format!("{}{}: {}", cause.says_of(&[]), cause.place(api), with_sources(error));
-    Finding::problem(text, cause.remedy_at(None))
+    Finding::of(cause, text, cause.remedy_at(None))
 }
 
 async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> {

@@ -35,7 +35,14 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
 
 #[test]
 fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
-    let patient = Patient::new();
+    // A daemon that reports the same cause adds none.
+    let reason = |cause: &cause::Cause| {
+        ok(format!(
+            r#"{{"summary":{{"verdict":"problem","apps":{{"all":1,"problem":1}},"ok":0,"reasons":[{{"code":"{}","verdict":"problem","text":"the same","remedy":""}}]}}}}"#,
+            cause.code
+        )
+        .leak())
+    };
     let redirect = |seen: &Seen| status(301, "").with("location", format!("https://x{}", seen.target));
     let cut = |_: &Seen| ok("{\"id\":");
     let other = |seen: &Seen| ok(format!("{{\"at\":\"{}\"}}", seen.target).leak());
@@ -45,16 +52,18 @@ fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
         (other as fn(&Seen) -> Reply, &cause::REPLY_UNREADABLE, "cannot be used"),
     ] {
         let service = Service::start(reply);
+        let patient = Patient { exporter: Service::start(move |_| reason(cause)), ..Patient::new() };
         let found =
             patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
         let (check, text, remedy) = found.only();
         assert_eq!((check, remedy), ("calls", cause.remedy));
+        found.says("daemon", "reports the same");
         assert!(
             text.contains(": projects of p-1, ") && text.contains(" and 1 more: ") && text.contains(part),
             "{text}"
         );
     }
-    let found = patient.examined(&format!(
+    let found = Patient::new().examined(&format!(
         "base_url = \"https://x\"\nca_file = \"none.pem\"\ntoken = \"{TOKEN}\"\n{PROJECT}"
     ));
     let (check, text, _) = found.only();
