@@ -131,6 +131,13 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     let (world, _folder, config) = service(2).await;
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;
+    // A reply without its range is used only after an audit.
+    until("requests are counted", async || {
+        let page = exporter.get("/metrics").await;
+        let counted = page.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
+        counted.filter(|line| line.contains(&*world.projects()[0].1[0])).any(|line| !line.ends_with(" 0"))
+    })
+    .await;
     let text = r#"{"data":{"total_requests":1,"distribution":{"soonish":50}},"status":"success"}"#.to_owned();
     world.faults().set([of_first_app(&world, Kind::RawError { status: 200, text })]);
     let mut field = String::new();

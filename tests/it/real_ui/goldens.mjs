@@ -21,7 +21,7 @@ const MAX_BYTES = 1.5e6;
 // The same on any machine: fonts, the version of the exporter, and the time that polls took.
 const FONTS = '* { font-family: "DejaVu Sans" !important; } code, pre, code *, pre * { font-family: "DejaVu Sans Mono" !important; }';
 
-const { app, pages, now } = JSON.parse(readFileSync(process.env.PAGES, "utf8"));
+const { app, failing, pages, now } = JSON.parse(readFileSync(process.env.PAGES, "utf8"));
 
 // A window onto the rendered pages, in which no time passes.
 async function rendered(width, height, scheme) {
@@ -65,7 +65,7 @@ export async function goldens() {
   let bytes = 0;
   for (const [view, { width, height, scheme = "light" }] of Object.entries(VIEWS)) {
     const page = await rendered(width, height, scheme);
-    for (const [name, path] of Object.entries({ overview: "/", app, config: "/config", catalogue: "/metrics-catalogue" })) {
+    for (const [name, path] of Object.entries({ overview: "/", app, failing, config: "/config", catalogue: "/metrics-catalogue" })) {
       await show(page, path, "1.2.3");
       const full = await page.evaluate(() => document.documentElement.scrollHeight);
       await page.setViewportSize({ width, height: Math.min(full, MAX_HEIGHT) });

@@ -76,7 +76,7 @@ async fn pages() -> Value {
     poll(&world, &context, &plan, &source).await;
     let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), "");
     let (project, apps) = world.projects().remove(0);
-    let app = format!("/apps/{project}/{}", apps[0]);
+    let [app, failing] = [0, 1].map(|index: usize| format!("/apps/{project}/{}", apps[index]));
     let mut pages = serde_json::Map::new();
     let mut add = |path: &str| match site.respond(path, "") {
         Rendered::Page(body) => {
@@ -91,13 +91,13 @@ async fn pages() -> Value {
         other => panic!("{path}: {other:?}"),
     };
     let mut overview = String::new();
-    for path in ["/", &app, "/config", "/metrics-catalogue"] {
+    for path in ["/", &app, &failing, "/config", "/metrics-catalogue"] {
         overview = add(path);
     }
     for asset in overview.split('"').filter(|link| link.starts_with("/static/")) {
         add(asset);
     }
-    json!({ "app": app, "pages": pages, "now": Timestamp::as_millisecond(clock.now()) })
+    json!({ "app": app, "failing": failing, "pages": pages, "now": Timestamp::as_millisecond(clock.now()) })
 }
 
 /// Polls everything each minute; one app gets a new build, and another fails for a while and again at the end.
