@@ -37,7 +37,7 @@ const ROWS: &[[&str; 4]] = &[
     ],
     [
         "renames a threshold",
-        "its series leaves within three polls",
+        "its series vanishes within three polls",
         "",
         "accounting/services a_renamed_threshold_leaves_the_page_within_three_polls",
     ],

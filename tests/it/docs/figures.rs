@@ -66,7 +66,7 @@ fn figure(what: &str) -> String {
 /// The README's figures of size.
 pub(super) fn light() -> String {
     format!(
-        "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten with {} MB\n  \
+        "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten apps with {} MB\n  \
          ([figures](docs/scale.md#what-it-takes)).\n",
         figure("100000 apps: RSS in MB"),
         figure("10 apps: RSS in MB")

@@ -142,7 +142,7 @@ fn limits() -> String {
         row("HTTP/2 frames or TLS records of a connection at once", BURST.to_string()),
         row("HTTP/2 frames or TLS records of a connection per second", PER_SECOND.to_string()),
         row("additional HTTP/2 frames allowed per KiB sent", (1024.0 / SENT_PER_FRAME).to_string()),
-        row("further records per KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
+        row("additional TLS records allowed per KiB of requests", (1024.0 / RECEIVED_PER_RECORD).to_string()),
     ];
     rows.into_iter().map(|(what, value)| format!("- {what}: {value}\n")).collect()
 }
