@@ -28,7 +28,7 @@ export const app = dashboard(
         stat(
           {
             title: "Status",
-            description: "As the service words it, or why the app is gone.",
+            description: "The status that the service reports, or why the app is gone.",
             unit: "short",
             width: 3,
             name: true,
@@ -49,7 +49,7 @@ export const app = dashboard(
         stat(
           {
             title: "Hardware",
-            description: "What a replica runs on, and where.",
+            description: "Hardware and region of a replica.",
             unit: "short",
             width: 3,
             name: true,
@@ -63,7 +63,7 @@ export const app = dashboard(
         stat(
           {
             title: "Requests today",
-            description: "In the last 24 hours, and in the 30 whole days before; exact, however long it was counted. Needs the recording rules.",
+            description: "Requests of the last 24 hours, and of the last 30 whole days, from the exact counter. Needs the recording rules.",
             unit: "short",
             width: 3,
           },
@@ -73,7 +73,7 @@ export const app = dashboard(
         stat(
           {
             title: "Error budget left",
-            description: "Of 30 days, or of the days there are; below 0 the objective is missed. Empty before a day has passed. Needs the recording rules.",
+            description: "Over 30 days, or over the recorded days if they are fewer. Below 0, the objective is missed. Empty for the first day. Needs the recording rules.",
             unit: "percentunit",
             width: 3,
             thresholds: below(0, "red"),
@@ -84,7 +84,7 @@ export const app = dashboard(
           {
             title: "Cost now",
             description:
-              "Dollars per hour: at least (at its fewest replicas) and at most (at its most). How many run, the service does not tell; what it costs lies between.",
+              "Dollars per hour with the minimum and with the maximum number of replicas. The service does not report how many replicas run; the actual cost lies between.",
             unit: "currencyUSD",
             width: 4,
             decimals: 2,
@@ -95,7 +95,7 @@ export const app = dashboard(
         stat(
           {
             title: "Data age",
-            description: "How long ago the oldest of its resources was last learned.",
+            description: "Time since the last successful poll of the app's stalest resource.",
             unit: "s",
             width: 2,
             thresholds: from(900, "orange"),
@@ -111,7 +111,7 @@ export const app = dashboard(
           {
             title: "Quantiles from the histogram",
             description:
-              "From exact counters; may be aggregated over time and apps. As precise as the service's thresholds are close.",
+              "From exact counters; can be aggregated over time and apps. Closer thresholds of the service make them more precise.",
             unit: "s",
             width: 12,
           },
@@ -123,7 +123,7 @@ export const app = dashboard(
         graph(
           {
             title: "Percentiles of the trailing window",
-            description: "As the service computes them; precise, but not to be averaged.",
+            description: "As the service computes them; precise, but they must not be averaged.",
             unit: "s",
             width: 12,
           },
@@ -152,7 +152,7 @@ export const app = dashboard(
         graph(
           {
             title: "Requests and runs",
-            description: "Per second of the time that was counted: no dip while counters are behind, no peak when they return.",
+            description: "Per second of counted time: no dip while counters are behind, no peak when they return.",
             unit: "ops",
             width: 8,
           },
@@ -174,7 +174,7 @@ export const app = dashboard(
         graph(
           {
             title: "Counters behind",
-            description: "How long ago the counters end. While they are far behind they are hidden, and so is this but for that time.",
+            description: "Time since the end of the last counted range. Counters that are far behind are hidden; then only their lag is shown.",
             unit: "s",
             width: 8,
           },
@@ -209,7 +209,7 @@ export const app = dashboard(
           {
             title: "Burn rate",
             description:
-              "How many times faster than allowed the error budget is used. It pages above 14.4 over an hour and above 6 over six. Needs the recording rules.",
+              "How many times faster than allowed the error budget is used up. An alert pages above 14.4 over one hour, or above 6 over six hours. Needs the recording rules.",
             unit: "short",
             width: 8,
           },
@@ -221,7 +221,7 @@ export const app = dashboard(
         graph(
           {
             title: "Error budget left",
-            description: "Of 30 days, or of the days there are. Needs the recording rules.",
+            description: "Over 30 days, or over the recorded days if they are fewer. Needs the recording rules.",
             unit: "percentunit",
             width: 8,
           },
@@ -236,7 +236,7 @@ export const app = dashboard(
           {
             title: "Replicas allowed",
             description:
-              "The bounds within which autoscaling moves. How many run, the service does not tell.",
+              "The bounds of autoscaling. The service does not report how many replicas run.",
             unit: "short",
             width: 12,
           },
@@ -247,7 +247,7 @@ export const app = dashboard(
         graph(
           {
             title: "Cost bounds",
-            description: "Dollars per hour at its fewest and most replicas.",
+            description: "Dollars per hour with the minimum and with the maximum number of replicas.",
             unit: "currencyUSD",
             width: 12,
           },

@@ -60,7 +60,7 @@ export const exporter = dashboard(
         stat(
           {
             title: "First token expires",
-            description: "In so long; empty where no token says so.",
+            description: "Time until the first token expires; empty if no token has an expiry date.",
             unit: "s",
             width: 4,
             thresholds: below(14 * 86400, "orange"),
@@ -70,7 +70,7 @@ export const exporter = dashboard(
         stat(
           {
             title: "Shards",
-            description: "Shards that are scraped, and how many there should be.",
+            description: "Scraped shards, and the configured number of shards.",
             unit: "short",
             width: 4,
           },
@@ -80,7 +80,7 @@ export const exporter = dashboard(
         stat(
           {
             title: "Clock skew",
-            description: "The service's clock minus ours.",
+            description: "The service's clock minus the exporter's.",
             unit: "s",
             width: 4,
             thresholds: from(15, "orange"),
@@ -96,7 +96,7 @@ export const exporter = dashboard(
           {
             title: "Exporters and shards",
             description:
-              "What each learns, the worst first: those that do not answer Prometheus, then by failing targets. Click an instance for its own figures.",
+              "Exporters that do not answer Prometheus come first, then those with the most failing targets. Click an instance for its own figures.",
             width: 24,
           },
           [...BY.split(", "), "instance"],
@@ -151,7 +151,7 @@ export const exporter = dashboard(
           {
             title: "In order",
             description:
-              "Whether the last load of the configuration, write of the state file, restore and read of token files succeeded, and the service accepts every token. What is not used is not shown.",
+              "Whether the last load of the configuration, write of the state file, restore and read of token files succeeded, and whether the service accepts every token. Unused features are not shown.",
             unit: "short",
             width: 24,
             mappings: YES_NO,
@@ -173,7 +173,7 @@ export const exporter = dashboard(
         graph(
           {
             title: "Oldest data",
-            description: "How long ago the oldest target of each resource was last learned.",
+            description: "Time since the last successful poll of the stalest target of each resource.",
             unit: "s",
             width: 8,
           },
@@ -185,7 +185,7 @@ export const exporter = dashboard(
         graph(
           {
             title: "Poll lag",
-            description: "How late polls begin. Lasting lag means that the limits can't carry the load.",
+            description: "How late polls begin. A lasting lag means that the limits are too low for the load.",
             unit: "s",
             width: 8,
           },
@@ -194,7 +194,7 @@ export const exporter = dashboard(
         graph(
           {
             title: "Accounting behind",
-            description: "How far the exact counters of the worst app are behind, and how many apps have hidden ones.",
+            description: "The greatest lag of an app's exact counters, and the number of apps whose counters are hidden.",
             unit: "short",
             width: 12,
           },
@@ -210,7 +210,7 @@ export const exporter = dashboard(
         graph(
           {
             title: "Bugs and odd values",
-            description: "Contained panics, and values of replies that are not what the interface says.",
+            description: "Contained panics, and values in replies that violate the interface.",
             unit: "short",
             width: 12,
           },
@@ -238,7 +238,7 @@ export const exporter = dashboard(
         graph(
           {
             title: "Duration",
-            description: "From sending a request to having read its reply.",
+            description: "Time from sending a request to the end of its reply.",
             unit: "s",
             width: 8,
           },
@@ -251,7 +251,7 @@ export const exporter = dashboard(
           {
             title: "Waiting",
             description:
-              "Seconds per second that requests wait for the configured rate or a pause the service requested.",
+              "Seconds per second that requests wait for the configured rate, or for the end of a pause that the service requested.",
             unit: "short",
             width: 8,
           },

@@ -27,7 +27,7 @@ export const overview = dashboard(
         stat(
           {
             title: "Apps in error",
-            description: "Apps whose settings carry an error message.",
+            description: "Apps whose settings contain an error message.",
             unit: "short",
             width: 4,
             thresholds: from(1, "red"),
@@ -37,7 +37,7 @@ export const overview = dashboard(
         stat(
           {
             title: "Targets failing",
-            description: "Polls that failed the last time; each app has three, each project three.",
+            description: "Targets whose last poll failed; each app has three, each project three.",
             unit: "short",
             width: 4,
             thresholds: from(1, "orange"),
@@ -52,7 +52,7 @@ export const overview = dashboard(
           {
             title: "Cost now",
             description:
-              "Dollars per hour: at least (every app at its fewest replicas) and at most (at its most). How many replicas run, the service does not tell; what it costs lies between.",
+              "Dollars per hour with every app at its minimum, and at its maximum number of replicas. The service does not report how many replicas run; the actual cost lies between.",
             unit: "currencyUSD",
             width: 8,
             decimals: 2,
@@ -79,7 +79,7 @@ export const overview = dashboard(
           {
             title: "Error budget left",
             description:
-              "Of 30 days, or of the days there are; the ten apps with the least. Below 0 the objective is missed. Needs the recording rules.",
+              "The ten apps with the least budget left, over 30 days or over the recorded days if they are fewer. Below 0, the objective is missed. Needs the recording rules.",
             unit: "percentunit",
             width: 12,
           },
@@ -93,7 +93,7 @@ export const overview = dashboard(
         graph(
           {
             title: "Requests by project",
-            description: "Requests per second; the ten projects with most of them.",
+            description: "Requests per second of the ten busiest projects.",
             unit: "reqps",
             width: 12,
             stack: true,
@@ -104,7 +104,7 @@ export const overview = dashboard(
           {
             title: "Slowest apps",
             description:
-              "95th percentile of the response time, as the service computes it over its window; ten slowest apps.",
+              "95th percentile of the response time, as the service computes it over its window; the ten slowest apps.",
             unit: "s",
             width: 12,
           },
