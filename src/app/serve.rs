@@ -236,7 +236,7 @@ impl pds_web::Backend for Served {
             let fails = url::form_urlencoded::parse(request.raw_query().unwrap_or_default().as_bytes())
                 .any(|(key, value)| key == "fail" && value == "1");
             if fails && self.handle.context.store.is_down(&filter) {
-                let text = "no target of this selection can be polled\n";
+                let text = "no selected target can be polled\n";
                 return Response::text(StatusCode::SERVICE_UNAVAILABLE, text);
             }
             // The server compresses other encodings while it sends.

@@ -61,7 +61,7 @@ pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
         (count(rechecked.counted, "request")) " counted again since startup; " (number(late)) " % came late"
-        @if rechecked.overcounted > 0 { ", and " (count_of(rechecked.overcounted)) " were no longer there" }
+        @if rechecked.overcounted > 0 { ", and " (count_of(rechecked.overcounted)) " were no longer reported" }
         "."
     })
 }
@@ -74,8 +74,8 @@ pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: 
         ". The counters keep them. "
         @if let Some(at) = anew { "The app was recreated " (absolute(at)) "." }
         @else {
-            "Its backend was down, its history is shorter than " code { "accounting.recheck_after" }
-            ", the app was recreated, or the token is of another account."
+            "Either its backend was down, its history is shorter than " code { "accounting.recheck_after" }
+            ", the app was recreated, or the token belongs to another account."
         }
     }
 }

@@ -150,7 +150,8 @@ fn note_sample(
     let account = target.account.name();
     let lacks = (ratio < MIN_RATIO).then(|| Difference {
         account: account.into(),
-        what: format!("{:.1} % of an hour came too late to be counted", 100.0 * (1.0 - ratio)).into(),
+        what: format!("{:.1} % of an hour's requests came too late to be counted", 100.0 * (1.0 - ratio))
+            .into(),
         remedy: format!("add \"{}\" to accounting.recheck_after", sample.complete_at(age)).into(),
         target: target.key.to_string(),
     });

@@ -106,7 +106,7 @@ impl Plan {
                 token = target.account.name(),
                 resource = target.key.resource.as_str(),
                 apps = silent,
-                "all busy apps report no requests at once: the service seems to be down, so their newest ranges are \
+                "the service suddenly reports no requests for any busy app: it seems to be down, so the newest ranges are \
                  requested again, for ten minutes at most"
             );
         }

@@ -97,7 +97,7 @@ impl TransitionLog {
                 start = hole.start.to_string(),
                 end = hole.end.to_string(),
                 reason = &*hole.reason,
-                "gave up time that the service refuses although it answers for later time"
+                "gave up time that the service refuses although it answers later ranges"
             );
         }
     }
@@ -111,7 +111,7 @@ impl TransitionLog {
                 app = %key.owner.app,
                 container,
                 class = error.class(),
-                "the service refuses requests about a container; the app itself is not affected"
+                "the service refuses requests for a container; the app itself is not affected"
             );
         }
     }
@@ -146,7 +146,7 @@ fn log_further(class: LogClass, targets: u64) {
         }
         LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
         LogClass::Container => {
-            tracing::warn!(targets, "the service refuses requests about further containers")
+            tracing::warn!(targets, "the service refuses requests for further containers")
         }
         LogClass::Hole => {
             tracing::warn!(targets, "gave up time of further targets that the service refuses")

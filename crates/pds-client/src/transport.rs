@@ -180,10 +180,13 @@ impl Transport {
             tracing::warn!(
                 skew_seconds = skew.round(),
                 limit_seconds = MAX_SKEW.as_secs(),
-                "the service's clock and ours differ; synchronise this machine's clock with NTP"
+                "the clocks of the service and of this machine differ; synchronise this machine's clock with NTP"
             );
         } else {
-            tracing::info!(skew_seconds = skew.round(), "the service's clock and ours agree again");
+            tracing::info!(
+                skew_seconds = skew.round(),
+                "the clocks of the service and of this machine agree again"
+            );
         }
     }
 

@@ -32,7 +32,7 @@ pub struct Flags {
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config_file: PathBuf,
 
-    /// Check the configuration, print the requests it needs, and exit. Without a file, that of the running exporter.
+    /// Check the configuration, print the requests it needs, and exit. Without a configuration file, check that of the running exporter.
     #[arg(long = "config.check")]
     pub config_check: bool,
 
@@ -67,8 +67,8 @@ pub struct Flags {
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Maximum parallel requests, except /-/healthy and /-/ready; more get 503, or wait up to 2s if another peer holds
-    /// more. 0 means no limit.
+    /// Maximum number of parallel requests, except /-/healthy and /-/ready. Further requests get 503, or wait up to 2s if
+    /// another peer holds more. 0 means no limit.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 
@@ -92,7 +92,7 @@ pub struct Flags {
     #[arg(long = "web.external-url", value_name = "URL")]
     pub web_external_url: Option<Url>,
 
-    /// Additional allowed Host names; repeatable. An exporter that listens only on loopback refuses unknown ones.
+    /// Additional allowed Host names; repeatable. An exporter that listens only on loopback refuses unknown names.
     #[arg(long = "web.allowed-hosts", value_name = "HOST", value_delimiter = ',')]
     pub web_allowed_hosts: Vec<String>,
 

@@ -68,7 +68,7 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
     for entry in WalkDir::new(&root).min_depth(1).max_depth(depth).follow_links(!is_recursive) {
         if found.len() > MAX_INCLUDED || Instant::now() > until {
             return Err(format!(
-                "more than {MAX_INCLUDED} files, or more than {} to list them: {pattern}",
+                "more than {MAX_INCLUDED} files, or listing them takes longer than {}: {pattern}",
                 humantime::format_duration(MAX_LISTING)
             ));
         }

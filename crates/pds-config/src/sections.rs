@@ -25,7 +25,7 @@ section! {
     pub struct Config {
         /// Patterns of files that hold further projects.
         include: Vec<String> = default(list(text()), "[]",
-            "Files with further [[projects]], such as \"projects.d/*.toml\", relative to this file. Paths in them are relative to their own folder."),
+            "Files with further [[projects]], such as \"projects.d/*.toml\", relative to this file. A path in such a file is relative to that file."),
         /// Access to the service.
         api: Api = inner,
         /// Polled resources and intervals.

@@ -33,7 +33,7 @@ section! {
     struct Keys {
         prometheus_url: Option<Url> = default(
             empty_is_none(http_url(Some("prometheus_username and prometheus_password_file"))), "\"\"",
-            "Prometheus, Thanos, Mimir or VictoriaMetrics where counters continue after a restart without a state file."),
+            "Prometheus, Thanos, Mimir or VictoriaMetrics from which counters continue after a restart without a state file."),
         prometheus_token_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "File with a bearer token for that Prometheus, reread when it changes. Not together with prometheus_username."),
         prometheus_username: Option<String> = default(empty_is_none(text()), "\"\"",
@@ -47,7 +47,7 @@ section! {
         prometheus_selector: String = default(selector(), "\"\"",
             "Label matchers added to every query, such as 'job=\"pds-exporter\"', if that Prometheus scrapes other exporters of the same apps."),
         lookback: Duration = default(seconds(), "\"24h\"",
-            "How far back cursors are searched. Time beyond accounting.max_catch_up is unaccounted."),
+            "How far back the exporter searches for cursors. Time beyond accounting.max_catch_up is unaccounted."),
     }
     check(table) {
         let refuse = |name: &'static str, message: &str| {

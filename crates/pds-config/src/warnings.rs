@@ -104,7 +104,7 @@ impl Config {
         } else if lookback > reach {
             warnings.push(format!(
                 "state.lookback is {}, but accounting.max_catch_up is {}: cursors older than that are used, \
-                 and the time between is unaccounted; set both to the same",
+                 and the time between is unaccounted; set both to the same value",
                 span(lookback),
                 span(reach)
             ));

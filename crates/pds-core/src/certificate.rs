@@ -12,7 +12,7 @@ pub const NOT_PEM: &str =
 
 /// A key of a kind that the TLS library does not know.
 pub const UNKNOWN_KEY: &str =
-    "the key cannot be used: RSA of 2,048 bits or more, ECDSA on P-256 or P-384, and Ed25519 can";
+    "the key cannot be used; use RSA of 2,048 bits or more, ECDSA on P-256 or P-384, or Ed25519";
 
 /// A problem of a server's certificate that the library only has a name for, with a remedy if there is one.
 pub fn in_words(problem: &impl Debug) -> String {

@@ -117,7 +117,7 @@ causes! {
         "Set api.base_url to the part of the service's URLs before /v2."
     PROXY_DOWN "proxy_down" Numbers Problem Proxy ["proxy_connect"]
         "the proxy cannot be reached, or cannot reach the service"
-        "Check host, port and scheme in api.proxy_url, and the proxy itself; without a proxy, leave the key empty."
+        "Check host, port and scheme in api.proxy_url, and the proxy itself; if there is no proxy, leave the key empty."
     PROXY_TLS "proxy_tls" Numbers Problem Proxy ["proxy_tls"]
         "the TLS connection to the proxy fails"
         "Correct scheme and name in api.proxy_url, renew the proxy's certificate, or set api.ca_file."
@@ -126,7 +126,7 @@ causes! {
         "Write user and password into api.proxy_url: http://user:password@proxy:3128."
     PROXY_REFUSES "proxy_refuses" Numbers Problem Proxy ["proxy_refuses"]
         "the proxy refuses a tunnel to the service"
-        "Check the log of the proxy: it must allow and reach the host of api.base_url, and speak HTTP; or leave api.proxy_url empty."
+        "Check the proxy's log: the proxy must speak HTTP, and allow and reach the host of api.base_url. If no proxy is needed, leave api.proxy_url empty."
     NAME_UNKNOWN "name_unknown" Numbers Problem Network ["dns"]
         "the service's name cannot be resolved"
         "Check the name in api.base_url, and this machine's DNS (/etc/resolv.conf)."
@@ -138,7 +138,7 @@ causes! {
         "Check routes and firewalls between this machine and api.base_url; if a proxy is needed, set api.proxy_url."
     CERTIFICATE_EXPIRED "certificate_expired" Numbers Problem Network ["tls_expired"]
         "the service's certificate has expired"
-        "Renew the service's certificate; if it is valid, correct this machine's clock."
+        "Renew the service's certificate; if it is still valid, correct this machine's clock."
     CERTIFICATE_EARLY "certificate_early" Numbers Problem Network ["tls_not_yet_valid"]
         "the service's certificate is not valid yet"
         "Correct this machine's clock; if it is right, replace the service's certificate."
@@ -153,19 +153,19 @@ causes! {
         "Set api.base_url to a name that the certificate covers."
     NO_TLS "no_tls" Numbers Problem Network ["tls_plain"]
         "the service's port does not speak TLS, but api.base_url says https"
-        "Set api.base_url to the TLS port; or to http://, which exposes the token to the network."
+        "Set api.base_url to the TLS port, or to http://, which exposes the token to the network."
     NO_HTTP "no_http" Numbers Problem Network ["protocol"]
         "the service's port does not speak plain HTTP"
-        "Use https:// in api.base_url if the port speaks TLS; else correct the port."
+        "Use https:// in api.base_url if the port speaks TLS; otherwise correct the port."
     TLS_FAILED "tls_failed" Numbers Problem Network ["tls"]
         "the TLS connection to the service fails"
         "Check the service's TLS, and firewalls that cut connections; if a proxy is needed, set api.proxy_url."
     SERVICE_DOWN "service_down" Numbers Problem Network ["connect"]
         "the service cannot be reached"
-        "Check api.base_url and the network between this machine and it: connections fail or have no route."
+        "Check api.base_url, and the network between this machine and the service: connections fail or have no route."
     REPLY_CUT "reply_cut" Numbers Problem Service ["reset" "body"]
         "replies of the service break off"
-        "Check the service, and proxies and firewalls before it."
+        "Check the service, and the proxies and firewalls in front of it."
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
         "Check the service; if it is only slow, raise api.timeout."
@@ -174,13 +174,13 @@ causes! {
         "Wait, or report it to the owner of the service; the exporter polls again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
         "the service returns a redirect"
-        "Use https:// in api.base_url if it redirects there; else set it to the service's own address, without a login page."
+        "Use https:// in api.base_url if the redirect leads there; otherwise set api.base_url to the service itself, not to a login page."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
     TOKEN_ELSEWHERE "token_elsewhere" Numbers Problem Token []
         "{token} may only read another project"
-        "Set the project's own token, or correct its id."
+        "Set the project's own token, or correct the project's id."
     TOKEN_REFUSED "token_refused" Numbers Problem Token ["401" "unauthorized_paused"]
         "the service refuses {token}"
         "Create a new token in the service's dashboard and replace {file}; {then}."
@@ -207,19 +207,19 @@ causes! {
         "Check the service's backend. Zeros are counted after ten minutes; late data is added."
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token may not read this resource"
-        "Grant the service account that permission, or set token_file of the project to a token that has it."
+        "Grant the service account permission to read it, or set the project's token_file to the file of another token."
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
-        "Correct the id in the configuration, or remove it there if the service has deleted it. If the service knows none of the ids, correct api.base_url."
+        "Correct the id in the configuration, or remove it if it was deleted in the service. If the service knows none of the ids, correct api.base_url."
     CALL_MISSING "call_missing" Numbers Problem Target []
         "the service knows the id, but not the call"
-        "Check api.base_url, and that the gateway before the service passes the call on."
+        "Check api.base_url, and that the gateway in front of the service forwards the call."
     PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
         "the service requires payment"
         "Pay, or change the plan."
     REPLY_TOO_LARGE "reply_too_large" Numbers Problem Target ["too_large"]
         "replies are too large"
-        "Raise api.max_response_bytes, if the replies are legitimate."
+        "Raise api.max_response_bytes if the replies are legitimate."
     REPLY_UNREADABLE "reply_unreadable" Numbers Problem Service ["decode"]
         "replies do not match the interface"
         "Check api.base_url, and look at the reply with pdstool call; if the address is right, report the reply to the service's owner."
@@ -244,7 +244,7 @@ causes! {
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
     NO_CURSORS "no_cursors" Numbers Warning Exporter []
         "all counters began anew"
-        "At the first start, wait for two scrapes. Otherwise every restart loses the time before it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels where Prometheus scrapes the exporter."
+        "At the first start, wait for two scrapes. Otherwise every restart loses the time before it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels in the scrape job of the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
         "Check time synchronisation on this machine; the exporter uses the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
@@ -289,7 +289,7 @@ causes! {
         "Wait a minute; if this persists, check the time on this machine and the service's Date header."
     RESTORING "restoring" Numbers Waiting Exporter []
         "the exporter is reading the cursors of counters from Prometheus"
-        "Wait until Prometheus has answered and has scraped this process, or until another shard has stopped; if this persists, check state.prometheus_url, headers and selector."
+        "Wait until Prometheus has answered and has scraped this process, or until another shard has stopped counting; if this persists, check state.prometheus_url, headers and selector."
     ANSWERED_SINCE "answered_since" Numbers Waiting Consequence ["answered_since"]
         "waiting to be polled again after failures"
         "Wait for the next polls."

@@ -34,7 +34,7 @@ pub const QUERY: &[Param] = &[
         name: "resolution",
         configured: Some(|names| &names.resolution),
         kind: ParamKind::Word { words: &Resolution::NAMES, default: Some("standard") },
-        purpose: "data resolution; medium or high gives more data points",
+        purpose: "data resolution; medium or high gives more datapoints",
     },
 ];
 

@@ -104,7 +104,7 @@ rows! {
     RUNS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_runs_total" []
         "Runs missing when their hour was counted again; still in pds_app_runs_total";
     BOTH LedgerField::Number(Number::Disputed) => counter "pds_app_disputed_hours_total" ["resource"]
-        "Hours later reported with far fewer or none; the counters keep the first count";
+        "Hours for which the service later reported far fewer requests or runs; the counters keep the first count";
     BOTH LedgerField::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
         "End of the last hour counted again, Unix time";
     BOTH LedgerField::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]

@@ -123,7 +123,7 @@ pub struct Quirks {
     /// Round the shares of distributions to whole percent.
     #[arg(long, help_heading = DEVIATIONS)]
     pub whole_percent: bool,
-    /// Report a request only once it is finished: those that take longer than a second are late by this.
+    /// Report a request only once it has finished: requests that take longer than a second are late by this time.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds, help_heading = DEVIATIONS)]
     pub slow_late: u32,
     /// Ignore the requested range, as with wrong query names; reply for the last hour.

@@ -22,14 +22,14 @@ pub const LAST_SUCCESS: Family = Family::gauge(
 pub const GONE: Family = Family::gauge(
     "pds_app_gone_timestamp_seconds",
     &["reason"],
-    "Unix time since which the service returns 404 (not_found, after poll.stale_after), or the configuration lacks the app (removed); for a day",
+    "Unix time at which the service began to return 404 (not_found; exposed after poll.stale_after), or a reload removed the app (removed); exposed for a day",
 );
 
 /// The objective configured for an app.
 pub const OBJECTIVE: Family = Family::gauge(
     "pds_app_objective_ratio",
     &["threshold"],
-    "Configured objective: share of requests within the threshold, in the format of the label le",
+    "Configured objective: share of requests within the threshold, which is written like the label le",
 );
 
 /// Every family that can be on the page, in its order and by section.

@@ -38,7 +38,7 @@ metrics! {
     api_retries: IntCounterVec = Family::counter("pds_api_retries_total", &["resource"],
         "Requests retried within one poll");
     api_throttled: CounterVec = Family::counter("pds_api_throttled_seconds_total", &["resource"],
-        "Time that requests waited for a pause or pace of their token, the rate limit, or the limit in flight");
+        "Time that requests were delayed by a pause or the pace of their token, the rate limit, or the limit in flight");
     unexpected: IntCounterVec = Family::counter("pds_api_unexpected_values_total", &["resource", "field"],
         "Values in replies that violate the interface, shown as missing");
     clock_skew: Gauges = Family::gauge("pds_api_clock_skew_seconds", &[],
@@ -46,17 +46,17 @@ metrics! {
     audit_ranges: IntCounterVec = Family::counter("pds_audit_ranges_total", &["resource", "result"],
         "Audited ranges, by whether two parts equal the whole and the counters; failed audits are repeated");
     audit_completeness: Gauges = Family::gauge("pds_audit_completeness_ratio", &["token", "age"],
-        "Counted share of the requests that the service reports for a sampled hour at that age; absent until an hour was sampled after its last recheck");
+        "Counted share of the requests that the service reports for a sampled hour at that age; absent until an hour has been sampled after its last recheck");
     token_expiry: Gauges = Family::gauge("pds_token_expiry_timestamp_seconds", &["token"],
         "Unix time when the token expires; absent if unknown");
     token_read: Gauges = Family::gauge("pds_token_last_read_successful", &["token"],
         "1 if the last read of the token file succeeded; otherwise the last good token stays in use");
     token_accepted: Gauges = Family::gauge("pds_token_accepted", &["token"],
-        "0 while the service refuses the token (401), 1 once it has accepted it; absent before the first answer");
+        "0 while the service refuses the token (401), 1 once the service has accepted it; absent before the first answer");
     range_honoured: Gauges = Family::gauge("pds_api_range_honoured", &["token"],
         "1 once a reply matches the requested range, 0 while none does; absent if replies state no range");
     pace: Gauges = Family::gauge("pds_api_pace_requests_per_second", &["token"],
-        "Maximum requests per second of the token after repeated 429s, else absent");
+        "Maximum requests per second of the token after repeated 429s; absent otherwise");
     log_dropped: IntCounterVec = Family::counter("pds_exporter_log_lines_dropped_total", &[],
         "Log lines dropped because nobody read the log or it could not be written");
     build_info: Gauges = Family::info("pds_exporter_build_info", &["version", "revision"],
@@ -78,7 +78,7 @@ metrics! {
     connections: Gauges = Family::gauge("pds_exporter_connections", &["state"],
         "Open client connections: active during a request, idle otherwise");
     loop_stall: HistogramVec = Family::histogram("pds_exporter_loop_stall_seconds", &[],
-        "Delay of a timer of the serving thread, measured ten times a second; responses are delayed by as much");
+        "Delay of a timer of the serving thread, measured ten times a second; responses are delayed by the same time");
     memory_budget: Gauges = Family::gauge("pds_exporter_memory_budget_bytes", &[],
         "Memory budget for clients, the service and Prometheus: a quarter of the cgroup's limit, from 12 MiB to 64 MiB");
     memory_budget_used: Gauges = Family::gauge("pds_exporter_memory_budget_used_bytes", &[],
@@ -88,5 +88,5 @@ metrics! {
     state_committed: Gauges = Family::gauge("pds_exporter_state_last_commit_successful", &[],
         "1 if the last write to the state file succeeded; counters stand still while writes fail");
     state_restored: Gauges = Family::gauge("pds_exporter_state_last_restore_successful", &[],
-        "1 once Prometheus (state.prometheus_url) has returned all cursors, 0 while some are missing or it has none");
+        "1 once Prometheus (state.prometheus_url) has returned all cursors, 0 while some or all are missing");
 }

@@ -58,7 +58,7 @@ impl Connections {
             if !std::mem::replace(&mut self.logged.lock().crowded, true) {
                 tracing::warn!(
                     connections = most,
-                    "the connection limit is reached; closing idle connections, first those of the client with the most"
+                    "the connection limit is reached; closing idle connections, starting with those of the client that has the most"
                 );
             }
             self.close_idle();

@@ -135,7 +135,7 @@ pub(super) fn split(address: &str) -> Result<(&str, u16), Error> {
     };
     if let Some((_, rest)) = address.split_once("://") {
         let authority = rest.split('/').next().unwrap_or_default();
-        return Err(Error::address(address, format!("an address is no URL; write {authority}"), None));
+        return Err(Error::address(address, format!("an address is not a URL; write {authority}"), None));
     }
     let (host, port) = address.rsplit_once(':').ok_or_else(|| bad("the port is missing"))?;
     let port = port.parse().map_err(|_| bad("the port is not a number from 0 to 65535"))?;
@@ -209,8 +209,8 @@ mod tests {
             ("::1:80", "needs brackets"),
             ("[::1:80", "a ']' is missing"),
             ("[x]:80", "no IPv6 address"),
-            ("tcp://127.0.0.1:80", "an address is no URL; write 127.0.0.1:80"),
-            ("http://[::1]:80/metrics", "an address is no URL; write [::1]:80"),
+            ("tcp://127.0.0.1:80", "an address is not a URL; write 127.0.0.1:80"),
+            ("http://[::1]:80/metrics", "an address is not a URL; write [::1]:80"),
         ] {
             let error = split(bad).unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains(bad), "{error}");

@@ -178,7 +178,7 @@ impl Console {
                 "this {consequence}; there is no terminal to prompt on: use --yes to confirm"
             )));
         }
-        match &*self.answer(&format!("This {consequence}. Go on? [y/N]"))?.to_lowercase() {
+        match &*self.answer(&format!("This {consequence}. Continue? [y/N]"))?.to_lowercase() {
             "y" | "yes" => Ok(()),
             _ => Err(ToolError::NotConfirmed),
         }

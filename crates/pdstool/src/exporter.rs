@@ -37,7 +37,7 @@ const MAX_STATUS: usize = 64 << 20;
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
     /// Address of a running exporter; may contain a path, user and password. Repeatable, or separated by commas. If a
-    /// name has several addresses, all of them are read. [default: the exporter that runs on this machine]
+    /// name has several addresses, all of them are queried. [default: the exporter that runs on this machine]
     #[arg(
         long = "exporter",
         value_name = "URL",

@@ -60,7 +60,7 @@ pub fn openapi(console: &mut Console) -> Result<()> {
 /// `pdstool completions`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "The completions of pdstool offer the project and app ids of the configuration. They run pdstool, which has to be \
+    after_help = "The completions of pdstool offer the project and app ids of the configuration. They run pdstool, which must be \
 on the PATH.
 
 Examples:

@@ -28,7 +28,7 @@ pub type Environment = Vec<(String, String)>;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
-    /// The daemon's configuration file: service, tokens, proxy and limits. Without a file of the default name, that of
+    /// The daemon's configuration file: service, tokens, proxy and limits. If the default file does not exist, that of
     /// the exporter that runs on this machine.
     #[arg(
         long = "config.file",

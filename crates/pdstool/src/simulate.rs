@@ -34,7 +34,7 @@ use super::page::{self, Table};
 Besides the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
 GET, PUT and DELETE /simulator/faults, GET /simulator/projects")]
 pub struct Simulate {
-    /// Address to listen on; port 0 picks a free one.
+    /// Address to listen on; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
     pub listen: SocketAddr,
     /// The simulated service.
@@ -43,10 +43,10 @@ pub struct Simulate {
     /// Lifetime of the tokens, such as 5m [default: unlimited].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub token_lifetime: Option<Duration>,
-    /// Write a configuration for the simulator to this file; replaces one written by this command.
+    /// Write a configuration for the simulator to this file; replaces a file that this command wrote.
     #[arg(long, value_name = "FILE")]
     pub write_config: Option<PathBuf>,
-    /// File with a list of faults as JSON, as PUT /simulator/faults takes it.
+    /// File with a JSON list of faults, as PUT /simulator/faults accepts it.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
     /// The output format.

@@ -40,7 +40,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
             @for resource in &detail.app.resources {
                 @if let Some(given_up) = &resource.given_up {
                     p { (format::resource(&resource.resource)) " of " (format::absolute(given_up.start)) " to " (format::absolute(given_up.end))
-                        " was not counted, as the service refused it: " span .message { (given_up.reason) } }
+                        " was not counted, because the service refused it: " span .message { (given_up.reason) } }
                 }
                 @if resource.pending_seconds > 0 {
                     p { (format::resource(&resource.resource)) ": " (seconds(resource.pending_seconds as f64))

@@ -207,7 +207,12 @@ async fn a_change_is_logged_once_and_not_with_each_request() {
     ask().await;
     assert_eq!(log.lines_with("the token can be used again").len(), 1, "{}", log.text());
     assert_eq!(log.lines_with("the service accepts the token again").len(), 1, "{}", log.text());
-    assert_eq!(log.lines_with("clock and ours differ").len(), 1, "{}", log.text());
+    assert_eq!(
+        log.lines_with("the clocks of the service and of this machine differ").len(),
+        1,
+        "{}",
+        log.text()
+    );
     assert_eq!(
         log.lines_with("every user of this machine can read the token file").len(),
         1,

@@ -111,7 +111,7 @@ fn a_valid_but_unlikely_configuration_gets_warnings() {
     assert_eq!(
         load(&(url("http://prometheus:9090") + "[accounting]\nmax_catch_up = \"6h\"")),
         ["state.lookback is 1day, but accounting.max_catch_up is 6h: cursors older than that are used, \
-          and the time between is unaccounted; set both to the same"]
+          and the time between is unaccounted; set both to the same value"]
     );
     assert_eq!(
         load(&(url("http://prometheus:9090") + "[accounting]\nenabled = false")),

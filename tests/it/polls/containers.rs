@@ -30,7 +30,7 @@ async fn a_status_for_a_container_never_concerns_the_app() {
         let ledger = rig.ledger();
         assert_eq!(ledger.total, rig.truth(first, ledger.until), "{status}");
         assert!(rig.plan_in_force().watermark.settled_step() - ledger.until <= 60, "{status}");
-        let told = log.lines_with("the service refuses requests about a container");
+        let told = log.lines_with("the service refuses requests for a container");
         assert_eq!(told.len(), 2, "{status}: once for each call: {told:?}");
         assert!(log.lines_with("polling began to fail").is_empty(), "{status}");
     }

@@ -24,7 +24,7 @@ async fn pages_show_what_the_service_no_longer_has_and_why_that_is() {
     let lacks = |app: usize| rig.resource(app).disputed.unwrap().lacks;
     let said = format!("no longer has {} requests of 2 apps between ", count_of(lacks(0) + lacks(1)));
     let page = rig.web("/");
-    assert!(page.contains(&said) && page.contains("or the token is of another account"), "{page}");
+    assert!(page.contains(&said) && page.contains("or the token belongs to another account"), "{page}");
     let of_app = rig.of_app();
     let said = format!("no longer has {} requests between ", count_of(lacks(0)));
     assert!(rig.web(&of_app).contains(&said));

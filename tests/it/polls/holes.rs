@@ -52,7 +52,7 @@ async fn one_step_around_a_refused_second_is_given_up() {
     assert_eq!(given_up["end"], "2026-03-01T12:31:00Z");
     assert_eq!(given_up["reason"], *found.reason);
     let page = rig.web(&rig.of_app());
-    let told = "response time of 2026-03-01 12:30:00 UTC to 2026-03-01 12:31:00 UTC was not counted, as the service refused";
+    let told = "response time of 2026-03-01 12:30:00 UTC to 2026-03-01 12:31:00 UTC was not counted, because the service refused";
     assert!(page.contains(told), "{page}");
     assert!(!rig.web("/").contains("was not counted"));
 }

@@ -59,7 +59,7 @@ async fn an_answer_that_lacks_something_hides_the_counters_until_it_is_whole() {
     let partial = r#"{"status":"success","warnings":["fetch series from store-1: EOF"],"data":{"resultType":"vector","result":[]}}"#;
     hides("may be incomplete: fetch series from store-1: EOF", says(200, partial)).await;
     let partial = r#"{"status":"success","isPartial":true,"data":{"resultType":"vector","result":[]}}"#;
-    hides("may be incomplete: it says that it is partial", says(200, partial)).await;
+    hides("may be incomplete: it is marked as partial", says(200, partial)).await;
     hides("is not from the Prometheus HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
 }
 

@@ -65,7 +65,7 @@ async fn counters_without_a_cursor_begin_where_they_were_configured_and_that_is_
     for part in ["no_cursors: ", "with job=\"pds\"", "exported_app"] {
         assert!(reasons.contains(part), "{reasons}");
     }
-    let told = log.lines_with("target label `app` or `project` renames ours to `exported_app`");
+    let told = log.lines_with("target label `app` or `project` renames the exporter's to `exported_app`");
     assert!(told.len() == 1 && told[0].contains("job=\\\"pds"), "{told:?}");
     rig.run(&exporter, 2).await;
     assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (2, Some(1.0)));

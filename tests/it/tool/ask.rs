@@ -32,7 +32,7 @@ fn calls_that_cannot_be_undone_prompt_on_a_terminal() {
     });
     for (answer, code, sent) in [("n", 1, 0), ("", 1, 0), ("y", 0, 1), ("Yes", 0, 2)] {
         let mut session = on_a_terminal(call(&service.url(), &["app", "delete", "p-1-ranker"]));
-        session.exp_string("This deletes the app p-1-ranker for good. Go on? [y/N] ").unwrap();
+        session.exp_string("This deletes the app p-1-ranker for good. Continue? [y/N] ").unwrap();
         session.send_line(answer).unwrap();
         let (rest, ended) = exit_code(session);
         assert_eq!((ended, service.requests().len()), (Some(code), sent), "{answer}: {rest}");

@@ -186,7 +186,7 @@ fn a_filter_and_a_resolution_of_no_known_name_are_found_to_have_no_effect() {
     let names: Vec<_> = names.map(|(name, other)| (name.to_owned(), other.to_owned())).into();
     let found = checked(Settings { names, ..Settings::default() }, "", &[]);
     found.says("container filter", "note", "container_id does not filter, nor does another common name");
-    found.says("resolution", "note", "resolution has no effect, or another name");
+    found.says("resolution", "note", "resolution has no effect, or has another name");
     assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
@@ -203,11 +203,11 @@ fn data_that_a_running_exporter_found_to_come_too_late_is_a_problem_with_the_age
     const LATE: &str = r#"{"summary":{"verdict":"problem","reasons":[
         {"code":"app_status","text":"the app's status is failed","verdict":"problem"},
         {"code":"audit_differs","text":"an audit found ranges that do not add up","verdict":"problem",
-         "detail":"5.0 % of an hour came too late to be counted; add \"3h\" to accounting.recheck_after"}]}}"#;
+         "detail":"5.0 % of an hour's requests came too late to be counted; add \"3h\" to accounting.recheck_after"}]}}"#;
     let exporter = |body: &'static str| Service::start(move |_| ok(body));
     let asked = |exporter: &Service| checked(Settings::default(), "", &["--exporter", &exporter.url()]);
     let found = asked(&exporter(LATE));
-    found.says("audits", "problem", "5.0 % of an hour came too late to be counted; add \"3h\" to");
+    found.says("audits", "problem", "5.0 % of an hour's requests came too late to be counted; add \"3h\" to");
     assert!(found.code == Some(1) && !found.json.to_string().contains("app's status"), "{:#}", found.json);
     let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":9}}}"#));
     found.says("audits", "ok", "audits find no difference");

@@ -48,7 +48,7 @@ async fn an_unavailable_address_is_named() {
         ("no-such-host.invalid:80", "the name cannot be resolved"),
         ("192.0.2.1:80", "cannot listen there"),
         ("unix:/no/such/folder/web.sock", "cannot listen there"),
-        ("http://127.0.0.1:80/metrics", "an address is no URL; write 127.0.0.1:80"),
+        ("http://127.0.0.1:80/metrics", "an address is not a URL; write 127.0.0.1:80"),
     ] {
         let error = on(&[address]).bind(telemetry.clone()).err().unwrap().to_string();
         assert!(error.contains(expected) && error.contains(address), "{error}");

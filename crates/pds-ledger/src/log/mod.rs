@@ -118,7 +118,7 @@ impl<D: Directory> Log<D> {
                     // There may be room for these entries, but not for a snapshot.
                     tracing::warn!(
                         error = pds_core::error_chain::with_sources(&error),
-                        "the state file grows"
+                        "the state file cannot be rewritten, so it grows"
                     );
                     self.limit += self.limit / 4;
                 }

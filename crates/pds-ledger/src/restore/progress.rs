@@ -80,8 +80,8 @@ impl Obstacle {
         let with = if selector.is_empty() { String::new() } else { format!(" with {selector}") };
         let text = format!(
             "Prometheus holds no cursor of any counter{with}: a new counter needs a scrape or two; if this persists, the tenant or \
-             state.prometheus_selector is wrong, or target labels `app` or `project` have renamed ours to `exported_app` \
-             and `exported_project` (set honor_labels)"
+             state.prometheus_selector is wrong, or target labels `app` or `project` rename the exporter's to \
+             `exported_app` and `exported_project` (set honor_labels)"
         );
         Self { text: text.into(), expected: false }
     }
@@ -105,7 +105,7 @@ pub(super) fn log(selector: &str, begun: usize, opened: &[Key], later: Option<(K
             %first,
             selector,
             "Prometheus holds no cursor of these counters, so they begin now; if they are not new, check the selector, the \
-             lookback, and whether a target label `app` or `project` renames ours to `exported_app` (set honor_labels)"
+             lookback, and whether a target label `app` or `project` renames the exporter's to `exported_app` (set honor_labels)"
         );
     }
 }

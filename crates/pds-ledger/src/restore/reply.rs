@@ -122,7 +122,7 @@ pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<(), Bad>
         return Err(Bad::Incomplete(shortened(warning)));
     }
     if envelope.is_partial == Some(true) {
-        return Err(Bad::Incomplete("it says that it is partial".to_owned()));
+        return Err(Bad::Incomplete("it is marked as partial".to_owned()));
     }
     let Some(data) = envelope.data else { return Err(Bad::NotPrometheus("it has no data".to_owned())) };
     if !matches!(&*data.kind, "vector" | "matrix") {
@@ -176,7 +176,7 @@ mod tests {
         let warned = format!(r#"{{"status":"success","warnings":["store a is gone"],{empty}}}"#);
         assert_eq!(error_of(&warned), Bad::Incomplete("store a is gone".to_owned()));
         let partial = format!(r#"{{"status":"success","isPartial":true,{empty}}}"#);
-        assert_eq!(error_of(&partial), Bad::Incomplete("it says that it is partial".to_owned()));
+        assert_eq!(error_of(&partial), Bad::Incomplete("it is marked as partial".to_owned()));
         let scalar = r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#;
         for body in ["<html>", "", "[]", scalar, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
             assert!(matches!(error_of(body), Bad::NotPrometheus(_)), "{body}");

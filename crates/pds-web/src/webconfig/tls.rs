@@ -48,7 +48,7 @@ pub(super) fn build(
         versions.filter(|(name, _)| (min..=max).contains(name)).map(|(_, ours)| ours).collect();
     if versions.is_empty() {
         let problem =
-            format!("no TLS version from {min} to {max} can be served: there are only TLS12 and TLS13");
+            format!("no TLS version from {min} to {max} can be served: only TLS12 and TLS13 are supported");
         return Err(WebConfigError::section(problem));
     }
     if min < "TLS12" {

@@ -49,7 +49,7 @@ The result is FILE; standard output stays empty, and messages go to standard err
 Samples are stamped with the end of their range. Counters start at 0 at the start of the range:
 import only history from before the exporter's first start, not over scraped data.")]
 pub struct BackfillArgs {
-    /// Project of the apps [default: the one in which they are configured].
+    /// Project of the apps [default: the project that contains them].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
 

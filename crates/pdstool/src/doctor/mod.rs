@@ -38,11 +38,11 @@ Examples:
   pdstool doctor -o json"
 )]
 pub struct DoctorArgs {
-    /// Address of the running daemon [default: the one that runs on this machine].
+    /// Address of the running daemon [default: the daemon on this machine].
     #[arg(long, value_name = "URL", value_parser = address, env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
 
-    /// Address that the daemon listens on; repeatable [default: that of the running one, or :10090].
+    /// Address that the daemon listens on; repeatable [default: that of the running daemon, or :10090].
     #[arg(long = "web.listen-address", value_name = "ADDRESS")]
     listen_addresses: Vec<String>,
 

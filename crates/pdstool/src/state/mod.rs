@@ -28,7 +28,7 @@ pub enum StateCommand {
   pdstool state show --from prometheus --filter ranker -o wide
   pdstool state show --state.path /backup/state.log -o csv > ledgers.csv")]
     Show(ShowArgs),
-    /// Print where the cursors of state file and Prometheus differ, and which one would continue.
+    /// Print where the cursors of state file and Prometheus differ, and from which one counting would continue.
     #[command(after_help = "Examples:
   pdstool state diff
   pdstool state diff --state.path /backup/state.log -o json")]

@@ -87,7 +87,7 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     let mut found = vec![match differ {
         true => Finding::ok(text),
         false => Finding::note(format!(
-            "{text}: {name} has no effect, or another name (api.query_names.resolution)"
+            "{text}: {name} has no effect, or has another name (api.query_names.resolution)"
         )),
     }];
     let poll = &asking.service.config.poll;
@@ -127,7 +127,7 @@ pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
             let late = late.map(|share| {
                 let share = units::percent(share);
                 Finding::note(format!(
-                    "{share} of the requests came after poll.settle, and a recheck added them; --late-for 10m suggests a longer one"
+                    "{share} of the requests came after poll.settle, and a recheck added them; --late-for 10m suggests a longer poll.settle"
                 ))
             });
             let equal = found.is_empty().then(|| Finding::ok("the exporter's audits find no difference"));

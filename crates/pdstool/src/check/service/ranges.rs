@@ -157,7 +157,7 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
             for (end, what) in [(RangeEnd::Inclusive, "instant"), (RangeEnd::InclusiveSecond, "second")] {
                 if sum_of(asking, parts, end).await?.is_some_and(|exact| exact <= asking.total) {
                     let text = format!("ranges include their last {what}: {counted}");
-                    return Ok(configured_end(asking, end, text, "; accounting.range_end says so"));
+                    return Ok(configured_end(asking, end, text, "; accounting.range_end is set to that"));
                 }
             }
             let text = format!("ranges overlap: {counted}; ends a second earlier do not help");
@@ -231,7 +231,7 @@ pub async fn longest(asking: &mut Asking) -> Result<Finding> {
         if answered >= HOURS[0] {
             return Ok(Finding::ok(text));
         }
-        let remedy = "After an outage up to 6 h are requested at once: set accounting.max_catch_up to the length that the service answers.";
+        let remedy = "After an outage, the exporter requests up to 6 h at once: set accounting.max_catch_up to the length that the service answers.";
         let longest = written(u64::from(answered) * 3600);
         return Ok(Finding::warning(text, remedy).with("accounting", "max_catch_up", longest));
     }
