@@ -3,18 +3,21 @@
 use std::error::Error;
 
 use jiff::Timestamp;
-use reqwest::Response;
 use reqwest::tls::TlsInfo;
-use tokio::time::Instant;
+use reqwest::{Response, StatusCode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use crate::report::Finding;
-use pds_client::{FetchError, Reason, broken, request_url};
+use pds_client::{Class, FetchError, Reason, broken, request_url};
 use pds_config::Api;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_diagnosis::cause::Cause;
+use pds_http::host_and_port;
 use pds_interface::{Arguments, list_projects};
 
 /// A certificate that expires within this time causes a warning.
@@ -30,7 +33,15 @@ pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
             let ok = Finding { seconds: Some(began.elapsed().as_secs_f64()), ..ok };
             return ([ok].into_iter().chain(warning).collect(), true);
         }
-        Ok(Err(error)) => failed(&error, api),
+        Ok(Err(error)) => {
+            let mut found = failed(&error, api);
+            if error.class() == Class::ProxyRefuses
+                && let Ok(Some(status)) = timeout(api.timeout, tunnel_status(api)).await
+            {
+                found.text.push_str(&format!(": {status}"));
+            }
+            found
+        }
         Err(error) => Finding::problem(with_sources(&*error), "Correct the key that it names."),
     };
     (vec![found], false)
@@ -41,6 +52,21 @@ pub fn failed(error: &FetchError, api: &Api) -> Finding {
     let cause = Cause::of_class(error.class().as_str());
     let text = format!("{}{}: {}", cause.says_of(&[]), cause.place(api), with_sources(error));
     Finding::of(cause, text, cause.remedy_at(None))
+}
+
+/// The status of the proxy's reply to CONNECT, which the library's error lacks.
+async fn tunnel_status(api: &Api) -> Option<StatusCode> {
+    let (proxy, service) = (api.reached().proxy()?, host_and_port(&api.base_url)?);
+    let mut plain = api.base_url.clone();
+    plain.set_scheme("http").ok()?;
+    let login = api.reached().proxy_login(&plain);
+    let login = login.and_then(|login| Some(format!("Proxy-Authorization: {}\r\n", login.to_str().ok()?)));
+    let head = format!("CONNECT {service} HTTP/1.1\r\nHost: {service}\r\n{}\r\n", login.unwrap_or_default());
+    let mut connection = TcpStream::connect(proxy).await.ok()?;
+    connection.write_all(head.as_bytes()).await.ok()?;
+    let mut reply = [0; "HTTP/1.1 502".len()];
+    connection.read_exact(&mut reply).await.ok()?;
+    StatusCode::from_bytes(reply.strip_prefix(b"HTTP/1.")?.get(2..)?).ok()
 }
 
 async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> {

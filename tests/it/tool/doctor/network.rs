@@ -60,3 +60,22 @@ fn an_address_that_another_program_has_is_a_problem() {
     let found = listening(&[daemon.url.trim_start_matches("http://")]);
     assert!(!found.json.to_string().contains("listening address"), "{:#}", found.json);
 }
+
+#[test]
+fn the_status_of_a_proxy_that_refuses_a_tunnel_is_reported() {
+    let patient = Patient::new();
+    let proxy = Service::start(|seen| {
+        let is_known = seen.header("proxy-authorization") == Some("Basic dXNlcjpwQHNz");
+        status(if is_known { 502 } else { 407 }, "")
+    });
+    let address = proxy.server.address;
+    let found = patient.examined(&format!(
+        "base_url = \"https://service.example.com\"\nproxy_url = \"http://user:p%40ss@{address}\"\ntoken = \"{TOKEN}\"\n{PROJECT}"
+    ));
+    let (check, said, _) = found.only();
+    let refuses = format!("the proxy refuses a tunnel to the service ({address})");
+    assert!(
+        check == "network" && said.starts_with(&refuses) && said.ends_with(": 502 Bad Gateway"),
+        "{said}"
+    );
+}
