@@ -58,7 +58,7 @@ fn requests(second: i64) -> u64 {
     if second < END { 2 + second.unsigned_abs() % 3 } else { 0 }
 }
 
-fn is_slow(second: i64) -> bool {
+pub(super) fn is_slow(second: i64) -> bool {
     second % 50 == 7
 }
 
@@ -108,7 +108,7 @@ pub(super) struct Exporter {
     pub(super) context: Context,
     pub(super) plan: Plan,
     clock: Clock,
-    key: Key,
+    pub(super) key: Key,
 }
 
 impl Exporter {

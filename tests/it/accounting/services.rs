@@ -4,7 +4,7 @@ use pds_interface::TimeRange;
 use pds_telemetry::AuditSnapshot;
 use tracing::Level;
 
-use super::service::{DONE, END, Exporter, IDEAL, START, Service, at, counted, survived, truth};
+use super::service::{DONE, END, Exporter, IDEAL, START, Service, at, counted, is_slow, survived, truth};
 use crate::rig::Log;
 
 /// Nothing is audited.
@@ -143,6 +143,48 @@ async fn a_stretch_that_is_refused_for_an_hour_is_counted_later() {
     assert_eq!(exporter.counts(), truth(END), "{ledger:?}");
     assert_eq!((ledger.pending(), ledger.unaccounted), (0, 0));
     assert_eq!(ledger.accounted, u64::try_from(ledger.until - START).unwrap());
+}
+
+/// Everything that the other services do, in one afternoon: late slow requests in whole percent, zeros, a refused stretch,
+/// an app that is made anew, and a renamed threshold.
+#[tokio::test(start_paused = true)]
+async fn all_at_once_lose_no_more_than_each_alone() {
+    let service = Service {
+        knows: |now, second, slow| {
+            let is_zero = (at(13, 20)..at(13, 30)).contains(&now);
+            let is_gone = now >= at(14, 10) && second < at(14, 10);
+            !is_zero && !is_gone && (!slow || now >= second + 1200)
+        },
+        status: |now, range| {
+            let touches = range.start < at(11, 31) && range.end > at(11, 30);
+            if touches && now < at(12, 40) { 500 } else { 200 }
+        },
+        label: |now| if now < at(15, 0) { "1s" } else { "1200ms" },
+        decimals: 0,
+        ..IDEAL
+    };
+    let exporter = Exporter::start(service, "").await;
+    let mut before = 0;
+    exporter
+        .poll_until(DONE, |exporter| {
+            let Some(ledger) = exporter.context.ledgers.ledger(&exporter.key) else { return };
+            assert!(ledger.total >= before && ledger.buckets().all(|(_, count)| count <= ledger.total));
+            before = ledger.total;
+        })
+        .await;
+    let ledger = exporter.ledger();
+    let passed = u64::try_from(ledger.until - START).unwrap();
+    assert_eq!((ledger.accounted, ledger.pending(), ledger.unaccounted), (passed, 0, 0), "{ledger:?}");
+    // The service forgot these before they were counted: slow requests of hours that were to be rechecked, and all of the
+    // newest two minutes.
+    let hours = TimeRange { start: at(12, 0), end: at(15, 0) };
+    let newest = at(14, 8)..at(14, 10);
+    let (gone, _) = counted(hours, |second| is_slow(second) || newest.contains(&second));
+    let (all, fast) = truth(END);
+    assert!((all - gone..=all).contains(&ledger.total), "{} of {all}: {ledger:?}", ledger.total);
+    let within = ledger.buckets().find(|(threshold, _)| *threshold == 1.2).map(|(_, count)| count).unwrap();
+    assert!(within.abs_diff(fast) <= all / 200 + gone, "{within} of {fast}: {ledger:?}");
+    assert!(ledger.late > 0 && ledger.disputed > 0 && ledger.overcounted == 0, "{ledger:?}");
 }
 
 #[tokio::test(start_paused = true)]
