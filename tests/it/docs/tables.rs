@@ -18,7 +18,7 @@ use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
 
 use super::blocks;
-use super::figures::{headline, in_prometheus, light, resources};
+use super::figures::{headline, in_prometheus, light, peers, resources};
 use crate::deploy::memory::{MIB, defaults, hostile};
 use crate::golden::assert_current;
 use crate::real_memory::PROCESSOR;
@@ -43,6 +43,7 @@ fn generated_tables_are_current() {
         ("docs/troubleshooting.md", "replies", replies()),
         ("docs/troubleshooting.md", "reasons", reasons()),
         ("docs/scale.md", "resources", resources()),
+        ("benches/README.md", "peers", peers()),
         ("docs/scale.md", "prometheus", in_prometheus()),
         ("README.md", "light", light()),
         ("docs/scale.md", "headline", headline()),
@@ -273,8 +274,8 @@ fn the_documented_cost_of_windows_and_containers_is_right() {
     let window = with(&|config| config.poll.windows.push(Duration::from_secs(3600))) - app(&base);
     let container = with(&|config| config.projects[0].apps[0].containers.push("c-1".into())) - app(&base);
     let said = format!(
-        "(`windows = [\"1m\"]`) shares its request with the counters: {shared:.1} an app. Each further window adds \
-         {window:.0}, each container of an app {container:.0} per window."
+        "(`windows = [\"1m\"]`) shares its request with the counters: {shared:.1} per app. Each further window adds \
+         {window:.0}; each container of an app adds {container:.0} per window."
     );
     let page = std::fs::read_to_string("docs/configure.md").unwrap();
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
