@@ -136,10 +136,11 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
     let mut out = std::io::stdout().lock();
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!(
-        "the configuration is valid: {}, {}, {} requests per minute to the service",
+        "the configuration is valid: {}, {}, {} requests per minute ({} per second) to the service",
         counted(config.projects.len(), "project", "projects"),
         counted(apps, "app", "apps"),
-        number(load.total)
+        number(load.total),
+        number(load.total / 60.0)
     ));
     if flags.config_file != line.flags.config_file {
         say(format!("of the running exporter: --config.file={}", flags.config_file.display()));

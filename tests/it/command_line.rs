@@ -35,7 +35,7 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
         &[("PDS_EXPORTER__API__TOKEN", "abc")],
         at,
         0,
-        "the configuration is valid: 1 project, 1 app, 4.83 requests per minute to the service\n",
+        "the configuration is valid: 1 project, 1 app, 4.83 requests per minute (0.0806 per second) to the service\n",
     );
     let apps: String = (0..2_000).map(|app| format!("'p-{app}', ")).collect();
     let many =
@@ -53,7 +53,7 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
         &[("PDS_EXPORTER__API__TOKEN", "abc")],
         at,
         0,
-        "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute to the service\n",
+        "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute (141 per second) to the service\n",
     );
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
@@ -147,7 +147,7 @@ fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "the configuration is valid: 1 project, 1,197 apps, 5,068",
-        " requests per minute to the service\n",
+        " per second) to the service\n",
         "flag: --shard.count=2\n",
         "flag: --web.external-url=https://host/x\n",
         "warning: api.base_url http://api.example.com/ is plain http: anyone on the network can read the token; use https\n",
