@@ -41,7 +41,7 @@ pub(super) fn configuration(
             }
         }
         div .scroll tabindex="0" role="region" aria-label="Configuration" {
-            (table(&general, "Secrets are not shown. Flags override the environment, which overrides the file, which overrides the defaults."))
+            (table(&general, "Secrets are not shown. Flags override the environment, which overrides the file, which overrides the defaults; only log.level overrides its flag."))
         }
         @if !projects.is_empty() {
             h2 .apart { "Projects" }

@@ -106,7 +106,7 @@ impl Plan {
                 token = target.account.name(),
                 resource = target.key.resource.as_str(),
                 apps = silent,
-                "the service suddenly reports no requests for any busy app: it seems to be down, so the newest ranges are \
+                "nearly all busy apps suddenly have no requests, so the service seems to be down; the newest ranges are \
                  requested again, for ten minutes at most"
             );
         }

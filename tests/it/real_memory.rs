@@ -12,7 +12,7 @@ use crate::rig;
 
 /// The largest reply by default, MiB.
 const LARGEST: f64 = 2.0;
-/// The bound in docs/troubleshooting.md beyond the memory at rest, MiB. The manifests in `deploy/` allow 128.
+/// The bound in docs/troubleshooting.md beyond the memory at rest, MiB. The manifests in `deploy/` allow 192.
 const MEMORY: f64 = 72.0;
 /// Seconds of processor time per MiB of replies, as docs/troubleshooting.md states it. This build is not even optimised.
 pub(crate) const PROCESSOR: f64 = 0.1;

@@ -174,7 +174,7 @@ causes! {
         "Wait, or report it to the owner of the service; the exporter polls again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
         "the service returns a redirect"
-        "Use https:// in api.base_url if the redirect leads there; otherwise set api.base_url to the service itself, not to a login page."
+        "Use https:// in api.base_url if the redirect leads to https://; otherwise set api.base_url to the service itself, not to a login page."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
@@ -203,11 +203,11 @@ causes! {
         "an audit found ranges that do not add up"
         "Do what the audit advises." => "/metrics-catalogue#pds_audit_ranges_total"
     NO_REQUESTS "no_requests" Numbers Warning Service []
-        "all busy apps of a token suddenly have no requests"
+        "nearly all busy apps of a token suddenly have no requests"
         "Check the service's backend. Zeros are counted after ten minutes; late data is added."
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token may not read this resource"
-        "Grant the service account permission to read it, or set the project's token_file to the file of another token."
+        "Let the service account read it, or set the project's token_file to the file of a token that may read it."
     NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
         "the service does not know the id"
         "Correct the id in the configuration, or remove it if it was deleted in the service. If the service knows none of the ids, correct api.base_url."
@@ -234,8 +234,8 @@ causes! {
         "the last reload of the configuration was refused"
         "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
     WEB_CONFIG_REFUSED "web_config_refused" Numbers Problem Exporter []
-        "the web configuration is invalid; the last valid one stays in force"
-        "Run pdstool check web-config on the file and fix what it reports; the exporter rereads it automatically."
+        "the web configuration is refused; the last accepted one stays in force"
+        "Fix what pdstool check web-config reports. If it reports nothing, restart the exporter to drop TLS or logins."
     STATE_NOT_WRITTEN "state_not_written" Numbers Problem Exporter []
         "the state file cannot be written"
         "Free disk space, or fix the permissions or the file system; nothing is counted until then."

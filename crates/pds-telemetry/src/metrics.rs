@@ -70,7 +70,7 @@ metrics! {
     config_loaded_time: Gauges = Family::gauge("pds_exporter_config_last_reload_success_timestamp_seconds", &[],
         "Unix time when the configuration in force was loaded");
     web_config_loaded: Gauges = Family::gauge("pds_exporter_web_config_last_reload_successful", &[],
-        "1 if the last read of the web configuration file succeeded; otherwise the last good one stays in force");
+        "1 if the last read of the web configuration file succeeded, 0 if it failed or would protect less; then the last accepted one stays in force");
     targets: Gauges = Family::gauge("pds_exporter_targets", &[],
         "Number of polled pairs of a resource and a project or app");
     poll_lag: Gauges = Family::gauge("pds_exporter_poll_lag_seconds", &[],

@@ -80,7 +80,7 @@ export const exporter = dashboard(
         stat(
           {
             title: "Clock skew",
-            description: "The service's clock minus the exporter's.",
+            description: "The greatest difference between the clocks of the service and an exporter.",
             unit: "s",
             width: 4,
             thresholds: from(15, "orange"),
@@ -251,7 +251,7 @@ export const exporter = dashboard(
           {
             title: "Waiting",
             description:
-              "Seconds per second that requests wait for the configured rate, or for the end of a pause that the service requested.",
+              "Seconds per second that requests wait for the configured limits, the pace after 429s, or the end of a pause that the service requested.",
             unit: "short",
             width: 8,
           },

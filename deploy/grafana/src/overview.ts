@@ -52,7 +52,7 @@ export const overview = dashboard(
           {
             title: "Cost now",
             description:
-              "Dollars per hour with every app at its minimum, and at its maximum number of replicas. The service does not report how many replicas run; the actual cost lies between.",
+              "Dollars per hour with all apps at their minimum, and with all at their maximum number of replicas. The service does not report how many replicas run; the actual cost lies between.",
             unit: "currencyUSD",
             width: 8,
             decimals: 2,

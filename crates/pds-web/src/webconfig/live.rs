@@ -155,7 +155,7 @@ impl State {
             Err(problem) => {
                 observer.web_config_read(false);
                 if self.problem.as_ref() != Some(&problem) {
-                    tracing::error!(file = %path.display(), problem, "the web configuration is invalid; the last valid one stays in force");
+                    tracing::error!(file = %path.display(), problem, "the web configuration is refused; the last accepted one stays in force");
                 }
                 self.problem = Some(problem);
             }

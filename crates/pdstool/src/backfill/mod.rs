@@ -47,9 +47,10 @@ promtool reads the file once per block. For a long range, use
 An interrupted run is resumed by the same command; FILE.partial holds its replies.
 The result is FILE; standard output stays empty, and messages go to standard error.
 Samples are stamped with the end of their range. Counters start at 0 at the start of the range:
-import only history from before the exporter's first start, not over scraped data.")]
+import only history from before the exporter's first start or, with an instance label of its own,
+a gap; never over scraped data.")]
 pub struct BackfillArgs {
-    /// Project of the apps [default: the project that contains them].
+    /// Project of the apps [default: the project that has them in the configuration].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
 
