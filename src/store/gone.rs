@@ -141,4 +141,31 @@ mod tests {
             tokio::time::advance(Duration::from_secs(60)).await;
         }
     }
+    #[tokio::test(start_paused = true)]
+    async fn a_removed_app_is_named_for_a_day_since_it_was_last_there_and_then_forgotten() {
+        let app: Arc<Owner> = Owner::new("p".into(), "a".into());
+        let at = |hour: i64| Timestamp::from_second(hour * 3600).unwrap();
+        let mut gone = GoneApps::default();
+        for since in [at(2), at(5), at(3)] {
+            gone.recall([(Arc::clone(&app), since)].into_iter(), at(6));
+        }
+        let named = |gone: &GoneApps, hours: u64| {
+            let now = Instant::now() + Duration::from_secs(hours * 3600);
+            gone.named(now).map(|(_, gone, _)| gone.since).next()
+        };
+        assert_eq!((named(&gone, 22), named(&gone, 23)), (Some(at(5)), None));
+        tokio::time::advance(NAMED_FOR).await;
+        gone.removed(std::iter::empty(), at(30), |_| false);
+        assert!(gone.apps.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_address_leaves_what_is_certain() {
+        let app: Arc<Owner> = Owner::new("p".into(), "a".into());
+        let mut gone = GoneApps::default();
+        let at = Timestamp::UNIX_EPOCH;
+        gone.removed([Arc::clone(&app)].into_iter(), at, |_| false);
+        gone.note_address("", true);
+        assert!(gone.is_gone(&app));
+    }
 }
