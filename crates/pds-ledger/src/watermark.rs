@@ -145,11 +145,12 @@ impl Watermark {
         second.div_euclid(self.step) * self.step
     }
 
-    /// Start of a new ledger: the end of the last whole step that has settled by the service's clock. `None` while no
-    /// two clocks agree: a ledger that begins in the service's future would stand still until then, and one that begins
-    /// too early would count requests from before the start.
+    /// Start of a new ledger: the end of the last whole step that has settled by both clocks, so that counting begins at
+    /// once even if they differ. If ours is behind by more than `max_catch_up`, the ledger begins that long before the
+    /// service's time: once our clock is set, no time from before the start is given up. `None` while no two clocks agree.
     pub fn first_cursor(&self) -> Option<i64> {
-        Some(self.whole_step(self.now()?.saturating_sub(self.settle)))
+        let oldest = self.now()?.saturating_sub(self.settle).saturating_sub(self.max_catch_up);
+        Some(self.settled_step().max(self.whole_step(oldest)))
     }
 
     /// The time by the service's clock, at most a second ahead of it. `None` while no two clocks agree.
@@ -320,9 +321,9 @@ mod tests {
         assert_eq!(time(watermark.first_cursor()), "none", "and now one of three");
         assert_eq!(watermark.oldest(), None);
         watermark.observe(date("2026-03-01T12:30:41Z"));
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:30:00Z");
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:59:00Z", "settled by both");
         advance(Duration::from_secs(60)).await;
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:31:00Z", "its clock goes on");
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:00:00Z", "the clocks go on");
         assert_eq!(
             time(Some(watermark.settled_step())),
             "2026-03-01T12:00:00Z",
