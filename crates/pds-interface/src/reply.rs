@@ -125,6 +125,11 @@ fn scalar(word: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether the body of a reply is a web page: of a login, a proxy, or another server.
+pub fn is_web_page(body: &[u8]) -> bool {
+    page_title(body).is_some()
+}
+
 /// The title of a web page, or the text of one without, in brackets; `None` for what is no web page.
 fn page_title(body: &[u8]) -> Option<String> {
     const MAX: usize = 60;
@@ -142,7 +147,11 @@ fn page_title(body: &[u8]) -> Option<String> {
         text.get(start..end).filter(|title| !title.trim().is_empty()).map(str::to_owned)
     };
     let untagged = || text.split('<').filter_map(|part| Some(part.split_once('>')?.1)).collect::<Vec<_>>();
-    let title = beginning(&title().unwrap_or_else(|| untagged().join(" ")), MAX);
+    let title = title().unwrap_or_else(|| untagged().join(" "));
+    let entities =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&nbsp;", " "), ("&amp;", "&")];
+    let title = entities.iter().fold(title, |title, (entity, text)| title.replace(entity, text));
+    let title = beginning(&title, MAX);
     Some(if title.is_empty() { title } else { format!(" ({title})") })
 }
 
@@ -328,6 +337,7 @@ mod tests {
         for (body, expected) in [
             ("<!DOCTYPE html><html><head><TITLE lang=en>Sign\n in</title>", "a web page (Sign in)"),
             (" <html><body><h1>Bad\n <i>gateway</i></h1> x</body>", "a web page (Bad gateway x)"),
+            ("<title>A &amp; B&#39;s &amp;lt;</title>", "a web page (A & B's &lt;)"),
             ("<title> </title><b>Go away</b>", "a web page (Go away)"),
             ("<title>", "a web page"),
         ] {
