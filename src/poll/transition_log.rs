@@ -2,7 +2,8 @@
 //!
 //! When the service is down, ten thousand apps fail within a minute for the same reason. So only the first [`LINES`] of
 //! each class in a [`PERIOD`] get a line each; a summary at its end counts the others. A failure that stops a whole
-//! service account is logged once, by the account. `pds_up` and the status page name every target.
+//! service account is logged once, by the account. `pds_up` and the status page name every target. The reasons of the
+//! verdict have their own lines, with cause and remedy: one failure alone does not show its cause.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,6 @@ use parking_lot::Mutex;
 use tokio::time::Duration;
 
 use crate::store::{PollFailure, Transition};
-use pds_diagnosis::cause::Cause;
 use pds_ledger::Key;
 
 use super::error::PollError;
@@ -54,17 +54,7 @@ impl TransitionLog {
             (Transition::Failing, Some(PollFailure { class, message, .. }))
                 if self.take_line(LogClass::Failing(class)) =>
             {
-                let cause = Cause::of_class(class);
-                tracing::warn!(
-                    resource,
-                    project,
-                    app,
-                    class,
-                    error = &**message,
-                    cause = cause.says_of(&[]),
-                    remedy = cause.remedy_at(None),
-                    "polling began to fail"
-                );
+                tracing::warn!(resource, project, app, class, error = &**message, "polling began to fail");
             }
             (Transition::Recovered { after }, _) if self.take_line(LogClass::Recovered) => {
                 let after = humantime::format_duration(Duration::from_secs(after.as_secs())).to_string();
@@ -141,8 +131,7 @@ fn log_further(class: LogClass, targets: u64) {
     match class {
         _ if targets == 0 => {}
         LogClass::Failing(class) => {
-            let remedy = Cause::of_class(class).remedy_at(None);
-            tracing::warn!(class, targets, remedy, "polling of further targets began to fail")
+            tracing::warn!(class, targets, "polling of further targets began to fail")
         }
         LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
         LogClass::Container => {

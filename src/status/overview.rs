@@ -14,7 +14,7 @@ use crate::poll::counters::Counters;
 use crate::poll::error::ANSWERED_SINCE;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
-use pds_client::Class;
+use pds_client::{Class, Outcome};
 use pds_core::printable::is_terminal_control;
 use pds_diagnosis::cause::{About, Cause, Verdict};
 use pds_diagnosis::incident::Disputed;
@@ -313,9 +313,9 @@ impl View {
 fn failing(target: &Target, failure: &Failure) -> Failing {
     let cause = Cause::of_class(failure.class);
     // A poll that sent nothing knows no more than the last request.
-    let was_sent = failure.class != Class::UnauthorizedPaused.as_str();
-    let outcome = target.account.last_outcome().filter(|_| cause.ends_with_an_answer());
-    let outcome = outcome.filter(|outcome| !was_sent || outcome.ended > failure.recorded);
+    let was_sent = ![Class::UnauthorizedPaused, Class::Paused].map(Class::as_str).contains(&failure.class);
+    let is_news = |outcome: &Outcome| cause.ends_with_an_answer() && outcome.ended > failure.recorded;
+    let outcome = target.account.last_outcome().filter(|outcome| !was_sent || is_news(outcome));
     let later = outcome.map(|outcome| {
         let class = outcome.failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
         class.unwrap_or(ANSWERED_SINCE)

@@ -98,10 +98,8 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
     // A refused token needs no second reason to be replaced.
     let refused =
         found.0.get(cause::TOKEN_REFUSED.code).map(|reason| reason.tokens.clone()).unwrap_or_default();
-    for cause in [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON] {
-        if let Some(of) = found.0.get_mut(cause.code) {
-            of.tokens.retain(|token| !refused.contains(token));
-        }
+    if let Some(soon) = found.0.get_mut(cause::TOKEN_EXPIRES_SOON.code) {
+        soon.tokens.retain(|token| !refused.contains(token));
     }
     let reason = |cause: &&'static Cause| {
         let stopped = found.0.remove(cause.code)?;
@@ -307,7 +305,7 @@ fn time_of_day(at: Timestamp, now: Timestamp) -> String {
     at.strftime(if day(at) == day(now) { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
 }
 
-/// Logs when the reasons that no failed poll reports appear and end.
+/// Logs when the reasons of the verdict appear and end.
 #[derive(Debug, Default)]
 pub(super) struct ReasonLog(BTreeSet<&'static str>);
 
@@ -329,8 +327,7 @@ impl ReasonLog {
         let mut gone = mem::take(&mut self.0);
         let mut new = Vec::new();
         for reason in reasons.iter().filter(|reason| reason.verdict != Verdict::Waiting) {
-            let is_reported = |cause: &&&Cause| cause.code == reason.code && cause.classes.is_empty();
-            let Some(cause) = ALL.iter().find(is_reported) else { continue };
+            let Some(cause) = ALL.iter().find(|cause| cause.code == reason.code) else { continue };
             self.0.insert(cause.code);
             if !gone.remove(cause.code) {
                 new.push(reason);
@@ -355,10 +352,7 @@ mod tests {
             (new.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>(), Vec::from_iter(gone))
         };
         let both = [late.clone(), refused.clone()];
-        assert_eq!(
-            changes(&[late, reason(&cause::WAITING), reason(&cause::SERVICE_DOWN)]),
-            (vec!["polls_late".to_owned()], vec![])
-        );
+        assert_eq!(changes(&[late, reason(&cause::WAITING)]), (vec!["polls_late".to_owned()], vec![]));
         assert_eq!(changes(&both), (vec!["config_refused".to_owned()], vec![]));
         assert_eq!(changes(&both), (vec![], vec![]), "what lasts is logged once");
         assert_eq!(changes(&[refused]), (vec![], vec!["polls_late"]));

@@ -114,17 +114,20 @@ impl Source {
         status
     }
 
-    /// Records incidents every half minute, and logs the reasons of the verdict.
+    /// Records incidents every half minute, and logs the reasons of the verdict: after the first round of polls, or half a
+    /// minute, as the first failures alone may have another cause.
     pub async fn watch(self) {
         let mut log = ReasonLog::default();
         let mut pause = Duration::from_secs(1);
         loop {
             tokio::time::sleep(pause).await;
+            let is_certain = pause == LOOK || self.0.context.store.is_complete();
             pause = LOOK.min(pause * 2);
             let source = self.clone();
             // After a panic, the next check tries again.
-            if let Ok(reasons) = tokio::task::spawn_blocking(move || source.look()).await {
-                log.tell(&reasons);
+            match tokio::task::spawn_blocking(move || source.look()).await {
+                Ok(reasons) if is_certain => log.tell(&reasons),
+                _ => {}
             }
         }
     }

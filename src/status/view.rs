@@ -167,7 +167,14 @@ impl View {
 
     /// The cause of failures of this class with `account`.
     pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
-        Cause::within(class, self.has_wrong_address(), self.other_project(account.name()).is_some())
+        let expiry = || self.snapshot.tokens.get(account.name()).and_then(|known| known.expires);
+        let has_expired = || expiry().is_some_and(|at| at <= self.now);
+        Cause::within(
+            class,
+            self.has_wrong_address(),
+            self.other_project(account.name()).is_some(),
+            has_expired,
+        )
     }
 
     /// The project of a token that is set for another one, in words.

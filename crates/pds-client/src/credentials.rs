@@ -322,6 +322,7 @@ pub fn surplus(token: &str) -> Option<&'static str> {
         }
         _ if is_named => Some("is an assignment (NAME=token)"),
         token if token.contains(char::is_whitespace) => Some("holds spaces"),
+        token if !token.is_ascii() => Some("holds characters that are not ASCII"),
         _ => None,
     }
 }

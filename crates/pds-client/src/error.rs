@@ -70,6 +70,14 @@ pub enum Reason {
         /// The error of the library.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// A web page with status 401 or 403: of a login, a gateway or a proxy, so it says nothing about the token.
+    #[error("returned {status}: {title}")]
+    WebPage {
+        /// The HTTP status.
+        status: u16,
+        /// The title of the page, in words.
+        title: String,
+    },
     /// A reply larger than the limit.
     #[error("returned more than the {} bytes of api.max_response_bytes", count_of(*.0))]
     TooLarge(u64),
@@ -116,6 +124,7 @@ impl FetchError {
             Reason::TlsPort(_) => Class::Protocol,
             Reason::Timeout(_) => Class::Timeout,
             Reason::Transport { class, .. } => *class,
+            Reason::WebPage { .. } => Class::WebPage,
             Reason::TooLarge(_) => Class::TooLarge,
             Reason::Encoded(_) | Reason::Decode(_) => Class::Decode,
             Reason::Credentials(_) => Class::Credentials,
@@ -136,9 +145,9 @@ impl FetchError {
         }
     }
 
-    /// Whether the service answered 404.
+    /// Whether the service answered 404, or 410.
     pub fn is_not_found(&self) -> bool {
-        self.status() == Some(404)
+        matches!(self.status(), Some(404 | 410))
     }
 
     /// Whether the service refused the token (401, 403), now or earlier.
@@ -159,6 +168,7 @@ impl FetchError {
     pub fn message(&self) -> &str {
         match &self.reason {
             Reason::Status { message, .. } | Reason::Unauthorized { message, .. } => message,
+            Reason::WebPage { title, .. } => title,
             _ => "",
         }
     }

@@ -34,7 +34,7 @@ use pds_core::redact::Redactor;
 use pds_http::{BuildError, Connector, Held};
 use pds_interface::Request;
 use pds_interface::call::Method;
-use pds_interface::reply::error_message;
+use pds_interface::reply::{error_message, is_web_page};
 
 /// Idle connections are kept longer than the default poll interval, but closed before most servers close them.
 const KEEP_IDLE: Duration = Duration::from_secs(90);
@@ -245,10 +245,13 @@ impl Transport {
             _ => {
                 let proxy = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
                 // A gateway error may come from the proxy.
-                let proxy = proxy.filter(|_| matches!(status, 407 | 502..=504));
+                let proxy = proxy.filter(|_| matches!(status, 407 | 502..=504) || is_web_page(body));
                 let proxy = proxy.map(|proxy| format!("through the proxy {proxy}"));
                 let said = [Some(message).filter(|message| !message.is_empty()), proxy];
                 let message = said.into_iter().flatten().collect::<Vec<_>>().join("; ");
+                if matches!(status, 401 | 403) && is_web_page(body) {
+                    return Reason::WebPage { status, title: message };
+                }
                 Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) }
             }
         }

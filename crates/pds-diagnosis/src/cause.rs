@@ -175,6 +175,9 @@ causes! {
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
         "the service returns a redirect"
         "Use https:// in api.base_url if the redirect leads to https://; otherwise set api.base_url to the service itself, not to a login page."
+    GATEWAY_REFUSES "gateway_refuses" Numbers Problem Service ["web_page"]
+        "a web page refuses requests"
+        "Check api.base_url, and the login, gateway or proxy in front of the service; the token is not the cause."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
@@ -304,14 +307,21 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
-    /// The cause of polls that fail with this class, if the address has no list of projects or the token is for another
-    /// project: a wrong address knows no id, and such a token may read nothing.
-    pub fn within(class: &str, at_wrong_address: bool, with_other_token: bool) -> &'static Self {
+    /// The cause of polls that fail with this class, if the address has no list of projects, or the token is for another
+    /// project or `has_expired`: a wrong address knows no id, and such a token may read nothing.
+    pub fn within(
+        class: &str,
+        at_wrong_address: bool,
+        with_other_token: bool,
+        has_expired: impl FnOnce() -> bool,
+    ) -> &'static Self {
         let cause = Self::of_class(class);
         if *cause == NOT_FOUND && at_wrong_address {
             &WRONG_ADDRESS
         } else if [&NOT_FOUND, &FORBIDDEN, &TOKEN_REFUSED].contains(&cause) && with_other_token {
             &TOKEN_ELSEWHERE
+        } else if *cause == TOKEN_REFUSED && has_expired() {
+            &TOKEN_EXPIRED
         } else {
             cause
         }

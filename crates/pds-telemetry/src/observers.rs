@@ -59,14 +59,8 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {
-        let (cause, remedy) = told(&cause::TOKEN_REFUSED, token, file);
-        tracing::warn!(
-            token,
-            status,
-            said,
-            remedy,
-            "{cause}; retried when the token changes or after some time"
-        );
+        let (cause, _) = told(&cause::TOKEN_REFUSED, token, file);
+        tracing::warn!(token, status, said, "{cause}; retried when the token changes or after some time");
     }
 
     fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str) {
@@ -75,8 +69,7 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn paused(&self, token: &str, wait: &str) {
-        let (cause, remedy) = told(&cause::THROTTLED, token, None);
-        tracing::warn!(token, wait, remedy, "{cause}; nothing is sent meanwhile");
+        tracing::warn!(token, wait, "the service requests a pause; nothing is sent meanwhile");
     }
 
     fn range_honoured(&self, token: &str, ignored: Option<&str>) {

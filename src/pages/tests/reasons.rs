@@ -89,10 +89,12 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
         ["settings, response time, run execution time: the service refuses the token (401)"],
         "one line"
     );
-    // Its expiry is no second reason.
+    // Its expiry is the cause.
     let past = "2026-02-28T00:00:00Z".parse().unwrap();
     fixture.context.telemetry.token_expiry("p-1", Some(past));
-    assert_eq!(only(&fixture).await.0, "token_refused");
+    let (code, text, _) = only(&fixture).await;
+    assert_eq!(code, "token_expired");
+    assert_eq!(text, "The token of p-1 expired (401) at 2026-02-28 00:00:00 UTC: 2 apps and 1 project");
 }
 
 #[tokio::test(start_paused = true)]

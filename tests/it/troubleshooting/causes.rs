@@ -232,7 +232,8 @@ async fn examine(set_up: &SetUp) {
     let mut reason = Value::Null;
     until(&format!("{name}: the verdict is {}", cause.code), async || {
         reason = patient.first_reason().await.unwrap_or_default();
-        reason["code"] == cause.code
+        // Some words are known only once the list of projects is.
+        reason["code"] == cause.code && reason.to_string().contains(set_up.words)
     })
     .await;
     let text = |field: &str| reason[field].as_str().unwrap().to_owned();
@@ -270,6 +271,9 @@ async fn examine(set_up: &SetUp) {
     };
     until(&format!("{name}: the log says {remedy}"), async || told().is_some()).await;
     let line = told().unwrap();
+    let log = patient.exporter.log().replace("\\\"", "\"");
+    let first = log.lines().find(|line| line.contains("remedy=")).unwrap();
+    assert_eq!(first, line, "{name}: the first remedy in the log");
     assert_names(cause, &format!("{name}: the log"), &line);
     // The line of a failed poll has its URL or its proxy, and not the ids that are known.
     let host = place.trim_start_matches(" (").split(':').next().unwrap();

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
 use pds_client::{Account, Fetched};
 
 use crate::error::{Result, ToolError};
@@ -209,7 +210,8 @@ impl Answers {
         match error {
             ToolError::Fetch(error) => {
                 let has_other_token = service.client.for_other_projects().contains_key(account.name());
-                Cause::within(error.class().as_str(), self.at_wrong_address, has_other_token)
+                let has_expired = || account.expiry().is_some_and(|at| at <= Timestamp::now());
+                Cause::within(error.class().as_str(), self.at_wrong_address, has_other_token, has_expired)
             }
             ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
             _ => &cause::REQUEST_REFUSED,

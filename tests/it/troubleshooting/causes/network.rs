@@ -132,8 +132,11 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
         SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
         SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 })
             .saying("returned 502: a web page (502)"),
-        SetUp::failing("a gateway's 403", &cause::FORBIDDEN, Kind::Html { status: 403 })
+        SetUp::failing("a gateway's 403", &cause::GATEWAY_REFUSES, Kind::Html { status: 403 })
             .saying("403: a web page (403)"),
+        SetUp::failing("a login's 401", &cause::GATEWAY_REFUSES, Kind::Html { status: 401 })
+            .saying("401: a web page (401)"),
+        SetUp::failing("a version that is gone", &cause::WRONG_ADDRESS, status(410)),
         SetUp::failing(
             "a login page",
             &cause::NOT_THE_SERVICE,

@@ -17,11 +17,16 @@ fn in_file(text: &str, write: impl Fn(&str) -> String) -> String {
 }
 
 pub(super) fn of_a_token() -> Vec<SetUp> {
-    let pause = Some(RetryAfter::Seconds(3600));
+    let pause = || Some(RetryAfter::Seconds(3600));
     let expiring = |name, cause, expiry| SetUp { expiry: Some(expiry), ..SetUp::of(name, cause) };
     let unreadable = |name, edit| SetUp::edited(name, &cause::TOKEN_UNREADABLE, edit);
     vec![
-        SetUp::failing("429", &cause::THROTTLED, Kind::Status { status: 429, retry_after: pause }),
+        SetUp::failing("429", &cause::THROTTLED, Kind::Status { status: 429, retry_after: pause() }),
+        SetUp::failing(
+            "503 with a pause",
+            &cause::SERVICE_ERROR,
+            Kind::Status { status: 503, retry_after: pause() },
+        ),
         SetUp::edited("another token", &cause::TOKEN_REFUSED, |text| text.replace(&token(&text), "mistyped")),
         unreadable("no token file", |text| {
             text.replace(&format!("token = \"{}\"", token(&text)), "token_file = \"missing\"")
@@ -48,10 +53,7 @@ pub(super) fn of_a_token() -> Vec<SetUp> {
         })
         .saying("set for p-other"),
         expiring("a token that expires in three days", &cause::TOKEN_EXPIRES_SOON, 2592),
-        SetUp {
-            step: Some("Create a new token"),
-            ..expiring("a token that has expired", &cause::TOKEN_REFUSED, -2592)
-        },
+        expiring("a token that has expired", &cause::TOKEN_EXPIRED, -2592),
         SetUp {
             behind: 30,
             ..expiring("a token that has expired and is still accepted", &cause::TOKEN_EXPIRED, -10)
