@@ -2,26 +2,20 @@
 
 use std::process::Command;
 
-use pds_core::clock::Clock;
 use pds_interface::TimeRange;
 use pds_simulator::{Quirks, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Exporter, pdstool, until, value};
-use crate::real_kill::configuration;
+use crate::deploy::{list, string};
+use crate::process::{Exporter, assert_has, edit, pdstool, until, until_page, value};
 use crate::rig;
 use crate::tool::simulated::Simulated;
 
 /// A service of three apps, and the path of a configuration that knows nothing of its names.
 async fn service(names: &[(&str, &str)], quirks: Quirks) -> (World, TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
     let names = names.iter().map(|(name, other)| ((*name).to_owned(), (*other).to_owned())).collect();
-    let settings = Settings { projects: 1, apps: 3, names, quirks, ..Settings::default() };
-    let world = World::new(settings, Clock::system());
-    let address = rig::serve(&world).await;
-    let config = configuration(&world, &address, folder.path());
-    (world, folder, config)
+    rig::service(Settings { projects: 1, apps: 3, names, quirks, ..Settings::default() }).await
 }
 
 /// Runs `pdstool`; exit code and what it printed.
@@ -34,11 +28,10 @@ async fn tool(args: &[&str]) -> (Option<i32>, String) {
 }
 
 /// The codes of the reasons on the status page, with their texts.
-async fn reasons(exporter: &Exporter) -> Vec<(String, String)> {
+async fn reasons(exporter: &Exporter) -> String {
     let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
-    let text = |reason: &Value, name: &str| reason[name].as_str().unwrap().to_owned();
-    let reasons = status["summary"]["reasons"].as_array().unwrap().iter();
-    reasons.map(|reason| (text(reason, "code"), text(reason, "text"))).collect()
+    let line = |reason: &Value| format!("{}: {}\n", string(reason, "/code"), string(reason, "/text"));
+    list(&status["summary"]["reasons"]).iter().map(line).collect()
 }
 
 /// Waits until ten seconds are counted, and fails where the counter grew by anything but the truth.
@@ -49,9 +42,8 @@ async fn assert_counts_are_right(exporter: &Exporter, world: &World) {
         format!("pds_app_accounted_until_timestamp_seconds{labels},resource=\"response_time\"}}");
     let total = format!("pds_app_requests_total{labels}}}");
     let mut first = None;
-    until("ten seconds are counted", async || {
-        let page = exporter.get("/metrics").await;
-        let (Some(end), Some(counted)) = (value(&page, &until_series), value(&page, &total)) else {
+    until_page(exporter, "ten seconds are counted", |page| {
+        let (Some(end), Some(counted)) = (value(page, &until_series), value(page, &total)) else {
             return false;
         };
         let (start, before) = *first.get_or_insert((end, counted));
@@ -68,44 +60,29 @@ async fn assert_counts_are_right(exporter: &Exporter, world: &World) {
 async fn a_service_with_other_names_is_reported_once_and_counted_with_the_lines_of_check_service() {
     let (world, _folder, config) = service(&[("start", "from"), ("end", "to")], Quirks::default()).await;
     let exporter = Exporter::ready(&["--config.file", &config]).await;
-    until("the metric says so", async || {
-        let page = exporter.get("/metrics").await;
-        page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(" 0"))
-    })
-    .await;
+    let shows = |page: &str, honoured: &str| {
+        page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(honoured))
+    };
+    until_page(&exporter, "the metric says so", |page| shows(page, " 0")).await;
     let log = exporter.log();
     let told: Vec<&str> = log.lines().filter(|line| line.contains("the service ignores")).collect();
     let [line] = &*told else { panic!("{log}") };
-    for part in [
-        "`start` and `end`: it returned ",
-        "set api.query_names.start and .end to the names that `pdstool check service` prints",
-    ] {
-        assert!(line.contains(part), "{line}");
-    }
+    let remedy = "set api.query_names.start and .end to the names that `pdstool check service` prints";
+    assert_has(line, &["`start` and `end`: it returned ", remedy]);
     assert!(!log.contains("polling began to fail"), "no line for single apps:\n{log}");
     let all = reasons(&exporter).await;
-    assert!(
-        all.iter().any(|(code, text)| code == "range_ignored" && text.contains("The service ignores")),
-        "{all:?}"
-    );
-    assert!(!all.iter().any(|(code, _)| code == "resource_stale"), "a consequence is no reason: {all:?}");
+    assert_has(&all, &["range_ignored: The service ignores"]);
+    assert!(!all.contains("resource_stale: "), "a consequence is no reason: {all}");
     let (code, said) = tool(&["doctor", "--config.file", &config]).await;
-    assert!(
-        code == Some(1) && said.contains("the service ignores") && said.contains("pdstool check service"),
-        "{said}"
-    );
+    assert_eq!(code, Some(1));
+    assert_has(&said, &["the service ignores", "pdstool check service"]);
 
     let (code, said) = tool(&["check", "service", "--config.file", &config]).await;
     let lines = "[api.query_names]\nstart = \"from\"\nend = \"to\"\n";
     assert!(code == Some(1) && said.contains(lines.replace('\n', " ").trim_end()), "{said}");
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text + "\n" + lines).unwrap();
+    edit(&config, |text| text + "\n" + lines);
     exporter.signal("HUP");
-    until("the service honours ranges", async || {
-        let page = exporter.get("/metrics").await;
-        page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(" 1"))
-    })
-    .await;
+    until_page(&exporter, "the service honours ranges", |page| shows(page, " 1")).await;
     assert_counts_are_right(&exporter, &world).await;
     let (code, said) = tool(&["doctor", "--config.file", &config]).await;
     assert!(!said.contains("the service ignores"), "{code:?} {said}");
@@ -120,12 +97,8 @@ async fn a_service_that_ignores_every_range_is_reported_without_a_suggestion() {
     until("the log says so", async || exporter.log().contains("the service ignores")).await;
     let (code, said) = tool(&["check", "service", "--config.file", &config]).await;
     assert!(code == Some(1) && said.contains("Ask the owner of the service for the names"), "{said}");
-    until("each app was polled a few times", async || {
-        let page = exporter.get("/metrics").await;
-        value(&page, "pds_api_requests_total{code=\"200\",resource=\"response_time\"}")
-            .is_some_and(|polls| polls > 20.0)
-    })
-    .await;
+    let polls = "pds_api_requests_total{code=\"200\",resource=\"response_time\"}";
+    until_page(&exporter, "each app was polled a few times", |page| value(page, polls) > Some(20.0)).await;
     // A new total is served at 0 for two polls.
     let page = exporter.get("/metrics").await;
     let mut totals = page.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
@@ -146,10 +119,8 @@ fn init_queries_the_service_and_writes_a_file_that_works() {
     };
     let init = ["init", "--base-url", &service.url, "--token-file", "token", "--app", &apps[0]];
     let (code, said) = run(&init);
-    assert!(
-        code == Some(0) && said.contains("The service needs api.query_names.start = \"from\"."),
-        "{said}"
-    );
+    assert_has(&said, &["The service needs api.query_names.start = \"from\"."]);
+    assert_eq!(code, Some(0), "{said}");
     let text = std::fs::read_to_string(folder.path().join("pds-exporter.toml")).unwrap();
     assert!(text.contains("[api.query_names]\nstart = \"from\"\nend = \"to\"\n"), "{text}");
     let (code, said) = run(&["check", "service"]);

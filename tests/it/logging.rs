@@ -5,7 +5,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::Command;
 
 use pds_config::{Level, flags::LogFormat};
-use pds_core::clock::Clock;
 use pds_core::secret::Secret;
 use pds_exporter::app::logging;
 use pds_interface::response_time;
@@ -14,18 +13,14 @@ use pds_telemetry::Telemetry;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Exporter, get, until, value};
-use crate::real_kill::configuration;
+use crate::deploy::succeed;
+use crate::process::{Exporter, assert_has, edit, get, until, until_page, value};
 use crate::rig;
 use crate::server::free_port;
 
 /// A simulated service of so many apps, and the path of a configuration that polls it every second.
 pub(crate) async fn service(apps: usize) -> (World, TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, Clock::system());
-    let address = rig::serve(&world).await;
-    let config = configuration(&world, &address, folder.path());
-    (world, folder, config)
+    rig::service(Settings { projects: 1, apps, ..Settings::default() }).await
 }
 
 /// The lines that a target which failed for a while and recovered leaves in a log of this form.
@@ -34,11 +29,8 @@ async fn lines_of_an_outage(format: &str) -> (Vec<String>, World) {
     let exporter = Exporter::ready(&["--config.file", &config, "--log.format", format]).await;
     let app = world.projects()[0].1[0].clone();
     world.faults().set([Fault::status(500).on(response_time::RESOURCE).of_app(&app)]);
-    until("the target failed again and again", async || {
-        let failed = "pds_api_requests_total{code=\"500\",resource=\"response_time\"}";
-        value(&exporter.get("/metrics").await, failed).is_some_and(|failed| failed >= 4.0)
-    })
-    .await;
+    let failed = "pds_api_requests_total{code=\"500\",resource=\"response_time\"}";
+    until_page(&exporter, "the target fails again and again", |page| value(page, failed) >= Some(4.0)).await;
     world.faults().clear();
     until("the target recovered", async || exporter.log().contains("polling recovered")).await;
     let log = exporter.log();
@@ -51,16 +43,12 @@ async fn lines_of_an_outage(format: &str) -> (Vec<String>, World) {
 async fn an_outage_is_two_lines_of_logfmt() {
     let (lines, world) = lines_of_an_outage("logfmt").await;
     let [failing, recovered] = &*lines else { panic!("{lines:#?}") };
-    let app = &world.projects()[0].1[0];
-    for (line, wanted) in [
-        (failing, ["level=warn", "message=\"polling began to fail\"", "class=500"]),
-        (recovered, ["level=info", "message=\"polling recovered\"", "after="]),
-    ] {
-        for wanted in wanted.into_iter().chain(["ts=20", "resource=response_time", &format!("app={app}")]) {
-            assert!(line.contains(wanted), "{wanted}: {line}");
-        }
+    let app = format!("app={}", world.projects()[0].1[0]);
+    assert_has(failing, &["level=warn", "message=\"polling began to fail\"", "class=500", "returned 500"]);
+    assert_has(recovered, &["level=info", "message=\"polling recovered\"", "after="]);
+    for line in [failing, recovered] {
+        assert_has(line, &["ts=20", "resource=response_time", &app]);
     }
-    assert!(failing.contains("returned 500"), "{failing}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -83,21 +71,14 @@ async fn an_outage_of_many_is_a_few_lines_and_a_number() {
     let (world, _folder, config) = service(25).await;
     let exporter = Exporter::ready(&["--config.file", &config]).await;
     world.faults().set([Fault::status(500).on(response_time::RESOURCE)]);
-    until("every app fails", async || {
-        let page = exporter.get("/metrics").await;
-        let down =
-            |line: &&str| line.starts_with("pds_up{") && line.ends_with("resource=\"response_time\"} 0");
-        page.lines().filter(down).count() == 25
-    })
-    .await;
+    let down = |line: &&str| line.starts_with("pds_up{") && line.ends_with("resource=\"response_time\"} 0");
+    until_page(&exporter, "every app fails", |page| page.lines().filter(down).count() == 25).await;
     exporter.signal("TERM");
     until("the others are told as a number", async || exporter.log().contains("targets=15")).await;
     let log = exporter.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("began to fail")).collect();
     assert_eq!(lines.len(), 11, "{lines:#?}");
-    assert!(
-        lines[10].contains("\"polling of further targets began to fail\"") && lines[10].contains("class=500")
-    );
+    assert_has(lines[10], &["\"polling of further targets began to fail\"", "class=500"]);
 }
 
 /// The pairs of a line as go-logfmt reads them: a quoted value has the escapes of JSON and no other.
@@ -155,8 +136,7 @@ async fn texts_of_the_service_control_no_terminal_and_break_no_line() {
 
 /// Waits until every target is up (1) or down (0).
 async fn until_all(exporter: &Exporter, up: &str) {
-    until(&format!("every target is {up}"), async || {
-        let page = exporter.get("/metrics").await;
+    until_page(exporter, &format!("every target is {up}"), |page| {
         let mut ups = page.lines().filter(|line| line.starts_with("pds_up{")).peekable();
         ups.peek().is_some() && ups.all(|line| line.ends_with(up))
     })
@@ -186,22 +166,16 @@ async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
         ),
     ] {
         let (world, _folder, config) = service(4).await;
-        let text = std::fs::read_to_string(&config).unwrap();
-        std::fs::write(
-            &config,
-            text.replace("[api]\n", "[api]\ntimeout = \"1s\"\n").replace("\"5s\"", "\"2s\""),
-        )
-        .unwrap();
+        edit(&config, |text| {
+            text.replace("[api]\n", "[api]\ntimeout = \"1s\"\n").replace("\"5s\"", "\"2s\"")
+        });
         let exporter = Exporter::ready(&["--config.file", &config, "--log.format", "json"]).await;
         until_all(&exporter, "1").await;
         let before = exporter.log().lines().count();
         world.faults().set([fault]);
         until_all(&exporter, "0").await;
         let again = format!("pds_api_requests_total{{code=\"{paused}\",resource=\"response_time\"}}");
-        until("all of them failed again", async || {
-            value(&exporter.get("/metrics").await, &again).is_some_and(|failed| failed >= 8.0)
-        })
-        .await;
+        until_page(&exporter, "all of them failed again", |page| value(page, &again) >= Some(8.0)).await;
         world.faults().clear();
         until_all(&exporter, "1").await;
         // Beside the reasons of the verdict.
@@ -233,15 +207,9 @@ async fn a_missing_token_file_is_logged_once_and_its_appearance_too() {
     owner_only.open(folder.path().join("token")).unwrap().write_all(token.expose().as_bytes()).unwrap();
     until_all(&exporter, "1").await;
     let log = exporter.log();
-    let token_lines: Vec<String> =
-        messages(&log, 0).into_iter().filter(|message| message.contains("the token")).collect();
-    assert_eq!(
-        token_lines,
-        [
-            format!("the token of {} cannot be used", world.projects()[0].0),
-            "the token can be used again".to_owned()
-        ]
-    );
+    let told = messages(&log, 0).into_iter().filter(|message| message.contains("the token"));
+    let unusable = format!("the token of {} cannot be used", world.projects()[0].0);
+    assert_eq!(told.collect::<Vec<_>>(), [&*unusable, "the token can be used again"]);
     assert!(!log.contains("polling"), "{log}");
     let warning = log.lines().find(|line| line.contains("cannot be used")).unwrap();
     assert!(warning.contains("No such file") && !warning.contains("\"cause\""), "{warning}");
@@ -288,10 +256,8 @@ fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
         return;
     }
     let name = "logging::a_panic_is_logged_with_its_place_and_never_with_a_token";
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", name, "--nocapture"]).env(PANIC, "1").output().unwrap();
-    let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(output.status.success(), "{told}");
+    let mut panicking = Command::new(std::env::current_exe().unwrap());
+    let told = succeed(panicking.args(["--exact", name, "--nocapture"]).env(PANIC, "1"));
     assert!(!told.contains("t0ken") && told.contains("a message that may hold secrets"), "{told}");
     assert!(told.contains("a plain bug") && told.contains("place=tests/it/logging.rs:"), "{told}");
     assert_eq!(told.matches("level=error").count(), 2, "{told}");

@@ -18,10 +18,8 @@ use crate::tools::tool;
 /// The document, and the folder it lies in.
 fn document() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let mut pdstool = Command::new(crate::process::pdstool());
-    pdstool.arg("openapi");
     let file = folder.path().join("openapi.json");
-    std::fs::write(&file, output(pdstool)).unwrap();
+    std::fs::write(&file, output(Command::new(crate::process::pdstool()).arg("openapi"))).unwrap();
     (folder, file)
 }
 
@@ -52,10 +50,9 @@ fn generated() -> tempfile::TempDir {
     let (folder, file) = document();
     let config = folder.path().join("config.yml");
     std::fs::write(&config, "post_hooks: []\n").unwrap();
-    let mut generate = Command::new(tool("openapi-python-client"));
-    generate.args(["generate", "--fail-on-warning", "--output-path", "client", "--path"]).arg(file);
-    generate.arg("--config").arg(config).current_dir(&folder);
-    succeed(generate);
+    let generate = ["generate", "--fail-on-warning", "--output-path", "client", "--path"];
+    let mut generate = command("openapi-python-client", generate);
+    succeed(generate.arg(file).arg("--config").arg(config).current_dir(&folder));
     folder
 }
 
@@ -72,9 +69,8 @@ fn a_client_made_by_openapi_python_client_makes_every_call_of_the_simulator() {
     let folder = generated();
     let service = Simulated::start();
     let (project, apps) = service.world.projects()[0].clone();
-    let mut client = client(&folder, "client.py");
-    client.arg(&service.url).args([service.world.token(&project).unwrap().expose(), &project, &apps[0]]);
-    succeed(client);
+    let token = service.world.token(&project).unwrap();
+    succeed(client(&folder, "client.py").args([&*service.url, token.expose(), &project, &apps[0]]));
     let requests = service.world.requests();
     for call in CALLS {
         let is_made = requests.by_call.contains_key(call.id);
@@ -96,9 +92,7 @@ fn a_generated_client_takes_any_success_any_error_and_an_app_without_optional_fi
         };
         status(wanted.parse().unwrap(), body).with("content-type", kind)
     });
-    let mut client = client(&folder, "statuses.py");
-    client.arg(service.url());
-    succeed(client);
+    succeed(client(&folder, "statuses.py").arg(service.url()));
 }
 
 /// The configuration of schemathesis beyond the document: existing objects, so that calls succeed, and the two rules
@@ -137,20 +131,15 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 
 #[test]
 fn schemathesis_finds_the_simulator_to_be_the_interface() {
-    let schemathesis = tool("schemathesis");
     let service = Simulated::with(Settings { projects: 1, ..Settings::default() });
     let (project, apps) = service.world.projects().remove(0);
     let token = service.world.token(&project).unwrap().expose().to_owned();
     let (folder, _) = document();
     let configuration = configuration(&service, &project, &token, &apps);
     std::fs::write(folder.path().join("schemathesis.toml"), configuration).unwrap();
-    let output = Command::new(schemathesis)
-        .args(["--config-file", "schemathesis.toml", "run", "openapi.json", "--checks", "all"])
-        .args(["--seed", "1", "--generation-database", "none", "--max-examples", "40", "--no-color"])
-        .args(["--url", &service.url, "--header", &format!("Authorization: Bearer {token}")])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let run = ["--config-file", "schemathesis.toml", "run", "openapi.json", "--checks", "all"];
+    let mut run = command("schemathesis", run);
+    run.args(["--seed", "1", "--generation-database", "none", "--max-examples", "40", "--no-color"]);
+    run.args(["--url", &service.url, "--header", &format!("Authorization: Bearer {token}")]);
+    succeed(run.current_dir(&folder));
 }

@@ -187,6 +187,11 @@ pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) 
     }
 }
 
+/// The same with the metrics of `exporter`.
+pub(crate) async fn until_page(exporter: &Exporter, what: &str, mut wanted: impl FnMut(&str) -> bool) {
+    until(what, async || wanted(&exporter.get("/metrics").await)).await;
+}
+
 /// A run of the daemon that is to end by itself: exit code and what it wrote to both outputs.
 pub(crate) fn run(args: &[&str], environment: &[(&str, &str)], folder: &Path) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
@@ -201,6 +206,19 @@ fn listening(line: &str) -> Option<String> {
     let rest = line.split_once("address=").or_else(|| line.split_once("\"address\":\""));
     let rest = rest.filter(|_| line.contains("listening"))?.1;
     Some(rest.split([' ', '"', ',']).next().unwrap_or_default().to_owned())
+}
+
+/// Fails unless `text` has each of these parts.
+#[track_caller]
+pub(crate) fn assert_has(text: &str, parts: &[&str]) {
+    let missing: Vec<_> = parts.iter().filter(|part| !text.contains(**part)).collect();
+    assert!(missing.is_empty(), "no {missing:?} in:\n{text}");
+}
+
+/// Writes the file anew, with what `change` makes of its text.
+pub(crate) fn edit(path: impl AsRef<Path>, change: impl FnOnce(String) -> String) {
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, change(text)).unwrap();
 }
 
 /// The value of the one series of `page` that begins with `series` up to its value.

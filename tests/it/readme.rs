@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::golden::{assert_current, between};
-use crate::process::{Exporter, until};
+use crate::process::{Exporter, until_page};
 
 const README: &str = "README.md";
 
@@ -35,8 +35,7 @@ fn series(page: &str) -> Vec<BTreeSet<&str>> {
 async fn the_demo_serves_the_sample() {
     let exporter = Exporter::start(&["--demo"]);
     let mut sample = String::new();
-    until("all of the sample is on the page", async || {
-        let page = exporter.get("/metrics").await;
+    until_page(&exporter, "all of the sample is on the page", |page| {
         let line = |(family, labels): &(&str, &[&str])| {
             page.lines().find(|line| {
                 line.starts_with(&format!("{family}{{"))

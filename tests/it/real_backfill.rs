@@ -121,9 +121,7 @@ impl History {
             assert_eq!(stored, number(hour), "in the hour before {at}");
         }
     }
-}
 
-impl History {
     /// Fails unless `pdstool reconcile` finds a whole day before `end` to be as the service has it.
     fn assert_reconciled(&self, prometheus: &Blocking, end: i64) {
         let start = (end - HOUR).div_euclid(24 * HOUR) * 24 * HOUR - 24 * HOUR;
@@ -141,10 +139,8 @@ impl History {
         let output = command.args(["--day", &day[..10], "--tolerance", "8"]).output().unwrap();
         let rows = String::from_utf8_lossy(&output.stdout);
         let requests = self.truth(start, start + 24 * HOUR).requests;
-        assert!(
-            output.status.success() && rows.contains(&format!(",response_time,{requests},")),
-            "{output:?}"
-        );
+        let row = format!(",response_time,{requests},");
+        assert!(output.status.success() && rows.contains(&row), "{output:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::client::server::flooding;
-use crate::process::{Exporter, http, until};
+use crate::process::{Exporter, http, until, until_page};
 
 #[tokio::test]
 async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
@@ -39,10 +39,7 @@ async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
         written.load(Ordering::Relaxed) / 1_000_000
     );
     assert!(took[25] < Duration::from_millis(300), "{took:?}");
-    until("the flood has ended requests", async || {
-        exporter.get("/metrics").await.contains("code=\"interim\"")
-    })
-    .await;
+    until_page(&exporter, "the flood has ended requests", |page| page.contains("code=\"interim\"")).await;
     assert!(!exporter.get("/metrics").await.contains("code=\"timeout\""), "a flood is no time to wait");
     let began = Instant::now();
     assert!(exporter.terminate().success());

@@ -9,20 +9,10 @@ use pds_interface::TimeRange;
 use pds_ledger::{Key, Ledger, state::StateFile};
 use pds_simulator::{Fault, Settings, World};
 
-use crate::process::{Exporter, series, until};
-use crate::rig::{self, Configuration};
+use crate::process::{Exporter, series, until_page};
+use crate::rig;
 
 const KILLS: u64 = 34;
-
-/// A configuration that counts every second.
-pub(crate) fn configuration(world: &World, address: &str, folder: &Path) -> String {
-    Configuration::new(world, &format!("http://{}", address.trim_start_matches("http://")))
-        .api("max_requests_per_second = 0\nmax_retries = 1\n")
-        .tables(
-            "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"",
-        )
-        .write(folder)
-}
 
 /// The counters on the page, and the times up to which they count.
 pub(crate) fn counters(page: &str) -> HashMap<String, f64> {
@@ -50,15 +40,13 @@ fn assert_not_taken_back(page: &str, most: &mut HashMap<String, f64>, log: &str)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_kill_takes_a_count_back_or_loses_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
-    let address = rig::serve(&world).await;
+    let (world, folder, config) =
+        rig::service(Settings { projects: 2, apps: 6, ..Settings::default() }).await;
     world.faults().set([
         Fault::status(500).with_probability(0.1),
         Fault::from(pds_simulator::Kind::Reset).with_probability(0.05),
         Fault::from(pds_simulator::Kind::CutBody).with_probability(0.05),
     ]);
-    let config = configuration(&world, &address, folder.path());
     let state = folder.path().join("state.log").display().to_string();
     let args = ["--config.file", &config, "--state.path", &state];
 
@@ -82,10 +70,9 @@ async fn no_kill_takes_a_count_back_or_loses_one() {
     world.faults().clear();
     let exporter = Exporter::start(&args);
     let caught_up_to = Clock::system().unix_seconds() as f64;
-    until("everything is counted up to now", async || {
-        let page = exporter.get("/metrics").await;
-        assert_not_taken_back(&page, &mut most, &exporter.log());
-        let untils = series(&page).filter(|(name, _)| name.starts_with("pds_app_accounted_until"));
+    until_page(&exporter, "everything is counted up to now", |page| {
+        assert_not_taken_back(page, &mut most, &exporter.log());
+        let untils = series(page).filter(|(name, _)| name.starts_with("pds_app_accounted_until"));
         let reached = untils.filter(|(_, until)| *until >= caught_up_to).count();
         reached == 12 && page.contains("pds_app_requests_total{")
     })
@@ -168,20 +155,17 @@ async fn ledgers(path: &Path) -> Result<Vec<(Key, Ledger)>, String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
-    let folder = tempfile::tempdir().unwrap();
-    let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
-    let address = rig::serve(&world).await;
-    let config = configuration(&world, &address, folder.path());
+    let (_world, folder, config) =
+        rig::service(Settings { projects: 2, apps: 6, ..Settings::default() }).await;
     let (state, copy) = (folder.path().join("state.log"), folder.path().join("copy.log"));
     let state_path = state.display().to_string();
     let mut numbers = Numbers(7);
     let (mut older, mut refused, mut whole) = (Vec::new(), 0, 0);
     for life in 0..3 {
         let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state_path]);
-        until("every app is counted", async || {
-            let page = exporter.get("/metrics").await;
+        until_page(&exporter, "every app is counted", |page| {
             let counts = ["pds_app_requests_total{", "pds_app_runs_total{"];
-            series(&page).filter(|(name, _)| counts.iter().any(|count| name.starts_with(count))).count() == 12
+            series(page).filter(|(name, _)| counts.iter().any(|count| name.starts_with(count))).count() == 12
         })
         .await;
         tokio::time::sleep(Duration::from_millis(700 * life)).await;

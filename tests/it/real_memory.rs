@@ -2,12 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use pds_core::clock::Clock;
-use pds_simulator::{Fault, Kind, Settings, World};
+use pds_simulator::{Fault, Kind, Settings};
 
 use crate::deploy::memory::MIB;
 use crate::process::Exporter;
-use crate::real_kill::configuration;
 use crate::rig;
 
 /// The largest reply by default, MiB.
@@ -49,10 +47,8 @@ fn object_for(field: &str, element: &str) -> Kind {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn hostile_replies_take_no_more_memory_and_processor_than_stated() {
-    let folder = tempfile::tempdir().unwrap();
-    let world = World::new(Settings { projects: 2, apps: 40, ..Settings::default() }, Clock::system());
-    let address = rig::serve(&world).await;
-    let file = configuration(&world, &address, folder.path());
+    let (world, _folder, file) =
+        rig::service(Settings { projects: 2, apps: 40, ..Settings::default() }).await;
     let exporter = Exporter::ready(&["--config.file", &file]).await;
     let most_memory = || exporter.peak_memory() as f64 / MIB as f64;
     let rest = most_memory();

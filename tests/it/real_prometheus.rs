@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::deploy::{text, yaml};
-use crate::process::{Exporter, get, http, series, until, value};
+use crate::process::{Exporter, get, http, series, until, until_page, value};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
 
@@ -100,9 +100,8 @@ async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
     let expression =
         "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket[1m])))";
     let increase = "sum(increase(pds_app_requests_total[1m]))";
-    until("thirty seconds were counted", async || {
-        let page = exporter.get("/metrics").await;
-        series(&page)
+    until_page(&exporter, "thirty seconds were counted", |page| {
+        series(page)
             .filter(|(name, _)| name.starts_with("pds_app_accounted_until"))
             .all(|(_, until)| until >= started + 30.0)
     })

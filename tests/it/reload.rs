@@ -6,13 +6,11 @@ use std::collections::HashMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pds_core::clock::Clock;
 use pds_simulator::{Settings, World};
 use reqwest::StatusCode;
 use tempfile::TempDir;
 
-use crate::process::{Exporter, series, until, value};
-use crate::real_kill::configuration;
+use crate::process::{Exporter, series, until, until_page, value};
 use crate::rig;
 
 const SUCCESSFUL: &str = "pds_exporter_config_last_reload_successful";
@@ -33,10 +31,8 @@ impl Running {
     }
 
     async fn start_with(flags: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-        let address = rig::serve(&world).await;
-        let file = configuration(&world, &address, folder.path());
+        let settings = Settings { projects: 1, apps: 2, ..Settings::default() };
+        let (world, folder, file) = rig::service(settings).await;
         // An hour: only a reload that forgets the schedule asks for settings twice.
         let text = std::fs::read_to_string(&file).unwrap();
         let text = text.replace("settings_interval = \"5s\"", "settings_interval = \"1h\"");
@@ -329,21 +325,17 @@ async fn the_page_of_the_configuration_has_keys_and_no_flags() {
 async fn series_of_a_resource_vanish_when_polling_stops_and_return() {
     let running = Running::start().await;
     let families = ["pds_app_info{", "pds_app_requests_total{", "pds_app_runs_total{"];
-    until("all counters are shown", async || {
-        let page = running.exporter.get("/metrics").await;
-        families.iter().all(|name| page.contains(name))
-    })
-    .await;
+    let exporter = &running.exporter;
+    until_page(exporter, "all are shown", |page| families.iter().all(|name| page.contains(name))).await;
     let only = running.text.replace("[poll]\n", "[poll]\nresources = [\"response_time\"]\n");
     running.follow(only).await;
     running.until_targets("only response times are polled", 2.0).await;
-    let page = running.exporter.get("/metrics").await;
+    let page = exporter.get("/metrics").await;
     assert!(page.contains("pds_up{") && page.contains("pds_app_requests_total{"), "{page}");
     for gone in ["pds_app_info{", "pds_app_runs_total{", "pds_project_info{"] {
         assert!(!page.contains(gone), "{gone}: {page}");
     }
     running.follow(&running.text).await;
     running.until_targets("everything is polled again", targets(2)).await;
-    until("the settings are back", async || running.exporter.get("/metrics").await.contains("pds_app_info{"))
-        .await;
+    until_page(exporter, "the settings are back", |page| page.contains("pds_app_info{")).await;
 }

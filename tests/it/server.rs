@@ -222,9 +222,7 @@ pub(crate) async fn result_of(url: &str, path: &str, query: &[(&str, &str)]) -> 
 /// Makes `data` the storage of a Prometheus that has the samples of `text`, which is OpenMetrics.
 pub(crate) fn create_blocks(text: &Path, data: &Path) {
     let arguments = ["tsdb", "create-blocks-from", "--max-block-duration=744h", "openmetrics"];
-    let mut promtool = command("promtool", arguments);
-    promtool.args([text, data]);
-    succeed(promtool);
+    succeed(command("promtool", arguments).args([text, data]));
 }
 
 /// Writes these files into `folder`.

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::time::Duration;
 
 use crate::logging::service;
-use crate::process::{Exporter, until, value};
+use crate::process::{Exporter, assert_has, edit, until, until_page, value};
 use crate::rig::{self, Configuration};
 use crate::server::free_port;
 
@@ -22,8 +22,7 @@ fn of_first_app(world: &World, kind: Kind) -> Fault {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn log_and_page_quote_the_reply_at_the_error() {
     let (world, _folder, config) = service(2).await;
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     let (project, apps) = world.projects().remove(0);
     let page = format!("/apps/{project}/{}", apps[0]);
     let raw = Kind::RawError { status: 503, text: "upstream fell over".to_owned() };
@@ -73,8 +72,7 @@ async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
     })
     .await;
     assert_eq!(last, ["service_error"]);
-    let status = exporter.get("/api/v1/status").await;
-    let status: Value = serde_json::from_str(&status).unwrap();
+    let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     for app in status["apps"].as_array().unwrap() {
         let problems = app["problems"].to_string();
         assert!(problems.contains("the service returns errors") && !problems.contains("token"), "{problems}");
@@ -90,8 +88,8 @@ async fn first_code(exporter: &Exporter) -> Option<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     let settings = Settings { projects: 1, apps: 2, ..Settings::default() };
-    let (world, folder, port) =
-        (World::new(settings, Clock::system()), tempfile::tempdir().unwrap(), free_port());
+    let (world, folder) = (World::new(settings, Clock::system()), tempfile::tempdir().unwrap());
+    let port = free_port();
     // Settings are polled long after metrics are.
     let tables = "[poll]\ninterval = \"2s\"\n";
     let configuration = Configuration::new(&world, &format!("http://127.0.0.1:{port}")).tables(tables);
@@ -104,10 +102,7 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     leads("connection_refused").await;
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
-    until("a poll succeeds", async || {
-        exporter.get("/metrics").await.contains(",resource=\"response_time\"} 1")
-    })
-    .await;
+    until_page(&exporter, "a poll succeeds", |page| page.contains(",resource=\"response_time\"} 1")).await;
     // A page that readers share may be as old as a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_ne!(first_code(&exporter).await.as_deref(), Some("connection_refused"));
@@ -129,11 +124,9 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     let (world, _folder, config) = service(2).await;
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     // A reply without its range is used only after an audit.
-    until("requests are counted", async || {
-        let page = exporter.get("/metrics").await;
+    until_page(&exporter, "requests are counted", |page| {
         let counted = page.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
         counted.filter(|line| line.contains(&*world.projects()[0].1[0])).any(|line| !line.ends_with(" 0"))
     })
@@ -141,8 +134,7 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     let text = r#"{"data":{"total_requests":1,"distribution":{"soonish":50}},"status":"success"}"#.to_owned();
     world.faults().set([of_first_app(&world, Kind::RawError { status: 200, text })]);
     let mut field = String::new();
-    until("it is counted again and again", async || {
-        let page = exporter.get("/metrics").await;
+    until_page(&exporter, "it is counted again and again", |page| {
         let Some(line) = page.lines().find(|line| line.starts_with("pds_api_unexpected_values_total{"))
         else {
             return false;
@@ -155,32 +147,22 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
     let lines: Vec<&str> =
         log.lines().filter(|line| line.contains("a value violates the interface")).collect();
     let [line] = &*lines else { panic!("{log}") };
-    for part in [&*format!("field={field} "), "resource=response_time", "label=soonish"] {
-        assert!(line.contains(part), "{part}: {line}");
-    }
+    assert_has(line, &[&format!("field={field} "), "resource=response_time", "label=soonish"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_outage_that_is_too_long_is_one_warning_and_then_a_counter() {
     let (world, _folder, config) = service(2).await;
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(
-        &config,
-        text.replace("[accounting]\n", "[accounting]\nmax_catch_up = \"2s\"\nrecheck_after = []\n"),
-    )
-    .unwrap();
-    let exporter = Exporter::start(&["--config.file", &config]);
-    exporter.wait_for("/-/ready").await;
+    let accounting = "[accounting]\nmax_catch_up = \"2s\"\nrecheck_after = []\n";
+    edit(&config, |text| text.replace("[accounting]\n", accounting));
+    let exporter = Exporter::ready(&["--config.file", &config]).await;
     world.faults().set([of_first_app(&world, Kind::Status { status: 500, retry_after: None })]);
     let (project, apps) = world.projects().remove(0);
     let unaccounted = format!(
         "pds_app_unaccounted_seconds_total{{project=\"{project}\",app=\"{}\",resource=\"response_time\"}}",
         apps[0]
     );
-    until("seconds are given up again and again", async || {
-        value(&exporter.get("/metrics").await, &unaccounted).is_some_and(|seconds| seconds >= 4.0)
-    })
-    .await;
+    until_page(&exporter, "seconds are given up", |page| value(page, &unaccounted) >= Some(4.0)).await;
     let log = exporter.log();
     let warnings = log.lines().filter(|line| line.contains("gave up time")).count();
     assert_eq!(warnings, 1, "{log}");

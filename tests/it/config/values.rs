@@ -9,6 +9,7 @@ use pds_interface::Resolution;
 use pds_ledger::restore::Login;
 
 use super::load;
+use crate::process::assert_has;
 
 #[test]
 fn values_come_from_the_file_and_the_environment() {
@@ -97,10 +98,8 @@ fn the_environment_sets_headers_as_pairs() {
     assert_eq!(row.variable.as_deref(), Some("PDS_EXPORTER__STATE__PROMETHEUS_HEADERS"));
     assert!(load("").unwrap().config.state.prometheus.unwrap().headers.is_empty());
     let refused = load("hunter2").unwrap_err().to_string();
-    assert!(
-        refused.contains("state.prometheus_headers: must be a table") && !refused.contains("hunter"),
-        "{refused}"
-    );
+    assert_has(&refused, &["state.prometheus_headers: must be a table"]);
+    assert!(!refused.contains("hunter"), "{refused}");
 }
 
 #[test]

@@ -44,11 +44,7 @@ fn prometheus_and_alertmanager_accept_the_configurations() {
 fn each_rule_passes_its_cases() {
     std::thread::scope(|scope| {
         for file in files("prometheus/rules-tests", "yml") {
-            scope.spawn(move || {
-                let mut promtool = command("promtool", ["test", "rules"]);
-                promtool.arg(file);
-                succeed(promtool)
-            });
+            scope.spawn(move || succeed(command("promtool", ["test", "rules"]).arg(file)));
         }
     });
 }
@@ -71,9 +67,7 @@ fn the_commands_in_the_rules_set_other_labels_of_releases_and_owners() {
     let comments = recording.lines().filter_map(|line| line.trim_start().strip_prefix("#   "));
     let script = comments.fold(String::new(), |script, line| script + line + "\n");
     assert_eq!(script.matches("sed -i").count(), 2, "{script}");
-    let mut shell = command("sh", ["-euc", &script]);
-    shell.current_dir(&folder);
-    succeed(shell);
+    succeed(command("sh", ["-euc", &script]).current_dir(&folder));
     let changed = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let names =
         ["alertmanager.yml", "rules/alerts.yml", "rules/recording.yml", "rules/shards.yml", "rules/slo.yml"];

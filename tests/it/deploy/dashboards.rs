@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
 use super::{command, deploy, files, list, rules, string, succeed, unknown_series};
 use crate::golden::assert_golden;
-use crate::tools::tool;
 
 /// Names that Grafana itself fills in.
 const BUILT_IN: &[&str] = &["__rate_interval", "__interval", "__data", "__value"];
@@ -44,9 +42,7 @@ fn workshop() -> tempfile::TempDir {
 #[test]
 fn the_dashboards_are_built_from_their_typed_sources() {
     let folder = workshop();
-    let mut compile = command("tsc", ["--project"]);
-    compile.arg(folder.path());
-    succeed(compile);
+    succeed(command("tsc", ["--project"]).arg(folder.path()));
     let (built, kept) = (folder.path().join("built"), deploy("grafana/dashboards"));
     std::fs::create_dir(&built).unwrap();
     succeed(command("node", [folder.path().join("build/build.js"), built.clone()]));
@@ -163,9 +159,7 @@ fn every_expression_parses_and_reads_series_that_exist() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), rules).unwrap();
-    let mut promtool = Command::new(tool("promtool"));
-    promtool.args(["check", "rules", "--lint=none"]).arg(file.path());
-    succeed(promtool);
+    succeed(command("promtool", ["check", "rules", "--lint=none"]).arg(file.path()));
 }
 
 #[test]

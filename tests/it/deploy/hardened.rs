@@ -43,12 +43,8 @@ fn assert_hardened(objects: &[Value], accepted: &[&[Accepted]]) {
     for (index, object) in examined.enumerate() {
         fs::write(folder.path().join(format!("{index}.json")), object.to_string()).unwrap();
     }
-    let mut checkov = command(
-        "checkov",
-        ["--framework=kubernetes", "--compact", "--quiet", "--skip-download", "--soft-fail"],
-    );
-    checkov.arg("--directory").arg(folder.path());
-    let said = succeed(checkov);
+    let flags = ["--framework=kubernetes", "--compact", "--quiet", "--skip-download", "--soft-fail"];
+    let said = succeed(command("checkov", flags).arg("--directory").arg(folder.path()));
     let found: BTreeSet<&str> =
         said.lines().filter_map(|line| line.strip_prefix("Check: ")?.split(':').next()).collect();
     let accepted: BTreeSet<&str> = accepted.iter().copied().flatten().map(|(check, _)| *check).collect();

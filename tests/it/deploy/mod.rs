@@ -17,6 +17,7 @@ mod restore;
 pub(crate) mod steps;
 mod systemd;
 
+use std::borrow::BorrowMut;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,7 +58,8 @@ pub(crate) fn command<A: AsRef<std::ffi::OsStr>>(
 }
 
 /// Both outputs of the command; panics with them if it fails.
-pub(crate) fn succeed(mut command: Command) -> String {
+pub(crate) fn succeed(mut command: impl BorrowMut<Command>) -> String {
+    let command = command.borrow_mut();
     let output = command.output().unwrap();
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -66,7 +68,8 @@ pub(crate) fn succeed(mut command: Command) -> String {
 }
 
 /// The standard output of the command; panics if it fails.
-pub(crate) fn output(mut command: Command) -> String {
+pub(crate) fn output(mut command: impl BorrowMut<Command>) -> String {
+    let command = command.borrow_mut();
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

@@ -16,9 +16,7 @@ use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 
 /// The objects of a release of the chart.
 pub(super) fn release(name: &str, namespace: &str, arguments: &[&str]) -> Vec<Value> {
-    let mut helm = chart("helm", name, namespace);
-    helm.args(arguments);
-    yaml(&output(helm))
+    yaml(&output(chart("helm", name, namespace).args(arguments)))
 }
 
 /// The rules of a release of the chart, as a file of rules.
@@ -91,11 +89,7 @@ async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
     for (name, text) in &texts {
         let file = folder.path().join(Path::new(name).file_name().unwrap());
         std::fs::write(&file, text).unwrap();
-        succeed({
-            let mut promtool = command("promtool", ["check", "rules"]);
-            promtool.arg(&file);
-            promtool
-        });
+        succeed(command("promtool", ["check", "rules"]).arg(&file));
     }
     let mut given = vec![("prometheus.yml", "rule_files: [rules/*.yml]\n")];
     given.extend(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())));

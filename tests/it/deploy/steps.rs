@@ -68,9 +68,7 @@ const STAND_INS: &[(&str, &str)] = &[
 /// A folder with what the reader of the page has: a clone, a configuration, tokens, a certificate.
 fn clone() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut copy = Command::new("cp");
-    copy.arg("-r").arg(deploy("")).arg(folder.path().join("deploy"));
-    succeed(copy);
+    succeed(Command::new("cp").arg("-r").arg(deploy("")).arg(folder.path().join("deploy")));
     let mut config =
         "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"/run/token\"\n".to_owned();
     for project in 10_000..10_100 {
@@ -82,10 +80,8 @@ fn clone() -> tempfile::TempDir {
     }
     fs::write(folder.path().join("pds-exporter.toml"), config).unwrap();
     // The page links to these lines.
-    let mut cut = Command::new("sh");
-    cut.args(["-e", "-c", &blocks(&fs::read_to_string("docs/scale.md").unwrap(), "sh").concat()]);
-    cut.current_dir(&folder);
-    succeed(cut);
+    let cut = blocks(&fs::read_to_string("docs/scale.md").unwrap(), "sh").concat();
+    succeed(Command::new("sh").args(["-e", "-c", &cut]).current_dir(&folder));
     folder
 }
 

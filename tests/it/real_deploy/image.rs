@@ -76,8 +76,7 @@ impl Podman {
         build.args(["build", "--isolation", "chroot", "--format", "docker", "--tag", "pds-exporter:test"]);
         build.arg(format!("--build-arg=REVISION={REVISION}"));
         build.arg(format!("--build-context=build={}", self.folder.path().join("built").display()));
-        build.arg("--file").arg(deploy("Dockerfile")).arg(&built);
-        succeed(build);
+        succeed(build.arg("--file").arg(deploy("Dockerfile")).arg(&built));
     }
 
     /// A file of the host that the image's user can read.
@@ -113,8 +112,7 @@ fn static_binaries() -> &'static Path {
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"))
             .arg(host());
         build.env("CARGO_TARGET_DIR", &target).env("CARGO_NET_OFFLINE", "true");
-        build.env("PDS_EXPORTER_REVISION", REVISION);
-        succeed(build);
+        succeed(build.env("PDS_EXPORTER_REVISION", REVISION));
         target.join(host()).join("dist")
     })
 }
@@ -168,8 +166,8 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     run.arg(format!("--volume={}:/etc/pds-exporter/pds-exporter.toml:ro", config.display()));
     run.arg(format!("--volume={}:/etc/web-config.yml:ro", podman.file("web-config.yml", "{}").display()));
     run.args(["pds-exporter:test", "--config.file=/etc/pds-exporter/pds-exporter.toml"]);
-    run.args(["--state.path=/var/lib/pds-exporter/state.log", &format!("--web.listen-address={address}")]);
-    succeed(run);
+    let listen = format!("--web.listen-address={address}");
+    succeed(run.args(["--state.path=/var/lib/pds-exporter/state.log", &listen]));
 
     let page = scraped(&address).await;
     let version = env!("CARGO_PKG_VERSION");
@@ -183,30 +181,23 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     }
     let health = |address: &str| {
         let flag = format!("--web.listen-address={address}");
-        podman.podman(&["exec", "exporter", "/pds-exporter", "--health", &flag]).output().unwrap()
+        podman.podman(&["exec", "exporter", "/pds-exporter", "--health", &flag])
     };
-    let healthy = health(&address);
-    assert!(healthy.status.success(), "{}", String::from_utf8_lossy(&healthy.stderr));
-    let check = podman.podman(&["exec", "exporter", "/pds-exporter", "--health"]).output().unwrap();
-    assert!(check.status.success(), "as the image does: {}", String::from_utf8_lossy(&check.stderr));
+    succeed(health(&address));
+    // As the image does.
+    succeed(podman.podman(&["exec", "exporter", "/pds-exporter", "--health"]));
     // The runbooks' tool is beside it, and asks it.
     let url = format!("http://{address}");
-    let asked = podman
-        .podman(&["exec", "exporter", "/pdstool", "apps", "--exporter", &url, "-o", "csv"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&asked.stdout).into_owned() + &String::from_utf8_lossy(&asked.stderr);
+    let apps = ["exec", "exporter", "/pdstool", "apps", "--exporter", &url, "-o", "csv"];
+    let said = succeed(podman.podman(&apps));
     assert!(world.projects().iter().all(|(project, _)| said.contains(&**project)), "{said}");
     let app = world.projects()[0].1[0].to_string();
     for (_, command) in commands() {
         let words =
             format!("/{command}").replace("PROJECT-APP", &app).replace("WEB-CONFIG", "/etc/web-config.yml");
-        let pasted = podman.podman(&["exec", "exporter"]).args(words.split(' ')).output();
-        let pasted = pasted.unwrap();
-        let said = [pasted.stdout, pasted.stderr].concat();
-        assert!(pasted.status.success(), "{words}: {}", String::from_utf8_lossy(&said));
+        succeed(podman.podman(&["exec", "exporter"]).args(words.split(' ')));
     }
-    let nobody = health(&format!("127.0.0.1:{}", free_port()));
+    let nobody = health(&format!("127.0.0.1:{}", free_port())).output().unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
 }
 
@@ -234,9 +225,7 @@ async fn the_pod_of_the_manifests_runs() {
 
     let manifests = [config, deployment].map(|object| object.to_string()).join("\n---\n");
     let file = podman.file("pod.yaml", &manifests);
-    let mut play = podman.podman(&["kube", "play"]);
-    play.arg(&file);
-    succeed(play);
+    succeed(podman.podman(&["kube", "play"]).arg(&file));
     let page = scraped(&address).await;
     let up = format!("pds_up{{project=\"{project}\",app=\"{}\",resource=\"app\"}}", apps[0]);
     assert_eq!(value(&page, &up), Some(1.0), "{page}");

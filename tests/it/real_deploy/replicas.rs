@@ -13,8 +13,7 @@ use crate::deploy::steps::Machine;
 use crate::deploy::{succeed, yaml};
 use crate::docs::blocks;
 use crate::process::{Exporter, until};
-use crate::real_kill::configuration;
-use crate::rig;
+use crate::rig::{self, Configuration, EVERY_SECOND};
 use crate::server::{PROMETHEUS_2, Server, free_port};
 
 /// The values of the environment that the release `name` gives its daemon, by name.
@@ -43,7 +42,7 @@ async fn while_one_of_two_replicas_is_killed_queries_return_the_result_of_a_sing
     let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
     let service = rig::serve(&world).await;
     let machine = Machine::new();
-    let config = configuration(&world, &service, machine.folder.path());
+    let config = Configuration::new(&world, &service).tables(EVERY_SECOND).write(machine.folder.path());
     let page = fs::read_to_string("docs/how-to.md").unwrap();
     let recipe = page.split("\n## ").find(|part| part.starts_with("Run two replicas")).unwrap();
     succeed(machine.shell(&blocks(recipe, "sh").concat()));

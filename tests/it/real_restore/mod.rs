@@ -13,8 +13,7 @@ use pds_interface::TimeRange;
 use pds_simulator::{Fault, Quirks, Settings, World};
 use serde_json::Value;
 
-use crate::process::Exporter;
-use crate::real_kill::configuration;
+use crate::process::{Exporter, edit};
 use crate::rig;
 
 use engine::{Engine, Kind, SELECTOR};
@@ -78,13 +77,11 @@ impl Cast {
     }
 
     async fn gather_with(kind: Kind, settings: Settings) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let world = World::new(settings, Clock::system());
-        let service = rig::serve(&world).await;
+        let (world, folder, config) = rig::service(settings).await;
         let network = network();
         let addresses: Vec<_> = (1..=ADDRESSES).map(|host| format!("{network}.{host}:10090")).collect();
         let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;
-        let config = PathBuf::from(configuration(&world, &service, folder.path()));
+        let config = PathBuf::from(config);
         restoring_from(&engine, &config);
         // One server of a pair scrapes every two seconds, and may not have seen the last step.
         let max_gap = if matches!(kind, Kind::Pair) { 4 } else { 0 };
@@ -284,9 +281,8 @@ fn points_of(row: &Value) -> impl Iterator<Item = Point> {
 
 /// Lets the exporters of the configuration restore from `engine`.
 fn restoring_from(engine: &Engine, config: &Path) {
-    let text = std::fs::read_to_string(config).unwrap();
     let state = format!("[state]\nprometheus_url = \"{}\"\nprometheus_selector = '{SELECTOR}'\n", engine.url);
-    std::fs::write(config, text + &state).unwrap();
+    edit(config, |text| text + &state);
 }
 
 /// Three bytes of loopback addresses that no other test at this time uses.

@@ -5,23 +5,28 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Rig;
-use crate::process::{self, Exporter, until, value};
+use crate::deploy::succeed;
+use crate::process::{self, Exporter, assert_has, mounted, until, until_page, value};
 
-/// A shell that runs `script` in a mount namespace of its own, which ends with the process.
-pub(super) fn in_mount_namespace(script: &str) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c", script]);
-    command
+/// The daemon that this command starts.
+pub(super) fn started(command: Command) -> Exporter {
+    Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"))
+}
+
+/// The errors of the daemon, which ends with 1.
+fn refused(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    said
 }
 
 /// The daemon with a file system of its own of that size and with those options for its state.
 fn on_a_small_disk(rig: &Rig, size: &str) -> (Exporter, PathBuf) {
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mut command =
-        in_mount_namespace(&format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\""));
-    rig.program(command.arg(&disk), 2, &disk.join("state.log"));
-    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    let mount = format!("mount -t tmpfs -o size={size} tmpfs \"$0\"");
+    let exporter = started(mounted(&mount, &disk, &rig.program(2, &disk.join("state.log"))));
     let inside = PathBuf::from(format!("/proc/{}/root{}", exporter.pid(), disk.display()));
     (exporter, inside)
 }
@@ -38,7 +43,7 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     // Until there is no room left.
     let mut file = std::fs::File::create(&filling).unwrap();
     while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
-    until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
+    until_page(&exporter, "a commit has failed", |page| value(page, good) == Some(0.0)).await;
     // A small commit may still fit into the last block of the file.
     let mut last_shown = Instant::now();
     until("what stands still leaves the page", async || {
@@ -68,9 +73,7 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
 fn failing_calls(folder: &Path) -> PathBuf {
     let library = folder.join("failing.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/real_state/failing.c");
-    let output =
-        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeed(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source));
     library
 }
 
@@ -78,10 +81,9 @@ fn failing_calls(folder: &Path) -> PathBuf {
 async fn an_error_of_any_write_loses_nothing_and_the_file_is_written_whole() {
     let rig = Rig::start().await;
     let (folder, state) = (rig.folder.path(), rig.state());
-    let mut command = Command::new("env");
+    let mut command = rig.program(1, &state);
     command.env("LD_PRELOAD", failing_calls(folder)).env("FAULTS", folder);
-    rig.program(&mut command, 1, &state);
-    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    let exporter = started(command);
     let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
     let calls = || std::fs::read_to_string(folder.join("calls")).unwrap();
     let calls_at_start = calls();
@@ -97,14 +99,10 @@ async fn an_error_of_any_write_loses_nothing_and_the_file_is_written_whole() {
         let before = inode();
         faults.iter().for_each(|fault| std::fs::write(folder.join(fault), "").unwrap());
         exporter.clear_log();
-        until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0))
-            .await;
+        until_page(&exporter, "a commit has failed", |page| value(page, good) == Some(0.0)).await;
         // The line comes after the metric, through a pipe.
         until("the log says why", async || exporter.log().contains("Input/output error")).await;
-        until("what stands still leaves the page", async || {
-            rig.counted(&exporter.get("/metrics").await, 0).is_none()
-        })
-        .await;
+        until_page(&exporter, "what stands still is gone", |page| rig.counted(page, 0).is_none()).await;
         let renames = || calls().matches(&renamed).count();
         let tried = renames();
         std::fs::remove_file(folder.join(faults[0])).unwrap();
@@ -158,11 +156,9 @@ async fn a_full_disk_at_the_start_is_a_clear_error_and_leaves_nothing_unfinished
     let rig = Rig::start().await;
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mut command = in_mount_namespace(
-        "mount -t tmpfs -o size=8k tmpfs \"$0\"; for n in 1 2 3; do timeout 20 \"$@\" 2>&1; echo \"ended with $?\"; done; ls -A \"$0\"",
-    );
-    let output = rig.program(command.arg(&disk), 1, &disk.join("state.log")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let three_times = "mount -t tmpfs -o size=8k tmpfs \"$0\"; for n in 1 2 3; do timeout 20 \"$@\" 2>&1; echo \"ended with $?\"; done; ls -A \"$0\"; exit";
+    let program = rig.program(1, &disk.join("state.log"));
+    let said = succeed(mounted(three_times, &disk, &program));
     assert_eq!(said.matches("No space left on device").count(), 3, "{said}");
     assert_eq!(said.matches("ended with 1").count(), 3, "{said}");
     assert!(said.trim_end().ends_with("ended with 1\nstate.log.lock"), "something is left behind: {said}");
@@ -174,13 +170,10 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let state = disk.join("state.log");
-    let mut command = in_mount_namespace("mount -t tmpfs -o ro tmpfs \"$0\" && exec \"$@\"");
-    let output = rig.program(command.arg(&disk), 1, &state).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let said = refused(mounted("mount -t tmpfs -o ro tmpfs \"$0\"", &disk, &rig.program(1, &state)));
     let expected =
         format!("pds-exporter: the directory of the state file {} is not writable", state.display());
-    assert!(said.contains(&expected) && said.contains("daemon's user: Read-only file system"), "{said}");
+    assert_has(&said, &[&expected, "daemon's user: Read-only file system"]);
 }
 
 #[tokio::test]
@@ -195,7 +188,7 @@ async fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
     };
     limit("1");
     let good = "pds_exporter_state_last_commit_successful";
-    until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
+    until_page(&exporter, "a commit has failed", |page| value(page, good) == Some(0.0)).await;
     let up = format!("pds_up{{{},resource=\"response_time\"}}", rig.labels(0));
     assert_eq!(value(&exporter.get("/metrics").await, &up), Some(1.0), "polls go on");
     limit("unlimited");
@@ -205,9 +198,8 @@ async fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
 #[tokio::test]
 async fn without_proc_everything_is_served_but_process_metrics() {
     let rig = Rig::start().await;
-    let mut command = in_mount_namespace("mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\"");
-    rig.program(&mut command, 1, &rig.state());
-    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    let program = rig.program(1, &rig.state());
+    let exporter = started(mounted("mount -t tmpfs tmpfs \"$0\"", Path::new("/proc"), &program));
     rig.counted_beyond(&exporter, 0, 0.0).await;
     exporter.signal("HUP");
     for path in ["/", "/config", "/api/v1/status"] {
@@ -234,27 +226,19 @@ async fn a_pipe_in_the_place_of_a_file_of_the_state_is_refused_at_once() {
         std::fs::remove_file(&pipe).unwrap();
     }
     assert!(Command::new("mkfifo").arg(&state).status().unwrap().success());
-    let output = Command::new(process::pdstool())
-        .args(["state", "show", "--state.path"])
-        .arg(&state)
-        .output()
-        .unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("not a regular file"), "{output:?}");
+    let mut tool = Command::new(process::pdstool());
+    let output = tool.args(["state", "show", "--state.path"]).arg(&state).output().unwrap();
+    assert_has(&String::from_utf8_lossy(&output.stderr), &["not a regular file"]);
 }
 
 #[tokio::test]
 async fn a_file_that_is_mounted_by_itself_is_refused_with_a_remedy() {
     let rig = Rig::start().await;
-    let (mounted, state) = (rig.folder.path().join("mounted"), rig.state());
-    for path in [&mounted, &state] {
+    let (file, state) = (rig.folder.path().join("mounted"), rig.state());
+    for path in [&file, &state] {
         std::fs::write(path, "").unwrap();
     }
-    let mut command = in_mount_namespace("mount --bind \"$0\" \"$1\" && shift && exec \"$@\"");
-    let output = rig.program(command.arg(&mounted).arg(&state), 1, &state).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("is itself a mount point") && said.contains("mount its directory instead"),
-        "{said}"
-    );
+    let bind = format!("mount --bind \"$0\" {}", state.display());
+    let said = refused(mounted(&bind, &file, &rig.program(1, &state)));
+    assert_has(&said, &["is itself a mount point", "mount its directory instead"]);
 }

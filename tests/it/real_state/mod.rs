@@ -12,7 +12,7 @@ use pds_interface::{TimeRange, response_time};
 use pds_ledger::Key;
 use pds_simulator::{Settings, World};
 
-use crate::process::{self, Exporter, until, value};
+use crate::process::{self, Exporter, until_page, value};
 use crate::rig::{self, Configuration};
 
 /// A service with two apps, and where its configuration is written.
@@ -52,10 +52,12 @@ impl Rig {
         Exporter::start(&["--config.file", &config, "--state.path", &state])
     }
 
-    /// Adds the program to `command`, with the first `apps` apps and this state file.
-    fn program<'a>(&self, command: &'a mut Command, apps: usize, state: &Path) -> &'a mut Command {
-        command.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &self.configure(apps)]);
-        command.args(["--web.listen-address", "127.0.0.1:0", "--state.path"]).arg(state)
+    /// The daemon with the first `apps` apps and this state file.
+    fn program(&self, apps: usize, state: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+        command.args(["--config.file", &self.configure(apps), "--web.listen-address", "127.0.0.1:0"]);
+        command.arg("--state.path").arg(state);
+        command
     }
 
     /// The page's figures of the second app: how many requests, and up to when.
@@ -87,9 +89,8 @@ impl Rig {
     /// Waits until the app is counted some seconds beyond `after`; what the page says then.
     async fn counted_beyond(&self, exporter: &Exporter, app: usize, after: f64) -> (f64, f64) {
         let mut now = (0.0, 0.0);
-        until("the counters move", async || {
-            let counted = self.counted(&exporter.get("/metrics").await, app);
-            now = counted.unwrap_or_default();
+        until_page(exporter, "the counters move", |page| {
+            now = self.counted(page, app).unwrap_or_default();
             now.1 > after + 2.0
         })
         .await;
@@ -105,10 +106,7 @@ async fn a_re_added_app_continues_counting_and_fills_the_gap() {
 
     rig.configure(1);
     exporter.signal("HUP");
-    until("the app is gone from the page", async || {
-        rig.counted(&exporter.get("/metrics").await, 1).is_none()
-    })
-    .await;
+    until_page(&exporter, "the app is gone from the page", |page| rig.counted(page, 1).is_none()).await;
     let page = exporter.get("/metrics").await;
     let mut left = page.lines().filter(|line| line.contains(&rig.labels(1)));
     assert!(left.all(|line| line.starts_with("pds_app_gone_timestamp_seconds{")), "{page}");

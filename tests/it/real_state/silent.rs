@@ -1,6 +1,7 @@
 //! A state folder that answers late or never, as on a network file system that hangs.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
@@ -12,13 +13,13 @@ use pds_ledger::{Key, StateError};
 use pds_telemetry::Telemetry;
 
 use super::Rig;
-use super::disk::in_mount_namespace;
-use crate::process::{self, Exporter, until, value};
+use super::disk::started;
+use crate::process::{assert_has, edit, mounted, pdstool, until, value};
 use crate::rig;
 
-/// Mounts a file system at `$0` whose server never answers, then runs the rest: `open`, `stat` and `access` below it wait.
-const SILENT: &str = "exec 9<>/dev/fuse && mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 \
-    silent \"$0\" && exec \"$@\"";
+/// Mounts a file system at `$0` whose server never answers: `open`, `stat` and `access` below it wait.
+const SILENT: &str =
+    "exec 9<>/dev/fuse && mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 silent \"$0\"";
 
 #[tokio::test]
 async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
@@ -26,9 +27,7 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     let (config, disk) = (rig.configure(1), rig.folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
     let state = disk.join("state.log");
-    let mut command = in_mount_namespace(SILENT);
-    rig.program(command.arg(&disk), 1, &state);
-    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    let exporter = started(mounted(SILENT, &disk, &rig.program(1, &state)));
     exporter.wait_for("/-/healthy").await;
     exporter.wait_for("/-/ready").await;
     let page = exporter.get("/metrics").await;
@@ -41,11 +40,10 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     until("a reload is applied", async || exporter.log().contains("the configuration was reloaded")).await;
     assert!(rig.counted(&exporter.get("/metrics").await, 0).is_none(), "the reload counts nothing either");
 
-    let mut doctor = in_mount_namespace(SILENT);
-    doctor.arg(&disk).arg(process::pdstool()).args(["doctor", "--config.file", &config, "--state.path"]);
-    let output = doctor.arg(&state).args(["--exporter", &exporter.url]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("state folder does not answer"), "{said}");
+    let mut doctor = Command::new(pdstool());
+    doctor.args(["doctor", "--config.file", &config, "--exporter", &exporter.url]);
+    let output = mounted(SILENT, &disk, doctor.arg("--state.path").arg(&state)).output().unwrap();
+    assert_has(&String::from_utf8_lossy(&output.stdout), &["state folder does not answer"]);
     exporter.signal("TERM");
     until("the exporter has stopped", async || exporter.log().contains("message=stopped")).await;
     assert!(!exporter.log().contains("the state folder answers"), "{}", exporter.log());
@@ -63,8 +61,7 @@ async fn beside_a_silent_folder(rig: &Rig) -> (Handle, impl Future<Output = Resu
     let (answer, silent) = std::sync::mpsc::channel::<()>();
     let hanging = tokio::task::spawn_blocking(move || silent.recv());
     let source = rig.configure(1);
-    let text = std::fs::read_to_string(&source).unwrap();
-    std::fs::write(&source, format!("{text}\n[state]\npath = {:?}\n", rig.state())).unwrap();
+    edit(&source, |text| format!("{text}\n[state]\npath = {:?}\n", rig.state()));
     let loaded = pds_config::load(Path::new(&source), std::iter::empty()).unwrap();
     let telemetry = Telemetry::new(false).unwrap();
     let mut daemon = Daemon::build(loaded.config, Clock::system(), telemetry).await.unwrap();

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::deploy::succeed;
 use crate::tools::without_this_package;
 
 /// One step: `code` goes into `file`, after the line `after`; without such a line it is the whole file.
@@ -117,19 +118,13 @@ fn everything_is_added_as_contributing_says() {
     // debug info, as cargo would otherwise mistake the copied crates for the originals, and use them in the next build.
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
-    let output = without_this_package(&mut Command::new(env!("CARGO")))
+    let mut test = Command::new(env!("CARGO"));
+    without_this_package(&mut test)
         .args(["test", "--offline", "--locked", "--lib", "--features", "pds-exporter/jemalloc"])
         .args(["-p", "pds-exporter", "-p", "pds-interface", "-p", "pds-simulator"])
-        .args(["--config", "profile.dev.debug=false", "--manifest-path"])
-        .arg(copy.join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(target)
-        .args(["--", "recipes::", "family::", "routes::"])
-        .output()
-        .unwrap();
-    let said =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
-    assert!(output.status.success(), "{said}");
+        .args(["--config", "profile.dev.debug=false", "--manifest-path"]);
+    test.arg(copy.join("Cargo.toml")).arg("--target-dir").arg(target);
+    let said = succeed(test.args(["--", "recipes::", "family::", "routes::"]));
     assert!(said.contains("test result: ok"), "{said}");
     assert!(!said.contains("Compiling ring "), "the next build compiles it once more: {said}");
 }

@@ -77,13 +77,7 @@ impl Runner {
                 &path("clone"),
             );
         }
-        let names: Vec<String> = {
-            let entries =
-                fs::read_dir(&made).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            let mut names: Vec<String> = entries.collect();
-            names.sort();
-            names
-        };
+        let names: Vec<_> = fs::read_dir(&made).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 9, "two archives, packages and both lists of each, and the sums: {names:?}");
     }
 
@@ -103,11 +97,8 @@ impl Runner {
         }
         bash.env("CONTAINERS_STORAGE_CONF", path("storage.conf"));
         bash.env("LOG", path("log")).env("GITHUB_SHA", "0123456789abcdef").env("GITHUB_ACTOR", "nobody");
-        bash.env("VERSION", format!("v{VERSION}"))
-            .env("TOKEN", "token")
-            .env("REGISTRY", &self.registry.address);
-        bash.env("IMAGE", self.image()).env("CHART", self.chart());
-        succeed(bash);
+        bash.env("VERSION", format!("v{VERSION}")).env("REGISTRY", &self.registry.address);
+        succeed(bash.env("TOKEN", "token").env("IMAGE", self.image()).env("CHART", self.chart()));
     }
 
     fn image(&self) -> String {
@@ -130,8 +121,7 @@ impl Runner {
 fn clone(folder: &Path) {
     let mut copy = Command::new("bash");
     copy.args(["-c", "git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --no-dereference -t \"$0\""]);
-    copy.arg(folder).current_dir(project());
-    succeed(copy);
+    succeed(copy.arg(folder).current_dir(project()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,14 +181,11 @@ fn what_was_signed_is_in_the_registry(runner: &Runner, asked: &[&str]) {
 fn helm_takes_the_chart(runner: &Runner) {
     let path = |name: &str| runner.folder.path().join(name);
     let mut pull = command("helm", ["pull", "--plain-http", "--version", VERSION]);
-    pull.arg(format!("oci://{}", runner.chart())).current_dir(runner.folder.path());
-    succeed(pull);
+    succeed(pull.arg(format!("oci://{}", runner.chart())).current_dir(runner.folder.path()));
     let render = |chart: &Path| {
         let all = "podMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true";
-        let mut template =
-            command("helm", ["template", "pds-exporter", "--kube-version=1.32.0", "--set", all]);
-        template.arg(chart);
-        output(template)
+        let template = ["template", "pds-exporter", "--kube-version=1.32.0", "--set", all];
+        output(command("helm", template).arg(chart))
     };
     let pulled = render(&path(&format!("pds-exporter-{VERSION}.tgz")));
     assert!(pulled.contains("PdsExporterDown") && pulled.contains("overview.json"));
@@ -210,8 +197,7 @@ fn both_programs_are_in_the_image(runner: &Runner, digest: &str) {
     let (folder, name) =
         (runner.folder.path().join("copied"), format!("docker://{}@{digest}", runner.image()));
     let mut copy = command("skopeo", ["copy", "--quiet", "--src-tls-verify=false", &name]);
-    copy.arg(format!("dir:{}", folder.display()));
-    succeed(copy);
+    succeed(copy.arg(format!("dir:{}", folder.display())));
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     let manifest: Value = serde_json::from_slice(&read("manifest.json")).unwrap();
     let blob = |digest: &Value| digest.as_str().unwrap().trim_start_matches("sha256:").to_owned();
@@ -221,9 +207,8 @@ fn both_programs_are_in_the_image(runner: &Runner, digest: &str) {
     assert_eq!(labels["org.opencontainers.image.revision"], "0123456789abcdef");
     let mut files = String::new();
     for layer in list(&manifest["layers"]) {
-        let mut tar = command("tar", ["--list", "--gzip", "--file"]);
-        tar.arg(folder.join(blob(&layer["digest"])));
-        files += &output(tar);
+        let layer = folder.join(blob(&layer["digest"]));
+        files += &output(command("tar", ["--list", "--gzip", "--file"]).arg(layer));
     }
     let programs: Vec<&str> = files.lines().filter(|file| file.starts_with("pds")).collect();
     assert_eq!(programs, ["pds-exporter", "pdstool"], "{files}");

@@ -10,9 +10,7 @@ use crate::deploy::{command, output, succeed};
 /// A page for every command, which man can read, and completions as the installed program prints them.
 pub(super) fn man_pages_and_completions_are_those_of_the_programs(root: &Path) {
     let made = tempfile::tempdir().unwrap();
-    let mut man = Command::new(root.join("usr/bin/pdstool"));
-    man.arg("man").arg(made.path());
-    succeed(man);
+    succeed(Command::new(root.join("usr/bin/pdstool")).arg("man").arg(made.path()));
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
         entries.map(|name| name.into_string().unwrap()).collect::<BTreeSet<String>>()
@@ -32,8 +30,7 @@ pub(super) fn man_pages_and_completions_are_those_of_the_programs(root: &Path) {
         ("zsh", "zsh/vendor-completions/_pdstool"),
         ("fish", "fish/vendor_completions.d/pdstool.fish"),
     ] {
-        let mut print = Command::new(root.join("usr/bin/pdstool"));
-        print.args(["completions", shell]);
-        assert_eq!(fs::read_to_string(share.join(file)).unwrap(), output(print), "{file}");
+        let printed = output(Command::new(root.join("usr/bin/pdstool")).args(["completions", shell]));
+        assert_eq!(fs::read_to_string(share.join(file)).unwrap(), printed, "{file}");
     }
 }

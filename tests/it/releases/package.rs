@@ -6,13 +6,13 @@ use std::process::Command;
 
 use super::{installed, project, script};
 use crate::deploy::{command, host, output, succeed};
+use crate::process::edit;
 
 /// Puts both programs of this build into `folder`, without their symbols.
 pub(super) fn strip_into(folder: &Path) {
     for program in [env!("CARGO_BIN_EXE_pds-exporter"), &crate::process::pdstool()] {
-        let mut strip = command("strip", ["-o"]);
-        strip.arg(folder.join(Path::new(program).file_name().unwrap())).arg(program);
-        succeed(strip);
+        let stripped = folder.join(Path::new(program).file_name().unwrap());
+        succeed(command("strip", ["-o"]).arg(stripped).arg(program));
     }
 }
 
@@ -35,35 +35,30 @@ fn the_debian_package_installs_into_a_clean_root_and_its_units_are_valid() {
     fs::create_dir_all(root.join("var/lib/dpkg/info")).unwrap();
     fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
     let mut install = command("dpkg", ["--force-not-root", "--log=/dev/null"]);
-    install.arg(format!("--root={}", root.display())).arg("--install").arg(package.trim());
-    succeed(install);
+    succeed(install.arg(format!("--root={}", root.display())).arg("--install").arg(package.trim()));
 
     let installed = |name: &str| root.join(name);
     documents_lead_somewhere(&installed("usr/share/doc/pds-exporter"));
-    for name in [
-        "usr/bin/pdstool",
-        "usr/share/bash-completion/completions/pds-exporter",
-        "usr/share/bash-completion/completions/pdstool",
-        "usr/share/zsh/vendor-completions/_pds-exporter",
-        "usr/share/zsh/vendor-completions/_pdstool",
-        "usr/share/fish/vendor_completions.d/pds-exporter.fish",
-        "usr/share/fish/vendor_completions.d/pdstool.fish",
-        "usr/share/doc/pds-exporter/copyright",
-        "usr/share/doc/pds-exporter/examples/config.example.toml",
-    ] {
-        assert!(installed(name).is_file(), "{name}");
+    let documents =
+        ["copyright", "examples/config.example.toml"].map(|name| format!("doc/pds-exporter/{name}"));
+    let completions = ["pds-exporter", "pdstool"].map(|name| {
+        [
+            format!("bash-completion/completions/{name}"),
+            format!("zsh/vendor-completions/_{name}"),
+            format!("fish/vendor_completions.d/{name}.fish"),
+        ]
+    });
+    for name in documents.iter().chain(completions.as_flattened()) {
+        assert!(installed("usr/share").join(name).is_file(), "{name}");
     }
-    let mut version = Command::new(installed("usr/bin/pds-exporter"));
-    version.arg("--version");
-    assert!(output(version).contains(env!("CARGO_PKG_VERSION")));
+    let version = output(Command::new(installed("usr/bin/pds-exporter")).arg("--version"));
+    assert!(version.contains(env!("CARGO_PKG_VERSION")));
     installed::man_pages_and_completions_are_those_of_the_programs(&root);
 
     // The units as they lie in the root, with what they want of systemd itself taken from this machine.
     for unit in ["pds-exporter.service", "pds-exporter.socket"] {
         let file = installed("usr/lib/systemd/system").join(unit);
-        let text = fs::read_to_string(&file).unwrap();
-        let bin = installed("usr/bin/pds");
-        fs::write(&file, text.replace("/usr/bin/pds", bin.to_str().unwrap())).unwrap();
+        edit(&file, |text| text.replace("/usr/bin/pds", installed("usr/bin/pds").to_str().unwrap()));
     }
     let mut verify = command("systemd-analyze", ["verify", "--man=no"]);
     verify.arg(installed("usr/lib/systemd/system/pds-exporter.service"));

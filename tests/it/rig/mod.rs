@@ -18,13 +18,18 @@ use pds_exporter::store::Filter;
 use pds_exposition::Format;
 use pds_interface::{TimeRange, response_time};
 use pds_ledger::{Committer, Key, LedgerStore, Watermark};
-use pds_simulator::World;
+use pds_simulator::{Settings, World};
 use pds_telemetry::Telemetry;
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 pub(crate) use configuration::Configuration;
 pub(crate) use log::Log;
+
+/// Tables that poll and count as often as possible.
+pub(crate) const EVERY_SECOND: &str =
+    "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n";
 
 /// Serves `world` on a free port of the loopback until the test ends. Returns its base URL.
 pub(crate) async fn serve(world: &World) -> String {
@@ -32,6 +37,16 @@ pub(crate) async fn serve(world: &World) -> String {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
     url
+}
+
+/// A service with these settings, and the path of a configuration of all its apps in a folder: counted every second.
+pub(crate) async fn service(settings: Settings) -> (World, TempDir, String) {
+    let (world, folder) = (World::new(settings, Clock::system()), tempfile::tempdir().unwrap());
+    let config = Configuration::new(&world, &serve(&world).await)
+        .api("max_requests_per_second = 0\nmax_retries = 1\n")
+        .tables(EVERY_SECOND)
+        .write(folder.path());
+    (world, folder, config)
 }
 
 /// Runs a daemon without a web server until the test ends.

@@ -6,6 +6,7 @@ use rexpect::session::{PtySession, spawn_command};
 
 use super::{Service, call};
 use crate::client::server::{ok, status};
+use crate::process::assert_has;
 
 /// How long the tool may take to ask, in milliseconds; reached only where it does not.
 pub(super) const DEADLINE: u64 = 30_000;
@@ -74,10 +75,7 @@ fn a_long_run_shows_its_progress_and_what_is_left_on_a_terminal_only() {
     let run = |name: &str| super::backfill::backfill(&service.url(), 24, &folder.path().join(name), &[]);
     let (shown, code) = exit_code(on_a_terminal(run("seen.om")));
     assert_eq!(code, Some(0), "{shown}");
-    assert!(
-        shown.contains("/576 requests") && shown.contains("/s  ") && shown.contains(" left"),
-        "{shown:?}"
-    );
+    assert_has(&shown, &["/576 requests", "/s  ", " left"]);
     let piped = run("piped.om").output().unwrap();
     assert!(!super::stderr(&piped).contains(" left"), "{}", super::stderr(&piped));
     assert_eq!(super::stdout(&piped), "");

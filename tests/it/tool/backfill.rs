@@ -9,9 +9,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use super::history::{NEW_YEAR, answer, requests, service};
 use super::{Service, TOKEN, ended, golden, pdstool, stderr};
 use crate::client::server::{ok, status};
+use crate::deploy::{command, output};
 use crate::golden::assert_golden;
 use crate::process::mounted;
-use crate::tools::tool;
 
 /// `pdstool backfill` of app `p-1-a` from New Year 2025 on, into `file`.
 pub(crate) fn backfill(url: &str, hours: u32, file: &Path, more: &[&str]) -> Command {
@@ -53,9 +53,7 @@ fn a_strict_parser_reads_history() {
     std::fs::write(&file, rest.join("\n") + "\n").unwrap();
     let script = "import sys\nfrom prometheus_client.openmetrics.parser import text_fd_to_metric_families as read\n\
                   print(sum(len(family.samples) for family in read(open(sys.argv[1]))))";
-    let parsed = Command::new(tool("python3")).args(["-c", script]).arg(&file).output().unwrap();
-    assert!(parsed.status.success(), "{}", stderr(&parsed));
-    let samples: usize = String::from_utf8(parsed.stdout).unwrap().trim().parse().unwrap();
+    let samples: usize = output(command("python3", ["-c", script]).arg(&file)).trim().parse().unwrap();
     // An app: 72 steps with 5 gauges of response times and one of runs, in each of them two datapoints of 3 gauges, and 73
     // points of 8 counters and of 3 buckets.
     assert_eq!((samples, buckets.len()), (2 * (72 * (5 + 1 + 2 * 3) + 73 * 8), 3 + 2 * 73 * 3));

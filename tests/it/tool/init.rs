@@ -7,6 +7,7 @@ use std::process::Command;
 use super::ask::{exit_code, on_a_terminal};
 use super::simulated::Simulated;
 use super::{ended, pdstool};
+use crate::process::assert_has;
 
 /// The daemon's own check of the configuration.
 fn checked(file: &Path) -> String {
@@ -50,10 +51,8 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert_eq!(init(&["--app", name]).0, Some(2), "nothing is written over");
     // On Kubernetes nothing is written: the printed objects have the token, and mount it at the path in the file.
     let (code, said) = init(&["--app", name, "-o", "kubernetes"]);
-    assert!(
-        said.contains("stdout:\n---\n{"),
-        "kubectl reads documents that begin with `---` as YAML: {said}"
-    );
+    // kubectl reads documents that begin with `---` as YAML.
+    assert_has(&said, &["stdout:\n---\n{"]);
     let objects = said.lines().filter(|line| line.starts_with('{')).collect::<Vec<_>>();
     crate::deploy::kubernetes::validate(&objects.join("\n---\n"));
     let objects = objects.iter().map(|line| serde_json::from_str(line).unwrap());
@@ -61,10 +60,7 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert_eq!((code, objects.len()), (Some(0), 2), "{said}");
     assert_eq!(objects[0]["stringData"]["token"], *token);
     let config = objects[1]["data"]["pds-exporter.toml"].as_str().unwrap();
-    assert!(
-        config.contains("token_file = \"/run/secrets/pds/token\"") && config.contains(&apps[1]),
-        "{config}"
-    );
+    assert_has(config, &["token_file = \"/run/secrets/pds/token\"", &apps[1]]);
     assert_eq!(init(&["--app", name, "--force"]).0, Some(0));
     let (code, said) = init(&["--app", "no-such-app", "--force"]);
     assert!(code == Some(3) && said.contains("no project of the token has an app no-such-app"), "{said}");

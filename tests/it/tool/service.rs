@@ -211,11 +211,8 @@ fn data_that_a_running_exporter_found_to_come_too_late_is_a_problem_with_the_age
     assert!(found.code == Some(1) && !found.json.to_string().contains("app's status"), "{:#}", found.json);
     let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":9}}}"#));
     found.says("audits", "ok", "audits find no difference");
-    assert!(
-        found.code == Some(0) && !found.json.to_string().contains("poll.settle, and"),
-        "{:#}",
-        found.json
-    );
+    assert_eq!(found.code, Some(0));
+    assert!(!found.json.to_string().contains("poll.settle, and"), "{:#}", found.json);
     let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":10}}}"#));
     found.says("audits", "note", "1.00 % of the requests came after poll.settle, and a recheck added them");
 }
@@ -235,18 +232,9 @@ fn a_missing_app_is_reported_with_the_option_to_set() {
 
 #[test]
 fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_write() {
-    let process = Process::simulate(&[
-        "--query-name",
-        "start=from",
-        "--query-name",
-        "end=to",
-        "--inclusive-ends",
-        "--longest-range",
-        "8d",
-        "--compress",
-        "--clock-skew",
-        "-1h",
-    ]);
+    let flags = "--query-name start=from --query-name end=to --inclusive-ends --longest-range 8d --compress \
+                 --clock-skew -1h";
+    let process = Process::simulate(&flags.split(' ').collect::<Vec<_>>());
     let mut text = String::new();
     for columns in ["80", "200"] {
         let mut command = pdstool(&["check", "service", "--base-url", process.said("base_url")]);

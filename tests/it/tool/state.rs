@@ -109,34 +109,33 @@ impl Scene {
     }
 }
 
-fn url_of(server: &Server) -> String {
-    format!("http://{}", server.address)
-}
-
 async fn run(args: &[&str]) -> std::process::Output {
     let mut command = pdstool(&["state"]);
     command.args(args);
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
+/// The results with these arguments in each format.
+async fn in_every_form(args: &[&str]) -> String {
+    let mut text = String::new();
+    for form in ["table", "wide", "csv", "json"] {
+        text += &ended(&run(&[args, &["-o", form]].concat()).await);
+    }
+    text
+}
+
 #[tokio::test]
 async fn ledgers_of_a_file_are_shown_in_every_form_while_an_exporter_uses_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = state_file(folder.path()).await;
-    let before = std::fs::read(&path).unwrap();
     let in_use = LedgerStore::open(Some(&path), Arc::new(Unobserved), std::time::Duration::from_secs(60))
         .await
         .unwrap();
     let while_in_use = std::fs::read(&path).unwrap();
     let name = path.display().to_string();
-    let mut text = String::new();
-    for form in ["table", "wide", "csv", "json"] {
-        text += &ended(&run(&["show", "--state.path", &name, "-o", form]).await);
-    }
-    assert_golden(&golden("state-show.txt"), &text);
+    assert_golden(&golden("state-show.txt"), &in_every_form(&["show", "--state.path", &name]).await);
     assert_eq!(std::fs::read(&path).unwrap(), while_in_use, "it is only read");
     drop(in_use);
-    assert!(!before.is_empty());
 
     let filtered = run(&["show", "--state.path", &name, "--filter", "SAME", "-o", "csv"]).await;
     assert_eq!(stdout(&filtered).lines().count(), 3, "{}", stdout(&filtered));
@@ -149,10 +148,7 @@ async fn ledgers_of_a_file_are_shown_in_every_form_while_an_exporter_uses_it() {
 async fn the_cursors_in_prometheus_are_shown_in_every_form() {
     let scene = Scene::set().await;
     let config = scene.config("", &scene.url());
-    let mut text = String::new();
-    for form in ["table", "wide", "csv", "json"] {
-        text += &ended(&run(&["show", "--config.file", &config, "-o", form]).await);
-    }
+    let text = in_every_form(&["show", "--config.file", &config]).await;
     assert_golden(&golden("state-show-prometheus.txt"), &text);
 
     // The same where there is a file as well.
@@ -167,10 +163,7 @@ async fn differences_are_shown_with_the_ledger_that_the_exporter_would_use() {
     let scene = Scene::set().await;
     let path = state_file(scene.folder.path()).await;
     let config = scene.config(path.to_str().unwrap(), &scene.url());
-    let mut text = String::new();
-    for form in ["table", "wide", "csv", "json"] {
-        text += &ended(&run(&["diff", "--config.file", &config, "-o", form]).await);
-    }
+    let text = in_every_form(&["diff", "--config.file", &config]).await;
     assert_golden(&golden("state-diff.txt"), &text);
 }
 
@@ -189,7 +182,7 @@ async fn a_missing_source_is_reported_in_one_sentence() {
     let missing = ended(&run(&["show", "--state.path", "/nowhere/state.log"]).await);
     assert!(missing.contains("/nowhere/state.log cannot be used: "), "{missing}");
     let refusing = Server::start(|_| status(401, "no")).await;
-    let config = scene.config("", &url_of(&refusing));
+    let config = scene.config("", &format!("http://{}", refusing.address));
     let refused = ended(&run(&["show", "--config.file", &config]).await);
     assert!(refused.starts_with("exit code 1") && refused.contains("returned 401: no"), "{refused}");
 }

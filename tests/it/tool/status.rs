@@ -3,7 +3,7 @@
 use super::{Service, ended, golden, pdstool, stdout};
 use crate::client::server::{Seen, ok, status};
 use crate::golden::assert_golden;
-use crate::process::{Exporter, mounted};
+use crate::process::{Exporter, assert_has, mounted};
 
 const STATUS: &str = r#"{"exporter":{"version":"9.8.7","started":"2026-03-01T03:00:00Z","future":1},
  "service":{"base_url":"https://api.example.com/","last_success":"2026-03-01T04:00:00Z","reason":null},
@@ -92,16 +92,9 @@ fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
     assert!(run(&refusing, &["status"]).contains("401"), "{}", run(&refusing, &["status"]));
     let other = exporter("<html>");
     let said = run(&other, &["apps"]);
-    assert!(
-        said.starts_with("exit code 1") && said.contains("is this the address of an exporter?"),
-        "{said}"
-    );
+    assert_has(&said, &["exit code 1\n", "is this the address of an exporter?"]);
     let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
-    let said = ended(&nobody);
-    assert!(
-        said.contains("no status from http://127.0.0.1:1: ") && said.contains("is it running?"),
-        "{said}"
-    );
+    assert_has(&ended(&nobody), &["no status from http://127.0.0.1:1: ", "is it running?"]);
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! A real terminal: programs run in tmux, and the screen is read back as text.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::deploy::{command, output};
 use crate::process::DEADLINE;
-use crate::tools::tool;
 
 /// A terminal in which a program runs. Its server ends with it.
 pub(super) struct Terminal {
@@ -25,10 +24,7 @@ impl Terminal {
     }
 
     pub(super) fn tmux(&self, args: &[&str]) -> String {
-        let mut command = Command::new(tool("tmux"));
-        let output = command.args(["-L", &self.socket]).args(args).env("LANG", "C.UTF-8").output().unwrap();
-        assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        output(command("tmux", ["-L", &self.socket]).args(args).env("LANG", "C.UTF-8"))
     }
 
     /// Presses keys by their tmux names; what is not a name is typed.
@@ -66,6 +62,6 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = Command::new(tool("tmux")).args(["-L", &self.socket, "kill-server"]).output();
+        let _ = command("tmux", ["-L", &self.socket, "kill-server"]).output();
     }
 }

@@ -19,13 +19,9 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::process::{Exporter, pdstool, until};
+use crate::process::{Exporter, edit, pdstool, until};
 use crate::restore::prometheus::Prometheus;
-use crate::rig::{self, Configuration};
-
-/// Polls as often as possible, so that no test waits.
-const TABLES: &str =
-    "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n";
+use crate::rig::{self, Configuration, EVERY_SECOND};
 
 /// The fault, and the cause that every surface names.
 struct SetUp {
@@ -176,14 +172,13 @@ impl Patient {
         let restoring = if set_up.scraped { &*restoring } else { "" };
         let mut configuration = Configuration::new(&world, &rig::serve(&world).await)
             .api(&format!("max_requests_per_second = 0\nmax_retries = 0\n{}", set_up.api))
-            .tables(&format!("{TABLES}{}{restoring}", set_up.tables));
+            .tables(&format!("{EVERY_SECOND}{}{restoring}", set_up.tables));
         if let Some(expiry) = set_up.expiry {
             configuration = configuration.expiring(in_hundreds(expiry));
         }
         let config = configuration.write(folder.path());
         drop(configuration);
-        let text = std::fs::read_to_string(&config).unwrap();
-        std::fs::write(&config, (set_up.edit)(text)).unwrap();
+        edit(&config, set_up.edit);
         let web = folder.path().join("web-config.yml");
         std::fs::write(&web, "").unwrap();
         std::fs::create_dir(folder.path().join("state")).unwrap();

@@ -39,24 +39,17 @@ pub(super) fn chart(helm: &str, name: &str, namespace: &str) -> Command {
 }
 
 fn render(namespace: &str, arguments: &[&str]) -> Vec<Value> {
-    let render = |helm: &str| {
-        let mut helm = chart(helm, "pds-exporter", namespace);
-        helm.args(arguments);
-        output(helm)
-    };
-    let rendered: Vec<String> = HELMS.iter().map(|helm| render(helm)).collect();
-    let objects: Vec<Vec<Value>> = rendered.iter().map(|text| yaml(text)).collect();
-    assert_eq!(objects[0], objects[1], "{HELMS:?} differ");
+    let rendered = HELMS.map(|helm| output(chart(helm, "pds-exporter", namespace).args(arguments)));
+    let [objects, others] = rendered.each_ref().map(|text| yaml(text));
+    assert_eq!(objects, others, "{HELMS:?} differ");
     validate(&rendered[0]);
-    objects.into_iter().next().unwrap()
+    objects
 }
 
 #[test]
 fn helm_finds_no_fault_with_the_chart() {
     for helm in HELMS {
-        let mut lint = command(helm, ["lint", "--strict"]);
-        lint.arg(deploy("helm/pds-exporter"));
-        succeed(lint);
+        succeed(command(helm, ["lint", "--strict"]).arg(deploy("helm/pds-exporter")));
     }
 }
 
@@ -72,9 +65,8 @@ fn every_example_is_linted_and_valid() {
     assert!(examples.len() >= 5, "{examples:?}");
     for name in examples {
         for helm in HELMS {
-            let mut lint = command(helm, ["lint", "--strict", "--values"]);
-            lint.arg(values(&name)).arg(deploy("helm/pds-exporter"));
-            succeed(lint);
+            let files = [values(&name), deploy("helm/pds-exporter")];
+            succeed(command(helm, ["lint", "--strict", "--values"]).args(files));
         }
         assert!(!example(&name).is_empty(), "{name}");
     }

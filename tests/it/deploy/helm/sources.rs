@@ -162,9 +162,7 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
     assert!(text.len() > 3_000_000, "no ConfigMap holds {} bytes", text.len());
     fs::write(at("pds-exporter.toml"), &text).unwrap();
     let lines = crate::docs::blocks(&fs::read_to_string("docs/scale.md").unwrap(), "sh").concat();
-    let mut split = Command::new("sh");
-    split.args(["-e", "-c", &lines]).current_dir(&folder);
-    succeed(split);
+    succeed(Command::new("sh").args(["-e", "-c", &lines]).current_dir(&folder));
 
     let mut files: Vec<_> = fs::read_dir(at("parts")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -172,10 +170,9 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
         files.iter().map(|file| format!("pds-{}", file.file_stem().unwrap().display())).collect();
     let mut maps = Vec::new();
     for (file, name) in files.iter().zip(&names) {
-        let mut create =
-            command("kubectl", ["create", "configmap", name, "--dry-run=client", "--output=json"]);
-        create.arg(format!("--from-file={}", file.display()));
-        let map: Value = serde_json::from_str(&output(create)).unwrap();
+        let from = format!("--from-file={}", file.display());
+        let create = ["create", "configmap", name, "--dry-run=client", "--output=json", &from];
+        let map: Value = serde_json::from_str(&output(command("kubectl", create))).unwrap();
         assert!(map.to_string().len() < ANNOTATIONS, "{name}: {} bytes", map.to_string().len());
         maps.push(map);
     }

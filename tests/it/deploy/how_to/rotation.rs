@@ -12,8 +12,9 @@ use pds_core::secret::Secret;
 use super::{Stage, projects};
 use crate::deploy::yaml;
 use crate::docs::blocks;
-use crate::process::{Exporter, series, until};
+use crate::process::{Exporter, series, until_page};
 use crate::real_kill::{counted_exactly, counters};
+use crate::rig::EVERY_SECOND;
 
 pub(super) fn each_way(stage: &Stage, recipe: &str) {
     let [file, secret, credential] = <[String; 3]>::try_from(blocks(recipe, "sh")).unwrap();
@@ -57,13 +58,8 @@ fn rotate(stage: &Stage, block: &str, token_file: &Path, restarts: bool, publish
     let (folder, world) = (stage.machine.folder.path(), &stage.service.world);
     let (project, app) = (&*stage.project, &*stage.app);
     let config = folder.join("rotated.toml");
-    let text = format!(
-        "[api]\nbase_url = \"{}\"\ntoken_file = {token_file:?}\n[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\n\
-         settle = \"1s\"\n[accounting]\nstep = \"1s\"\n{}",
-        stage.service.url,
-        projects(project, app)
-    );
-    fs::write(&config, text).unwrap();
+    let api = format!("[api]\nbase_url = \"{}\"\ntoken_file = {token_file:?}\n", stage.service.url);
+    fs::write(&config, api + EVERY_SECOND + &projects(project, app)).unwrap();
     let state = token_file.with_extension("state");
     let start = || {
         Exporter::start(&["--config.file", config.to_str().unwrap(), "--state.path", state.to_str().unwrap()])
@@ -72,8 +68,8 @@ fn rotate(stage: &Stage, block: &str, token_file: &Path, restarts: bool, publish
     let counted_to = |exporter: &Exporter, second: i64| {
         let counted = async {
             let mut page = String::new();
-            until("the counters continue", async || {
-                page = exporter.get("/metrics").await;
+            until_page(exporter, "the counters continue", |now| {
+                page = now.to_owned();
                 let fails = |(name, value): &(&str, f64)| match name.contains("unauthorized_paused") {
                     true => *value > 0.0,
                     false => {

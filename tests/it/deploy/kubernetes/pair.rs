@@ -35,10 +35,8 @@ fn selectors(objects: &[Value]) -> Vec<(&str, &Value)> {
 #[test]
 fn a_pair_has_names_labels_and_selectors_of_its_own() {
     let chart = |release: &str, values: &[&str]| {
-        let values = values.iter().flat_map(|value| ["--set", value]);
-        let mut helm = crate::deploy::helm::chart("helm", release, "pds");
-        helm.args(values);
-        yaml(&output(helm))
+        let values = values.iter().flat_map(|value| ["--set", value]).collect::<Vec<_>>();
+        crate::deploy::rendered::release(release, "pds", &values)
     };
     let (monitors, sharded) =
         (&["podMonitor.enabled=true"], &["mode=sharded", "serviceMonitor.enabled=true"]);

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN, pdstool, stderr};
-use super::{PROJECT, Patient, answering};
+use super::{PROJECT, Patient, answering, polling};
 use crate::client::server::{Reply, Seen, ok, status};
+use crate::process::assert_has;
 use pds_diagnosis::cause;
 use pds_simulator::Settings;
 
@@ -13,14 +14,11 @@ use pds_simulator::Settings;
 fn the_same_refusal_is_reported_once_with_its_subjects() {
     let patient = Patient::new();
     let service = Service::start(|_| status(401, r#"{"message":"unknown token"}"#));
-    let found =
-        patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
+    let found = patient.examined(&polling(&service, ""));
     let (_, text, remedy) = found.only();
     assert!(text.starts_with("the service refuses the default token: "), "as the daemon says it: {text}");
-    assert!(
-        text.contains("returned 401") && remedy == cause::TOKEN_REFUSED.remedy_for("default", None),
-        "{text}: {remedy}"
-    );
+    assert!(text.contains("returned 401"), "{text}");
+    assert_eq!(remedy, cause::TOKEN_REFUSED.remedy_for("default", None));
     let with_token = |seen: &&Seen| seen.header("authorization").is_some();
     assert_eq!(service.server.seen().iter().filter(with_token).count(), 1);
 
@@ -53,15 +51,11 @@ fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
     ] {
         let service = Service::start(reply);
         let patient = Patient { exporter: Service::start(move |_| reason(cause)), ..Patient::new() };
-        let found =
-            patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
+        let found = patient.examined(&polling(&service, ""));
         let (check, text, remedy) = found.only();
         assert_eq!((check, remedy), ("calls", cause.remedy));
         found.says("daemon", "reports the same");
-        assert!(
-            text.contains(": projects of p-1, ") && text.contains(" and 1 more: ") && text.contains(part),
-            "{text}"
-        );
+        assert_has(text, &[": projects of p-1, ", " and 1 more: ", part]);
     }
     let found = Patient::new().examined(&format!(
         "base_url = \"https://x\"\nca_file = \"none.pem\"\ntoken = \"{TOKEN}\"\n{PROJECT}"

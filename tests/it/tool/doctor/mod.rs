@@ -16,6 +16,7 @@ use super::simulated::Simulated;
 use super::{Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::{Reply, Seen, ok, status};
 use crate::golden::assert_golden;
+use crate::process::assert_has;
 use pds_diagnosis::cause;
 
 const WELL: &str = r#"{"summary":{"verdict":"ok","apps":{"all":1,"ok":1},"ok":1,"reasons":[]}}"#;
@@ -107,6 +108,11 @@ fn answering(seen: &Seen) -> Reply {
 }
 
 const PROJECT: &str = "[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
+
+/// A configuration for `service`, with these lines before its project.
+fn polling(service: &Service, lines: &str) -> String {
+    format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{lines}{PROJECT}", service.url())
+}
 
 #[test]
 fn a_simulated_service_is_found_to_be_well() {
@@ -207,21 +213,13 @@ fn every_problem_of_the_configuration_is_found() {
     let patient = Patient::new();
     let found = patient.examined("base_url = \"ftp://x\"\ntimeout = \"never\"\n");
     let keys: Vec<&str> = found.wrong().iter().map(|(_, text, _)| text.split(':').next().unwrap()).collect();
-    assert_eq!(
-        (found.code, keys),
-        (Some(1), vec!["api.base_url", "api.timeout", "projects"]),
-        "{:#}",
-        found.json
-    );
+    assert_eq!(keys, ["api.base_url", "api.timeout", "projects"]);
+    assert_eq!(found.code, Some(1), "{:#}", found.json);
     found.says("daemon", "verdict ok");
-    let missing =
-        pdstool(&["doctor", "--config.file", "nowhere.toml", "--exporter", &patient.exporter.url()]);
-    let mut missing = missing;
-    let text = ended(&missing.output().unwrap());
-    assert!(
-        text.contains("there is no configuration file nowhere.toml") && !text.contains("--demo"),
-        "{text}"
-    );
+    let missing = ["doctor", "--config.file", "nowhere.toml", "--exporter", &patient.exporter.url()];
+    let text = ended(&pdstool(&missing).output().unwrap());
+    assert_has(&text, &["there is no configuration file nowhere.toml"]);
+    assert!(!text.contains("--demo"), "{text}");
 }
 
 #[test]
@@ -257,10 +255,8 @@ fn tokens_are_read_and_judged_before_the_service_refuses_them() {
 fn a_clock_that_is_wrong_and_limits_that_are_too_low_are_warned_of() {
     let patient = Patient::new();
     let service = Service::start(|seen| answering(seen).with("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
-    let found = patient.examined(&format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\nmax_requests_per_second = 1\n[poll]\ninterval = \"1s\"\n{PROJECT}",
-        service.url()
-    ));
+    let overload = "max_requests_per_second = 1\n[poll]\ninterval = \"1s\"\n";
+    let found = patient.examined(&polling(&service, overload));
     let checks: Vec<&str> = found.wrong().iter().map(|(check, ..)| *check).collect();
     assert_eq!((found.code, checks), (Some(1), vec!["clock", "limits"]), "{:#}", found.json);
     found.says("clock", "behind this machine's");
@@ -272,8 +268,7 @@ fn a_clock_that_is_wrong_and_limits_that_are_too_low_are_warned_of() {
 fn a_daemon_that_was_named_must_answer() {
     let patient = Patient { exporter: Service::start(|_| status(503, "")), ..Patient::new() };
     let service = Service::start(answering);
-    let found =
-        patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
+    let found = patient.examined(&polling(&service, ""));
     let (check, text, _) = found.only();
     assert!(check == "daemon" && text.contains("503"), "{text}");
 }
@@ -288,10 +283,8 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
     let found = patient.examined(&restored("http://127.0.0.1:1"));
     let (check, text, remedy) = found.only();
     assert_eq!(check, "restore source");
-    assert!(
-        text.starts_with("the cursors of counters cannot be read from Prometheus: http://127.0.0.1:1/"),
-        "{text}"
-    );
+    let dead = "the cursors of counters cannot be read from Prometheus: http://127.0.0.1:1/";
+    assert!(text.starts_with(dead), "{text}");
     assert!(remedy.starts_with("Check state.prometheus_url"), "{remedy}");
     let time = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.0,"1792500000"]}]}}"#;
     let prometheus = Service::start(move |_| ok(time));
@@ -314,10 +307,8 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
         assert_eq!(check, "tokens");
         assert!(text.starts_with("the default token cannot be used: ") && text.contains(says), "{text}");
         assert!(remedy.starts_with("Write only the token into "), "{remedy}");
-        let checked = pdstool(&["check", "token", "--config.file"])
-            .arg(patient.path("pds-exporter.toml"))
-            .output()
-            .unwrap();
+        let mut check = pdstool(&["check", "token", "--config.file"]);
+        let checked = check.arg(patient.path("pds-exporter.toml")).output().unwrap();
         assert!(!checked.status.success() && ended(&checked).contains(says), "{}", ended(&checked));
     }
     let is_sent = |seen: &Seen| seen.header("authorization").is_some_and(|it| it.contains("abc"));

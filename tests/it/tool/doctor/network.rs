@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
-use super::{PROJECT, Patient, answering};
+use super::{PROJECT, Patient, answering, polling};
 use crate::client::server::{Server, status};
 use crate::client::transport::authority;
 use crate::tool::{Service, TOKEN, pdstool};
@@ -34,7 +34,7 @@ fn a_certificate_that_is_trusted_is_described() {
 fn an_address_that_another_program_has_is_a_problem() {
     let patient = Patient::new();
     let service = Service::start(answering);
-    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
+    let text = polling(&service, "");
     let listening = |addresses: &[&str]| {
         patient.examined_by(&text, |command| {
             *command = pdstool(&["doctor", "-o", "json"]);

@@ -4,20 +4,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use super::super::{Service, TOKEN, ended, pdstool};
-use super::{PROJECT, Patient, answering};
+use super::super::{Service, ended, pdstool};
+use super::{Patient, answering, polling};
 use crate::client::server::ok;
-use crate::process::mounted;
+use crate::process::{assert_has, mounted};
 
 #[test]
 fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     let patient = Patient::new();
     let service = Service::start(answering);
     let file = patient.path("state");
-    let text = format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}",
-        service.url()
-    );
+    let text = polling(&service, "[state]\npath = \"state\"\n");
     let absent = patient.examined(&text);
     assert_eq!(absent.code, Some(0), "{:#}", absent.json);
     absent.says("state file", "does not exist yet");
@@ -53,18 +50,12 @@ fn an_unwritable_folder_is_not_reported_as_a_full_disk() {
     let folder = patient.path("theirs");
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(patient.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let text = format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"theirs/state\"\n{PROJECT}",
-        service.url()
-    );
+    let text = polling(&service, "[state]\npath = \"theirs/state\"\n");
     // Root may write everywhere; the daemon's user may not.
     let found = patient.examined_by(&text, |command| command.uid(65_534).gid(65_534));
     let (check, text, remedy) = found.only();
-    assert_eq!(check, "state file");
-    assert_eq!(
-        text,
-        format!("the folder {} cannot be written: Permission denied (os error 13)", folder.display())
-    );
+    let said = format!("the folder {} cannot be written: Permission denied (os error 13)", folder.display());
+    assert_eq!((check, text), ("state file", &*said));
     assert!(remedy.starts_with("Make it writable for the daemon's user"), "{remedy}");
 }
 
@@ -74,10 +65,7 @@ fn a_full_disk_is_not_reported_as_missing_permissions() {
     let service = Service::start(answering);
     let folder = patient.path("disk");
     std::fs::create_dir(&folder).unwrap();
-    let text = format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"disk/state\"\n{PROJECT}",
-        service.url()
-    );
+    let text = polling(&service, "[state]\npath = \"disk/state\"\n");
     let fill = "mount -t tmpfs -o size=8k tmpfs \"$0\" && head -c 8192 /dev/zero >\"$0/full\"";
     let found = patient.examined_by(&text, |command| {
         *command = mounted(fill, &folder, command);
@@ -92,8 +80,7 @@ fn an_exporter_of_another_service_is_named_and_its_problems_are_not_ours() {
     let other = r#"{"service":{"base_url":"https://other/"},"summary":{"verdict":"problem","apps":{"all":1},"reasons":[{"code":"c","verdict":"problem","text":"t","remedy":"r"}]}}"#;
     let patient = Patient { exporter: Service::start(move |_| ok(other)), ..Patient::new() };
     let service = Service::start(answering);
-    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
-    let found = patient.examined(&text);
+    let found = patient.examined(&polling(&service, ""));
     assert_eq!((found.code, found.wrong()), (Some(0), vec![]), "{:#}", found.json);
     found.says("daemon", "polls another service, https://other/");
     let folder = crate::process::alone();
@@ -103,8 +90,5 @@ fn an_exporter_of_another_service_is_named_and_its_problems_are_not_ours() {
     let mut doctor = Command::new(folder.path().join("pdstool"));
     doctor.env_clear().args(["doctor", "--config.file"]).arg(patient.path("pds-exporter.toml"));
     let said = ended(&doctor.output().unwrap());
-    assert!(
-        said.starts_with("exit code 0") && said.contains("is a demo and polls another service"),
-        "{said}"
-    );
+    assert_has(&said, &["exit code 0\n", "is a demo and polls another service"]);
 }
