@@ -10,17 +10,27 @@ use super::kubernetes::{kustomize, object};
 use super::rendered::{release, rules_of};
 use super::{command, list, string, succeed, text, yaml};
 
-/// Asserts that these rules make of these series what the cases expect.
-fn assert_evaluated(rules: &[String], series: &[(&str, &str)], cases: Value) {
+/// Asserts that these rules make of these series, with a sample every 15 seconds, what the cases expect.
+fn assert_evaluated(rules: &[String], series: &[(impl AsRef<str>, impl AsRef<str>)], cases: Value) {
+    assert_passes(rules, "15s", series, json!({ "promql_expr_test": cases }));
+}
+
+/// Asserts that these rules pass a test of this kind over these series, with a sample each `interval`.
+pub(super) fn assert_passes(
+    rules: &[String],
+    interval: &str,
+    series: &[(impl AsRef<str>, impl AsRef<str>)],
+    mut test: Value,
+) {
     let folder = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..rules.len()).map(|number| format!("{number}.yml")).collect();
     for (name, rules) in names.iter().zip(rules) {
         std::fs::write(folder.path().join(name), rules).unwrap();
     }
-    let series = series.iter().map(|(series, values)| json!({ "series": series, "values": values }));
-    let series: Vec<Value> = series.collect();
-    let tests = [json!({ "interval": "15s", "input_series": series, "promql_expr_test": cases })];
-    let tests = json!({ "rule_files": names, "evaluation_interval": "30s", "tests": tests });
+    let line = |series: &str, values: &str| json!({ "series": series, "values": values });
+    let series = series.iter().map(|(series, values)| line(series.as_ref(), values.as_ref()));
+    (test["interval"], test["input_series"]) = (interval.into(), series.collect());
+    let tests = json!({ "rule_files": names, "evaluation_interval": "30s", "tests": [test] });
     std::fs::write(folder.path().join("tests.yml"), tests.to_string()).unwrap();
     succeed(command("promtool", [Path::new("test"), Path::new("rules"), &folder.path().join("tests.yml")]));
 }
@@ -53,9 +63,8 @@ fn the_rules_of_a_release_alert_on_an_exporter_that_never_answered_or_never_was_
     let up = |namespace: &str, job: &str| {
         format!("up{{namespace=\"{namespace}\", job=\"{job}\", instance=\"pds\"}}")
     };
-    let series = [up("down", "pds"), up("absent", "node"), up("other", "pds"), up("down", "node")];
-    let series = series.each_ref().map(String::as_str);
-    let series = [(series[0], "0x200"), (series[1], "0x200"), (series[2], "1x200"), (series[3], "0x200")];
+    let ups = [up("down", "pds"), up("absent", "node"), up("other", "pds"), up("down", "node")];
+    let series: Vec<_> = ups.into_iter().zip(["0x200", "0x200", "1x200", "0x200"]).collect();
     let firing =
         "count by (alertname, namespace) (ALERTS{alertstate=\"firing\", alertname!=\"PdsWatchdog\"})";
     let alert = |alert: &str, namespace: &str| json!({ "labels": format!("{{alertname=\"{alert}\", namespace=\"{namespace}\"}}"), "value": 1 });
@@ -78,9 +87,8 @@ fn rules_for_all_releases_leave_the_figures_of_a_release_with_rules_of_its_own_a
     };
     let own = objectives(&release("pds", "own", &sets));
     let all = objectives(&yaml(&kustomize("overlays/operator")));
-    let series = ["own", "other"]
-        .map(|namespace| format!("pds_exporter_build_info{{namespace=\"{namespace}\", job=\"pds\"}}"));
-    let series = [(&*series[0], "1x80"), (&*series[1], "1x80")];
+    let build = |name: &str| format!("pds_exporter_build_info{{namespace=\"{name}\", job=\"pds\"}}");
+    let series = ["own", "other"].map(|namespace| (build(namespace), "1x80"));
     let case = |function: &str| {
         let figure = format!("{function}_over_time(pds:cost_ceiling:dollars_per_hour[10m])");
         let expected = ["own", "other"].map(|namespace| {
@@ -94,11 +102,9 @@ fn rules_for_all_releases_leave_the_figures_of_a_release_with_rules_of_its_own_a
 #[test]
 fn a_release_that_is_gone_for_more_than_a_day_is_one_alert_with_its_cluster() {
     let labels = "cluster=\"c\", namespace=\"gone\", job=\"pds\"";
-    let series =
-        ["up", "pds_exporter_build_info"].map(|name| format!("{name}{{{labels}, instance=\"pds\"}}"));
     // It is back after 28 hours.
-    let values = "1x40 _x6680 1x400";
-    let series = [(&*series[0], values), (&*series[1], values)];
+    let of = |name: &str| (format!("{name}{{{labels}, instance=\"pds\"}}"), "1x40 _x6680 1x400");
+    let series = ["up", "pds_exporter_build_info"].map(of);
     let firing = "count by (cluster) (ALERTS{alertname=\"PdsExporterAbsent\", alertstate=\"firing\"})";
     let expected = json!([{ "labels": "{cluster=\"c\"}", "value": 1 }]);
     let mut cases: Vec<Value> = ["1h", "24h5m", "24h20m", "25h", "27h55m"]
@@ -149,7 +155,6 @@ fn alerts_that_count_minutes_fire_at_once_after_a_restart_of_four_minutes() {
             })
         })
         .collect();
-    let series: Vec<(&str, &str)> = series.iter().map(|(name, values)| (&**name, &**values)).collect();
     let expected = counting
         .iter()
         .map(|name| json!({ "labels": format!("{{alertname=\"{name}\"}}"), "value": labels.len() }));

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex};
 use pds_config::Config;
 use pds_interface::TimeRange;
 use pds_simulator::Settings;
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
+use super::evaluated::assert_passes;
 use super::steps::Machine;
 use super::{command, succeed};
 use crate::client::transport::authority;
@@ -48,20 +50,18 @@ const RECIPES: &[Recipe] = &[
         let up = stage.up(&exporter);
         assert_eq!(service.world.projects().iter().filter(|(id, _)| up.contains(&**id)).count(), 3, "{up}");
     }),
-    ("Get an alert if the p95 exceeds `500ms` for ten minutes", |stage, recipe| {
+    ("Get an alert if the p95 exceeds `500ms` for ten minutes", |_, recipe| {
         let slow = r#"pds_app_response_time_seconds{project="p", app="a", window="5m", percentile="p95"}"#;
-        stage.assert_fires(recipe, &[(slow, "0.51x90")], "11m", true);
-        stage.assert_fires(recipe, &[(slow, "0.51x90")], "9m", false);
-        stage.assert_fires(recipe, &[(slow, "0.49x90")], "11m", false);
+        assert_fires(recipe, &[(slow, "0.51x90")], "11m", true);
+        assert_fires(recipe, &[(slow, "0.51x90")], "9m", false);
+        assert_fires(recipe, &[(slow, "0.49x90")], "11m", false);
     }),
-    ("See the cost", |stage, _| {
+    ("See the cost", |_, _| {
         let page = fs::read_to_string("docs/query.md").unwrap();
         let query = blocks(&page, "promql").into_iter().find(|query| query.contains("dollars")).unwrap();
         for (query, dollars) in [(query.replace("_min_", "_max_"), 864.0), (query, 86.4)] {
-            let case = format!(
-                "{{ eval_time: 5m, expr: {:?}, exp_samples: [{{ labels: '{{region=\"eu\"}}', value: {dollars} }}] }}",
-                query.split_whitespace().collect::<Vec<_>>().join(" ")
-            );
+            let samples = json!([{ "labels": "{region=\"eu\"}", "value": dollars }]);
+            let case = json!({ "eval_time": "5m", "expr": query, "exp_samples": samples });
             let app = |family: &str, more: &str| format!("{family}{{project=\"p\", app=\"a\"{more}}}");
             let series = [
                 (app("pds_app_min_replicas", ""), "1x90"),
@@ -69,8 +69,7 @@ const RECIPES: &[Recipe] = &[
                 (app("pds_app_replica_cost_dollars_per_second", ""), "0.001x90"),
                 (app("pds_app_info", ", region=\"eu\""), "1x90"),
             ];
-            let series = series.each_ref().map(|(series, values)| (&**series, *values));
-            stage.test_rules("groups: []", &series, &format!("promql_expr_test: [{case}]"));
+            assert_passes(&["groups: []".to_owned()], "1m", &series, json!({ "promql_expr_test": [case] }));
         }
     }),
     ("Use a proxy and a private CA", |stage, recipe| {
@@ -171,7 +170,7 @@ const RECIPES: &[Recipe] = &[
         assert!(said.contains(&*stage.project), "{said}");
         stage.runtime.block_on(async { drop(server) });
     }),
-    ("Get an alert on idle GPUs", |stage, recipe| {
+    ("Get an alert on idle GPUs", |_, recipe| {
         let series_of = |family: &str| format!("{family}{{project=\"p\", app=\"a\"}}");
         let (gpus, least) = (series_of("pds_app_gpus"), series_of("pds_app_min_replicas"));
         let requests = series_of("pds_app:requests:increase1h");
@@ -179,7 +178,7 @@ const RECIPES: &[Recipe] = &[
             [("1x90", "0x90", true), ("0x90", "0x90", false), ("1x90", "5x90", false)]
         {
             let series = [(&*gpus, "1x90"), (&*least, replicas), (&*requests, increase)];
-            stage.assert_fires(recipe, &series, "61m", fires);
+            assert_fires(recipe, &series, "61m", fires);
         }
     }),
 ];
@@ -276,35 +275,20 @@ impl Stage {
     fn run_block(&self, block: &str) -> String {
         let mut shell = self.machine.shell(block);
         shell.env("PDSTOOL_EXPORTER", &self.exporter.url);
-        shell.env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0");
-        let said = succeed(shell);
+        let said = succeed(shell.env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0"));
         assert!(!said.contains(&self.token()), "the token is shown: {said}");
         said
     }
+}
 
-    /// Fails unless the rules, with these series, pass the cases, as `promtool test rules` reads them.
-    fn test_rules(&self, rules: &str, series: &[(&str, &str)], cases: &str) {
-        let folder = self.machine.folder.path();
-        fs::write(folder.join("rules.yml"), rules).unwrap();
-        let series: String = series
-            .iter()
-            .map(|(series, values)| format!("      - {{ series: '{series}', values: {values} }}\n"))
-            .collect();
-        let tests = format!(
-            "rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n{series}    {cases}\n"
-        );
-        fs::write(folder.join("tests.yml"), tests).unwrap();
-        succeed(command("promtool", [Path::new("test"), Path::new("rules"), &folder.join("tests.yml")]));
-    }
-
-    /// Fails unless the recipe's alert about the app `a` of the project `p` fires at `time`, or does not.
-    fn assert_fires(&self, recipe: &str, series: &[(&str, &str)], time: &str, fires: bool) {
-        let [rules] = &blocks(recipe, "yaml")[..] else { panic!("one block: {recipe}") };
-        let alert = rules.split("alert: ").nth(1).unwrap().lines().next().unwrap();
-        let alerts = if fires { "[{ exp_labels: { project: p, app: a } }]" } else { "[]" };
-        let case = format!("{{ eval_time: {time}, alertname: {alert}, exp_alerts: {alerts} }}");
-        self.test_rules(rules, series, &format!("alert_rule_test: [{case}]"));
-    }
+/// Fails unless the recipe's alert about the app `a` of the project `p` fires at `time`, or does not.
+fn assert_fires(recipe: &str, series: &[(&str, &str)], time: &str, fires: bool) {
+    let rules = blocks(recipe, "yaml");
+    assert_eq!(rules.len(), 1, "one block: {recipe}");
+    let alert = rules[0].split("alert: ").nth(1).unwrap().lines().next().unwrap();
+    let alerts = if fires { json!([{ "exp_labels": { "project": "p", "app": "a" } }]) } else { json!([]) };
+    let case = json!({ "eval_time": time, "alertname": alert, "exp_alerts": alerts });
+    assert_passes(&rules, "1m", series, json!({ "alert_rule_test": [case] }));
 }
 
 /// Reads the head of a client's request into `seen`, and connects the client with `to`.
