@@ -4,7 +4,7 @@ use pds_interface::response_time;
 use pds_simulator::{Kind, Quirks, Settings};
 use proptest::prelude::*;
 
-use super::rig::Rig;
+use super::rig::{Rig, assert_cumulative};
 use super::{Event, status};
 
 /// Events of a life in which no time is given up.
@@ -47,8 +47,7 @@ fn play_late(events: &[Event], inclusive: bool) {
             assert_eq!(ledger.total, expected.total, "{key}: {ledger:?}");
             assert_eq!((ledger.unaccounted, ledger.overcounted), (0, 0), "{key}");
             assert!(ledger.rechecked_until > ledger.until - 3 * 3600, "{key}: {ledger:?}");
-            let buckets: Vec<u64> = ledger.buckets().map(|(_, count)| count).collect();
-            assert!(buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total), "{key}");
+            assert_cumulative(key, &ledger);
         }
     });
 }

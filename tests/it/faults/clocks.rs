@@ -19,6 +19,34 @@ fn assert_well(rig: &Rig, apart: i64) {
     assert!(error.abs() < 2.0, "{error}");
 }
 
+/// The reason for clocks that are an hour apart.
+fn apart(side: &str) -> String {
+    format!(
+        "The clocks of the service and of this machine differ: the service's is 1 h {side} this machine's"
+    )
+}
+
+/// The counters of all apps stand still, and have done so for so long: page, sentence and reasons say it.
+fn assert_still(rig: &Rig, side: &str, since: i64) {
+    assert_well(rig, if side == "behind" { -HOUR } else { HOUR });
+    assert_eq!(rig.counted_from(NOON), since, "the counters stand still");
+    assert_eq!(rig.sentence(), "The numbers of all 4 apps cannot be trusted.");
+    let still = "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)";
+    assert_eq!(rig.reasons(), [still.to_owned(), apart(side)]);
+}
+
+/// A rig that was polled three times, and whose numbers can be trusted.
+async fn polled() -> Rig {
+    let rig = Rig::start(get_app::RESOURCE).await;
+    for _ in 0..3 {
+        rig.poll().await;
+    }
+    assert_eq!(rig.sentence(), TRUSTED);
+    rig
+}
+
+const TRUSTED: &str = "All numbers can be trusted: 4 apps, every resource fresh.";
+
 #[tokio::test]
 async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
     let rig = Rig::start(get_app::RESOURCE).await;
@@ -27,23 +55,14 @@ async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
         rig.poll().await;
         assert_eq!(rig.counted_from(NOON - HOUR), HOUR + SETTLING, "poll {poll}");
         assert_well(&rig, -HOUR);
-        assert_eq!(
-            rig.reasons(),
-            [
-                "The clocks of the service and of this machine differ: the service's is 1 h behind this machine's"
-            ]
-        );
+        assert_eq!(rig.reasons(), [apart("behind")]);
     }
     assert!(rig.page().sum("pds_app_requests_total") > 0.0);
 }
 
 #[tokio::test]
 async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
-    let rig = Rig::start(get_app::RESOURCE).await;
-    for _ in 0..3 {
-        rig.poll().await;
-    }
-    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
+    let rig = polled().await;
     let before = rig.page().sum("pds_app_requests_total");
 
     rig.set_clock_apart_before_metrics(-HOUR);
@@ -60,16 +79,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     let behind = rig.counted_from(NOON);
     for poll in 1..6 {
         rig.poll().await;
-        assert_well(&rig, -HOUR);
-        assert_eq!(rig.counted_from(NOON), behind + poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "The numbers of all 4 apps cannot be trusted.");
-        assert_eq!(
-            rig.reasons(),
-            [
-                "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)",
-                "The clocks of the service and of this machine differ: the service's is 1 h behind this machine's",
-            ]
-        );
+        assert_still(&rig, "behind", behind + poll * 60);
         let since = "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01 12:02:00 UTC";
         assert_eq!(rig.problems(), [since.to_owned()].into());
     }
@@ -80,36 +90,24 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     rig.poll().await;
     assert_well(&rig, 0);
     assert_eq!(rig.counted_from(NOON), SETTLING, "nothing is lost, and nothing is counted twice");
-    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
+    assert_eq!(rig.sentence(), TRUSTED);
     assert!(rig.page().sum("pds_app_requests_total") > before);
 }
 
 #[tokio::test]
 async fn ours_set_back_stops_the_counters_too() {
-    let rig = Rig::start(get_app::RESOURCE).await;
-    for _ in 0..3 {
-        rig.poll().await;
-    }
+    let rig = polled().await;
     rig.set_ours(-HOUR);
     rig.poll().await;
-    let ahead = -rig.counted_from(NOON);
+    let ended = rig.counted_from(NOON);
     for poll in 1..4 {
         rig.poll().await;
-        assert_well(&rig, HOUR);
-        assert_eq!(-rig.counted_from(NOON), ahead - poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "The numbers of all 4 apps cannot be trusted.");
-        assert_eq!(
-            rig.reasons(),
-            [
-                "Counters stand still, because a clock was set back: 4 apps (p-0ti0wmkn-ranker, p-0ti0wmkn-embed, p-6alstmjz-chat, ...)",
-                "The clocks of the service and of this machine differ: the service's is 1 h ahead of this machine's",
-            ]
-        );
+        assert_still(&rig, "ahead of", ended + poll * 60);
     }
     rig.set_ours(HOUR);
     rig.poll().await;
     assert_eq!(rig.counted_from(NOON), SETTLING, "nothing is lost, and nothing is counted twice");
-    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
+    assert_eq!(rig.sentence(), TRUSTED);
 }
 
 #[tokio::test]
@@ -121,12 +119,7 @@ async fn if_the_service_clock_is_ahead_ours_decides() {
         rig.poll().await;
         assert_eq!(rig.counted_from(NOON), SETTLING, "poll {poll}");
         assert_well(&rig, HOUR);
-        assert_eq!(
-            rig.reasons(),
-            [
-                "The clocks of the service and of this machine differ: the service's is 1 h ahead of this machine's"
-            ]
-        );
+        assert_eq!(rig.reasons(), [apart("ahead of")]);
     }
 }
 
@@ -162,10 +155,7 @@ async fn counting_begins_with_the_first_reply_and_not_before() {
 
 #[tokio::test]
 async fn a_date_of_1970_fails_the_polls_and_moves_no_counter() {
-    let rig = Rig::start(get_app::RESOURCE).await;
-    for _ in 0..3 {
-        rig.poll().await;
-    }
+    let rig = polled().await;
     rig.set_clock_apart(-NOON);
     for poll in 1..4 {
         rig.poll().await;

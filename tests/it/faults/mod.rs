@@ -113,32 +113,21 @@ async fn assert_table(resource: Resource) {
     assert_golden(&PathBuf::from(format!("tests/it/faults/{}.txt", resource.as_str())), &table);
 }
 
-#[tokio::test]
-async fn every_fault_of_app_is_contained() {
-    assert_table(get_app::RESOURCE).await;
+/// A test for each resource.
+macro_rules! tables {
+    ($($test:ident: $call:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $test() {
+            assert_table($call::RESOURCE).await;
+        }
+    )*};
 }
 
-#[tokio::test]
-async fn every_fault_of_response_time_is_contained() {
-    assert_table(response_time::RESOURCE).await;
-}
-
-#[tokio::test]
-async fn every_fault_of_run_execution_time_is_contained() {
-    assert_table(run_execution_time::RESOURCE).await;
-}
-
-#[tokio::test]
-async fn every_fault_of_volume_alerts_is_contained() {
-    assert_table(volume_alerts::RESOURCE).await;
-}
-
-#[tokio::test]
-async fn every_fault_of_domains_is_contained() {
-    assert_table(list_domains::RESOURCE).await;
-}
-
-#[tokio::test]
-async fn every_fault_of_projects_is_contained() {
-    assert_table(list_projects::RESOURCE).await;
+tables! {
+    every_fault_of_app_is_contained: get_app,
+    every_fault_of_response_time_is_contained: response_time,
+    every_fault_of_run_execution_time_is_contained: run_execution_time,
+    every_fault_of_volume_alerts_is_contained: volume_alerts,
+    every_fault_of_domains_is_contained: list_domains,
+    every_fault_of_projects_is_contained: list_projects,
 }

@@ -71,6 +71,11 @@ impl Life {
         Configuration::new(&self.world, &self.service).of_projects(owned)
     }
 
+    /// The same, loaded.
+    pub(crate) fn defaults(&self) -> Config {
+        self.config().load()
+    }
+
     /// Starts the exporter that Prometheus knows by this instance.
     pub(crate) async fn start(&mut self, instance: &'static str, config: Config) {
         let telemetry = Telemetry::new(false).unwrap();
@@ -194,16 +199,8 @@ impl Life {
             let groups = yaml(text).remove(0)["groups"].as_array().unwrap().clone();
             groups.into_iter().map(|group| string(&group, "/name").to_owned())
         });
-        let first = [
-            "pds-objectives",
-            "pds-owners",
-            "pds-rates",
-            "pds-increases",
-            "pds-tokens",
-            "pds-slo",
-            "pds-slo-budget",
-            "pds-slo-long",
-        ];
+        let first = "pds-objectives pds-owners pds-rates pds-increases pds-tokens pds-slo pds-slo-budget pds-slo-long";
+        let first: Vec<&str> = first.split(' ').collect();
         let rest = order.filter(|name| !first.contains(&&**name)).collect::<BTreeSet<_>>();
         let order: Vec<&str> = first.into_iter().chain(rest.iter().map(String::as_str)).collect();
         let mut test = format!(

@@ -87,8 +87,7 @@ async fn expect(life: Life, expected: &[&str]) {
 /// An exporter that has run for an hour, with its counters in a file.
 async fn settled() -> Life {
     let mut life = Life::at(NOON).await;
-    let config = with_state(&life);
-    life.start(ONE, config).await;
+    life.start(ONE, with_state(&life)).await;
     life.pass(60).await;
     life
 }
@@ -114,8 +113,7 @@ async fn a_first_start_and_a_new_app_raise_no_alert() {
     let config = life.config().first_apps(1).load();
     life.start(ONE, config).await;
     life.pass(45).await;
-    let config = life.config().load();
-    life.reload(ONE, config).await;
+    life.reload(ONE, life.defaults()).await;
     life.pass(75).await;
     expect(life, &[]).await;
 }
@@ -125,13 +123,11 @@ async fn restarts_with_and_without_state_raise_no_alert() {
     let mut life = settled().await;
     life.stop(ONE).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let config = with_state(&life);
-    life.start(ONE, config).await;
+    life.start(ONE, with_state(&life)).await;
     life.pass(30).await;
     life.stop(ONE).await;
     life.pass(1).await;
-    let config = life.config().load();
-    life.start(ONE, config).await;
+    life.start(ONE, life.defaults()).await;
     life.pass(60).await;
     expect(life, &[]).await;
 }
@@ -142,8 +138,7 @@ async fn a_pod_with_another_name_raises_no_alert() {
     let mut life = settled().await;
     life.stop(ONE).await;
     life.pass(1).await;
-    let config = with_state(&life);
-    life.start("pds-of-another-pod", config).await;
+    life.start("pds-of-another-pod", with_state(&life)).await;
     life.pass(75).await;
     expect(life, &[]).await;
 }
@@ -181,12 +176,10 @@ async fn ignored_ranges_alert_and_their_consequences_do_not() {
     let names = ["start", "end"].map(|name| (name.to_owned(), format!("{name}_time")));
     let settings = Settings { names: names.into(), ..Life::small() };
     let mut life = Life::of(settings, 15, NOON).await;
-    let config = life.config().load();
-    life.start(ONE, config).await;
+    life.start(ONE, life.defaults()).await;
     life.pass(60).await;
     let named = "[api.query_names]\nstart = \"start_time\"\nend = \"end_time\"";
-    let config = life.config().tables(named).load();
-    life.reload(ONE, config).await;
+    life.reload(ONE, life.config().tables(named).load()).await;
     life.pass(60).await;
     expect(life, &["PdsRangesIgnored"]).await;
 }
@@ -194,8 +187,7 @@ async fn ignored_ranges_alert_and_their_consequences_do_not() {
 #[tokio::test(start_paused = true)]
 async fn a_night_is_quiet() {
     let mut life = Life::at("2026-03-01T21:00:20Z").await;
-    let config = life.config().load();
-    life.start(ONE, config).await;
+    life.start(ONE, life.defaults()).await;
     life.pass(360).await;
     expect(life, &[]).await;
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pds_config::Shard;
+use pds_config::{Config, Shard};
 use pds_simulator::{Fault, Quirks, Settings};
 use serde_json::json;
 
@@ -59,18 +59,15 @@ impl Recording {
 /// All that happens to a counter, recorded.
 async fn eventful(scrape: u32) -> Recording {
     let mut life = Life::of(Life::small(), scrape.into(), NOON).await;
-    let with_state = |life: &Life| configured(life).load();
     let few = configured(&life).first_apps(1).load();
     life.start("pds", few).await;
     life.pass(30).await;
-    let all = with_state(&life);
-    life.reload("pds", all).await;
+    life.reload("pds", with_state(&life)).await;
     life.pass(30).await;
     let steady = life.now();
     life.stop("pds").await;
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let config = with_state(&life);
-    life.start("pds", config).await;
+    life.start("pds", with_state(&life)).await;
     life.pass(20).await;
     for minutes in [3, 40] {
         life.world.faults().set([Fault::status(500)]);
@@ -96,8 +93,7 @@ async fn eventful(scrape: u32) -> Recording {
 async fn with_late_data(scrape: u32) -> Recording {
     let quirks = Quirks { late_share: 0.03, late_within: 1800, ..Quirks::default() };
     let mut life = Life::of(Settings { quirks, ..Life::small() }, scrape.into(), NOON).await;
-    let config = configured(&life).load();
-    life.start("pds", config).await;
+    life.start("pds", with_state(&life)).await;
     life.pass(240).await;
     let begun = life.begun;
     Recording::of(life, scrape, begun, quirks.late_share)
@@ -109,6 +105,11 @@ fn configured(life: &Life) -> Configuration<'_> {
     life.config()
         .of_projects("objective = { threshold = \"1s\", share = 0.99 }\n")
         .tables(&format!("[state]\npath = {path}"))
+}
+
+/// The same for all apps, loaded.
+fn with_state(life: &Life) -> Config {
+    configured(life).load()
 }
 
 /// All queries that ship, filled in for an app; each once.

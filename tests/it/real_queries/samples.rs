@@ -34,8 +34,7 @@ async fn peak(server: &Server, expression: &str, (first, end): (i64, i64)) -> f6
 #[tokio::test(start_paused = true)]
 async fn no_panel_reads_more_samples_of_ten_thousand_apps_over_a_day_than_prometheus_allows() {
     let mut life = Life::at(NOON).await;
-    let config = life.config().load();
-    life.start("pds", config).await;
+    life.start("pds", life.defaults()).await;
     life.pass(60).await;
     tokio::time::resume();
     let mut text = life.openmetrics();

@@ -2,13 +2,12 @@
 
 use super::counters;
 use super::prometheus::Asked;
-use super::rig::{RESTORED, Rig};
+use super::rig::{Exporter, RESTORED, Rig};
 
 /// Counters stay hidden while Prometheus answers so, gauges are shown, and it is said why; once it answers properly,
 /// everything is there.
 async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static) {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     rig.prometheus.answer(trouble);
     let exporter = rig.started("a").await;
     rig.run(&exporter, 3).await;
@@ -17,11 +16,9 @@ async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> +
     assert!(exporter.page().contains("\npds_app_window_requests{"), "{reason}");
     let obstacle = exporter.obstacle().await;
     assert!(obstacle.contains(reason), "{reason}: {obstacle}");
-    let (status, reasons) = exporter.status().await;
-    let restoring = status.exporter.restoring.as_ref().unwrap();
+    let restoring = exporter.status().await.0.exporter.restoring.clone().unwrap();
     assert_eq!((restoring.missing, restoring.expected), (2, false), "{reason}");
-    let told = reasons.iter().any(|told| told.starts_with("not_restored: ") && told.contains(reason));
-    assert!(told, "{reasons:?}");
+    assert_reason(&exporter, "not_restored: ", reason).await;
 
     rig.prometheus.mend();
     rig.run(&exporter, 4).await;
@@ -29,29 +26,27 @@ async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> +
     rig.assert_exact();
 }
 
+/// Fails unless a reason with this code has this part.
+async fn assert_reason(exporter: &Exporter, code: &str, part: &str) {
+    let (_, reasons) = exporter.status().await;
+    assert!(reasons.iter().any(|told| told.starts_with(code) && told.contains(part)), "{reasons:?}");
+}
+
 /// This answer to every query.
 fn says(status: u16, body: &'static str) -> impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static {
     move |_| Some((status, body.to_owned()))
 }
 
-const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+/// The answer of a store without such series.
+pub(super) const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
 
 #[tokio::test]
 async fn an_error_reply_hides_the_counters_until_a_good_one() {
     hides("returned 503: no healthy upstream", says(503, "no healthy upstream")).await;
-    hides(
-        "returned 422: execution: query processing would load too many samples",
-        says(
-            422,
-            r#"{"status":"error","errorType":"execution","error":"query processing would load too many samples"}"#,
-        ),
-    )
-    .await;
-    hides(
-        "failed: timeout: query timed out",
-        says(200, r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#),
-    )
-    .await;
+    let large = r#"{"status":"error","errorType":"execution","error":"query processing would load too many samples"}"#;
+    hides("returned 422: execution: query processing would load too many samples", says(422, large)).await;
+    let late = r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#;
+    hides("failed: timeout: query timed out", says(200, late)).await;
 }
 
 #[tokio::test]
@@ -71,20 +66,15 @@ async fn an_answer_of_something_else_hides_the_counters() {
 
 #[tokio::test]
 async fn a_wrong_tenant_that_answers_empty_lets_counters_begin_after_two_minutes_and_is_reported() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     rig.prometheus.answer(says(200, EMPTY));
     let exporter = rig.started("a").await;
     rig.run(&exporter, 1).await;
     assert_eq!((counters(&exporter.page()).len(), exporter.metric(RESTORED)), (0, Some(0.0)));
-    let (_, reasons) = exporter.status().await;
-    let told = reasons.iter().any(|told| told.starts_with("restoring: ") && told.contains("tenant"));
-    assert!(told, "{reasons:?}");
+    assert_reason(&exporter, "restoring: ", "tenant").await;
     rig.run(&exporter, 4).await;
     assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, Some(0.0)));
-    let (_, reasons) = exporter.status().await;
-    let told = reasons.iter().any(|told| told.starts_with("no_cursors: ") && told.contains("tenant"));
-    assert!(told, "{reasons:?}");
+    assert_reason(&exporter, "no_cursors: ", "tenant").await;
 }
 
 #[tokio::test]
@@ -156,8 +146,7 @@ async fn no_eight_characters_of_a_password_come_out_wherever_an_answer_is_shorte
 async fn an_answer_that_is_too_large_is_requested_in_parts() {
     let beyond_a_limit = r#"{"status":"error","errorType":"execution","error":"the query exceeded the maximum number of series"}"#;
     for answer in [(200, " ".repeat((32 << 20) + 1)), (422, beyond_a_limit.to_owned())] {
-        let rig = Rig::start(4).await;
-        rig.predecessor("a").await;
+        let rig = Rig::after_one(4).await;
         rig.prometheus.answer(move |asked| {
             let two = asked.form["query"].split("app=~").nth(1).is_some_and(|apps| apps.contains('|'));
             two.then(|| answer.clone())

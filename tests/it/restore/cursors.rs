@@ -3,6 +3,7 @@
 use pds_interface::response_time;
 use tracing::Level;
 
+use crate::process::assert_has;
 use crate::rig::Log;
 
 use super::prometheus::Labels;
@@ -12,8 +13,7 @@ use super::{CURSOR, cursor, greatest, key, reasons};
 #[tokio::test]
 async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
     let (log, _guard) = Log::start(Level::WARN);
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     rig.pass(35).await;
     let now = rig.clock.unix_seconds();
     let unsettled = now / 60 * 60;
@@ -30,10 +30,8 @@ async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
     scraped("b", now + 7200);
     let exporter = rig.started("a").await;
     assert_eq!(cursor(&rig, &exporter), unsettled);
-    assert_eq!(
-        log.lines_with("ignored cursors in Prometheus that are ahead of the service's clock").len(),
-        1
-    );
+    let ignored = log.lines_with("ignored cursors in Prometheus that are ahead of the service's clock");
+    assert_eq!(ignored.len(), 1);
     exporter.poll().await;
     assert_eq!(cursor(&rig, &exporter), unsettled, "nothing is counted before it has settled");
     rig.run(&exporter, 3).await;
@@ -62,9 +60,7 @@ async fn counters_without_a_cursor_begin_where_they_were_configured_and_that_is_
     );
     assert_eq!(exporter.metric(RESTORED), Some(0.0));
     let reasons = reasons(&exporter).await;
-    for part in ["no_cursors: ", "with job=\"pds\"", "exported_app"] {
-        assert!(reasons.contains(part), "{reasons}");
-    }
+    assert_has(&reasons, &["no_cursors: ", "with job=\"pds\"", "exported_app"]);
     let told = log.lines_with("target label `app` or `project` renames the exporter's to `exported_app`");
     assert!(told.len() == 1 && told[0].contains("job=\\\"pds"), "{told:?}");
     rig.run(&exporter, 2).await;
@@ -95,8 +91,7 @@ async fn target_labels_that_rename_ours_are_reported_for_as_long_as_they_do() {
 
 #[tokio::test]
 async fn without_a_sample_of_this_process_cursors_count_after_two_minutes() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let found = greatest(&rig);
     let exporter = rig.exporter(rig.config(1, ""), "a").await;
     exporter.poll().await;

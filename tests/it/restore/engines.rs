@@ -1,11 +1,10 @@
 //! Engines with the HTTP API of Prometheus, as far as their documentation says where they differ: Thanos and Mimir.
 //! Prometheus and VictoriaMetrics themselves are in `real_restore`.
 
+use super::bad_answers::EMPTY;
 use super::prometheus::Asked;
 use super::rig::{Exporter, RESTORED, Rig};
 use super::{cursor, greatest};
-
-const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
 
 /// Two replicas of Prometheus scrape the exporter, the second one 30 seconds before the first; then it is killed.
 async fn scraped_by_two_replicas() -> Rig {
@@ -75,8 +74,7 @@ fn tenants(asked: &Asked) -> Option<(u16, String)> {
 
 #[tokio::test]
 async fn mimir_answers_for_the_right_tenant_only() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let found = greatest(&rig);
     rig.prometheus.answer(tenants);
     let header = |tenant: &str| format!("prometheus_headers = {{ X-Scope-OrgID = \"{tenant}\" }}");
@@ -102,8 +100,7 @@ async fn mimir_answers_for_the_right_tenant_only() {
 #[tokio::test]
 async fn every_query_has_credentials_parameters_and_selector_and_recent_cursors_are_not_searched_further_back()
  {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let token = rig.folder.path().join("token");
     std::fs::write(&token, "s3cret-token\n").unwrap();
     let more = format!("prometheus_token_file = {token:?}\nprometheus_selector = 'job=\"pds\"'");
@@ -117,14 +114,8 @@ async fn every_query_has_credentials_parameters_and_selector_and_recent_cursors_
         let asked = &rig.prometheus.asked()[from..];
         for query in asked {
             assert_eq!(query.headers["authorization"], "Bearer s3cret-token");
-            for (name, value) in [
-                ("dedup", "false"),
-                ("partial_response", "false"),
-                ("deny_partial_response", "1"),
-                ("nocache", "1"),
-            ] {
-                assert_eq!(query.form[name], value);
-            }
+            let names = ["dedup", "partial_response", "deny_partial_response", "nocache"];
+            assert_eq!(names.map(|name| &*query.form[name]), ["false", "false", "1", "1"]);
             assert!(query.form["query"].contains(",job=\"pds\"}["));
         }
         let asked: Vec<&str> =

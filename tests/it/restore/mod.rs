@@ -8,6 +8,8 @@ mod model;
 pub(crate) mod prometheus;
 mod rig;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_interface::response_time;
 use pds_ledger::restore::{Source, Targets};
@@ -55,8 +57,7 @@ async fn reasons(exporter: &Exporter) -> String {
 
 #[tokio::test]
 async fn counters_begin_at_the_cursor_and_stand_at_0_until_they_were_read_for_a_minute() {
-    let rig = Rig::start(2).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(2).await;
     let found = greatest(&rig);
     rig.pass(1700).await;
 
@@ -69,22 +70,15 @@ async fn counters_begin_at_the_cursor_and_stand_at_0_until_they_were_read_for_a_
     assert!(exporter.obstacle().await.contains("has not scraped this process yet"));
     rig.pass(ARRIVES).await;
     assert!(exporter.handle.restorer.restore().await);
-    assert_eq!(
-        (exporter.metric(RESTORED), exporter.shown()),
-        (Some(1.0), 0),
-        "hidden until it has caught up"
-    );
+    assert_eq!((exporter.metric(RESTORED), exporter.shown()), (Some(1.0), 0), "it has to catch up");
 
     // Once up to the hour and once up to now.
     exporter.poll().await;
     for seconds in [0, 15, 14] {
         rig.pass(seconds).await;
         exporter.poll().await;
-        let page = exporter.page();
-        assert!(
-            counters(&page).len() > 2 * 7 && counters(&page).iter().all(|(_, value)| *value == 0.0),
-            "{page}"
-        );
+        let counters = counters(&exporter.page());
+        assert!(counters.len() > 2 * 7 && counters.iter().all(|(_, value)| *value == 0.0), "{counters:?}");
         assert!(cursors(&exporter).iter().all(|until| *until == found), "{:?}", cursors(&exporter));
         rig.scrape(&exporter);
     }
@@ -123,8 +117,7 @@ async fn a_restart_loses_late_data_of_the_hours_that_were_to_be_counted_again_an
 
 #[tokio::test]
 async fn unread_counters_stand_at_0_for_two_minutes() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let found = greatest(&rig);
     let exporter = rig.started("a").await;
     for minute in 0..=2 {
@@ -137,8 +130,7 @@ async fn unread_counters_stand_at_0_for_two_minutes() {
 
 #[tokio::test]
 async fn a_cursor_older_than_max_catch_up_is_given_up_from_0_on() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let found = greatest(&rig);
     rig.pass(7200).await;
     let mut config = rig.config(1, "");
@@ -162,8 +154,7 @@ async fn a_cursor_older_than_max_catch_up_is_given_up_from_0_on() {
 
 #[tokio::test]
 async fn an_app_that_a_reload_adds_continues_and_the_others_are_not_affected() {
-    let rig = Rig::start(2).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(2).await;
     let exporter = rig.started_with(rig.config(1, ""), "a").await;
     rig.run(&exporter, 3).await;
     assert_eq!(exporter.shown(), 1);
@@ -252,15 +243,11 @@ async fn without_the_key_nothing_is_queried_or_hidden_and_a_reload_may_remove_it
 
 #[tokio::test]
 async fn a_daemon_retries_and_polls_a_counter_at_once_when_its_cursor_is_known() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     rig.pass(1700).await;
-    let failures = std::sync::atomic::AtomicUsize::new(2);
-    rig.prometheus.answer(move |_| {
-        let left = failures.load(std::sync::atomic::Ordering::Relaxed);
-        failures.store(left.saturating_sub(1), std::sync::atomic::Ordering::Relaxed);
-        (left > 0).then(|| (503, String::new()))
-    });
+    let asked = AtomicUsize::new(0);
+    let fails = move || asked.fetch_add(1, Ordering::Relaxed) < 2;
+    rig.prometheus.answer(move |_| fails().then(|| (503, String::new())));
     let mut config = rig.config(1, "");
     // No second poll falls due within this test.
     config.poll.interval = std::time::Duration::from_secs(3600);
@@ -268,21 +255,19 @@ async fn a_daemon_retries_and_polls_a_counter_at_once_when_its_cursor_is_known()
     rig.scrape(&exporter);
     rig.suspend(ARRIVES);
     let handle = exporter.run();
-    let context = &handle.context;
     crate::process::until("the counters are on the page", async || {
         let plan = handle.plan().await;
         let now = tokio::time::Instant::now();
         plan.targets.iter().all(|target| target.counter.as_ref().is_none_or(|cell| cell.shows_counters(now)))
     })
     .await;
-    let restoring = context.telemetry.snapshot().restoring.unwrap();
+    let restoring = handle.context.telemetry.snapshot().restoring.unwrap();
     assert_eq!((restoring.restored, restoring.missing), (2, 0));
 }
 
 #[tokio::test]
 async fn a_reload_ends_a_query() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = rig.config(1, "");
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -300,8 +285,7 @@ async fn a_reload_ends_a_query() {
 
 #[tokio::test]
 async fn a_counter_hidden_at_0_returns_at_0() {
-    let rig = Rig::start(1).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(1).await;
     let found = greatest(&rig);
     let exporter = rig.started("a").await;
     exporter.poll().await;
@@ -322,8 +306,7 @@ async fn a_counter_hidden_at_0_returns_at_0() {
 
 #[tokio::test]
 async fn a_search_that_is_given_up_leaves_nothing_behind() {
-    let rig = Rig::start(3).await;
-    rig.predecessor("a").await;
+    let rig = Rig::after_one(3).await;
     let memory = MemoryBudget::default();
     let prometheus = rig.config(3, "").state.prometheus.unwrap();
     let source = Source::new(&prometheus, memory.share(Holder::Restoring)).unwrap();

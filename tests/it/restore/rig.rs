@@ -53,6 +53,15 @@ impl Rig {
         Self::of(Settings { seed: 7, projects: 1, apps, ..Settings::default() }).await
     }
 
+    /// The same after an exporter of them, which has counted for a while and was scraped last just now.
+    pub(super) async fn after_one(apps: usize) -> Self {
+        let rig = Self::start(apps).await;
+        let exporter = rig.started("a").await;
+        rig.run(&exporter, 6).await;
+        assert_eq!(exporter.shown(), apps);
+        rig
+    }
+
     pub(super) async fn of(settings: Settings) -> Self {
         crate::process::let_clients_be_built();
         // The settled time then ends on the hour.
@@ -122,11 +131,7 @@ impl Rig {
     }
 
     pub(super) fn scrape(&self, exporter: &Exporter) {
-        self.scrape_as(exporter, &exporter.instance);
-    }
-
-    pub(super) fn scrape_as(&self, exporter: &Exporter, instance: &str) {
-        self.prometheus.scrape(&exporter.page(), &[("job", "pds"), ("instance", instance)]);
+        self.prometheus.scrape(&exporter.page(), &[("job", "pds"), ("instance", &exporter.instance)]);
     }
 
     /// Some minutes of polls and scrapes.
@@ -143,13 +148,6 @@ impl Rig {
     pub(super) fn truth(&self, app: &str, resource: Resource, start: i64, end: i64) -> u64 {
         let truth = self.world.truth(&self.project(), app, TimeRange { start, end }).unwrap();
         if resource == response_time::RESOURCE { truth.requests } else { truth.runs }
-    }
-
-    /// An exporter at `instance` has counted for a while and was scraped last just now.
-    pub(super) async fn predecessor(&self, instance: &str) {
-        let exporter = self.started(instance).await;
-        self.run(&exporter, 6).await;
-        assert_eq!(exporter.shown(), self.apps().len());
     }
 
     /// The scraped increase equals the truth from the first scraped cursor to the last.
