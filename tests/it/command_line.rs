@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::process::{Exporter, run, until, value};
+use crate::deploy::{command, output};
+use crate::process::{Exporter, assert_has, run, value};
 
 /// Fails where the daemon, started so, does not end with `code` after saying `sentence`.
 fn assert_ends(args: &[&str], environment: &[(&str, &str)], folder: &Path, code: i32, sentence: &str) {
@@ -21,55 +22,37 @@ const PROJECT: &str = "[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
 fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    assert_ends(
-        &[],
-        &[],
-        at,
-        78,
-        "pds-exporter: there is no configuration file pds-exporter.toml; config.example.toml shows how to write one; --demo needs none",
-    );
+    let token = [("PDS_EXPORTER__API__TOKEN", "abc")];
+    let missing = "pds-exporter: there is no configuration file pds-exporter.toml; config.example.toml shows how to write one; --demo needs none";
+    assert_ends(&[], &[], at, 78, missing);
     configuration(at, &format!("[api]\nbase_url = \"https://api.example.com\"\n{PROJECT}"));
     assert_ends(&[], &[], at, 78, "token");
-    assert_ends(
-        &["--config.check"],
-        &[("PDS_EXPORTER__API__TOKEN", "abc")],
-        at,
-        0,
-        "the configuration is valid: 1 project, 1 app, 4.83 requests per minute (0.0806 per second) to the service\n",
-    );
+    let valid = "the configuration is valid: 1 project, 1 app, 4.83 requests per minute (0.0806 per second) to the service\n";
+    assert_ends(&["--config.check"], &token, at, 0, valid);
     let apps: String = (0..2_000).map(|app| format!("'p-{app}', ")).collect();
     let many =
         format!("[api]\nbase_url = \"https://api.example.com\"\n[[projects]]\nid = \"p\"\napps = [{apps}]\n");
     let kept = "the hours that accounting.recheck_after keeps for 3days take about 7.7 MB of memory and of the state file\n";
     configuration(at, &format!("accounting.recheck_after = ['3d']\n{many}"));
-    assert_ends(&["--config.check"], &[("PDS_EXPORTER__API__TOKEN", "abc")], at, 0, kept);
+    assert_ends(&["--config.check"], &token, at, 0, kept);
     let mut tool = Command::new(crate::process::pdstool());
-    let tool = tool.args(["check", "config", "pds-exporter.toml"]).current_dir(at);
-    let said = tool.env("PDS_EXPORTER__API__TOKEN", "abc").env("COLUMNS", "200").output().unwrap().stdout;
-    assert!(String::from_utf8_lossy(&said).contains(kept), "{}", String::from_utf8_lossy(&said));
+    tool.args(["check", "config", "pds-exporter.toml"]).current_dir(at).envs(token);
+    assert_has(&output(tool.env("COLUMNS", "200")), &[kept]);
     configuration(at, &many);
-    assert_ends(
-        &["--config.check"],
-        &[("PDS_EXPORTER__API__TOKEN", "abc")],
-        at,
-        0,
-        "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute (141 per second) to the service\n",
-    );
+    let valid =
+        "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute (141 per second) to the service\n";
+    assert_ends(&["--config.check"], &token, at, 0, valid);
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
     assert_ends(&["--demo", "--web.telemetry-path=metrics"], &[], at, 2, "--web.telemetry-path");
     assert_ends(&["--demo", "--web.listen-address=127.0.0.1"], &[], at, 2, "the port is missing");
     assert_ends(&["--shard.index=2", "--shard.count=2"], &[], at, 2, "shard index 2 does not exist");
-    configuration(
-        at,
-        &format!("[api]\nbase_url = \"ftp://x\"\ntimout = \"1s\"\n[poll]\ninterval = \"0s\"\n{PROJECT}"),
-    );
+    let bad = "[api]\nbase_url = \"ftp://x\"\ntimout = \"1s\"\n[poll]\ninterval = \"0s\"\n";
+    configuration(at, &format!("{bad}{PROJECT}"));
     let (code, said) = run(&[], &[], at);
     assert_eq!(code, Some(78));
     assert!(said.starts_with("pds-exporter: the configuration pds-exporter.toml is not valid:\n"), "{said}");
-    for problem in ["api.base_url: ", "api.timout: ", "timeout", "poll.interval: ", "token"] {
-        assert!(said.contains(problem), "all problems are told at once, {problem} too:\n{said}");
-    }
+    assert_has(&said, &["api.base_url: ", "api.timout: ", "timeout", "poll.interval: ", "token"]);
 }
 
 #[test]
@@ -110,10 +93,8 @@ async fn the_daemon_reports_a_service_that_is_down_and_exits_with_0_on_sigterm()
     let folder = tempfile::tempdir().unwrap();
     // A port that nobody listens on: it was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    configuration(
-        folder.path(),
-        &format!("[api]\nbase_url = \"http://127.0.0.1:{port}\"\ntoken = \"abc\"\n{PROJECT}"),
-    );
+    let api = format!("[api]\nbase_url = \"http://127.0.0.1:{port}\"\ntoken = \"abc\"\n");
+    configuration(folder.path(), &format!("{api}{PROJECT}"));
     let config = folder.path().join("pds-exporter.toml").display().to_string();
     let exporter = Exporter::ready(&["--config.file", &config]).await;
     let page = exporter.get("/metrics").await;
@@ -126,16 +107,6 @@ async fn the_daemon_reports_a_service_that_is_down_and_exits_with_0_on_sigterm()
     assert_eq!(exporter.terminate().code(), Some(0));
 }
 
-#[tokio::test]
-async fn the_demo_serves_everything_without_any_set_up() {
-    let exporter = Exporter::start(&["--demo"]);
-    until("it is ready", async || exporter.get("/-/healthy").await.contains("healthy")).await;
-    exporter.wait_for("/-/ready").await;
-    assert!(exporter.get("/").await.contains("<html"));
-    assert!(exporter.get("/api/v1/status").await.starts_with('{'));
-    assert_eq!(exporter.terminate().code(), Some(0));
-}
-
 #[test]
 fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,15 +116,10 @@ fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
     let check = ["--config.check", "--shard.count=2", "--web.external-url=https://me:hunter2@host/x"];
     let (code, said) = run(&check, &[], folder.path());
     assert_eq!(code, Some(0), "{said}");
-    for line in [
-        "the configuration is valid: 1 project, 1,197 apps, 5,068",
-        " per second) to the service\n",
-        "flag: --shard.count=2\n",
-        "flag: --web.external-url=https://host/x\n",
-        "warning: api.base_url http://api.example.com/ is plain http: anyone on the network can read the token; use https\n",
-    ] {
-        assert!(said.contains(line), "{line}: {said}");
-    }
+    let valid = "the configuration is valid: 1 project, 1,197 apps, 5,068";
+    let plain = "warning: api.base_url http://api.example.com/ is plain http: anyone on the network can read the token; use https\n";
+    assert_has(&said, &[valid, " per second) to the service\n", plain]);
+    assert_has(&said, &["flag: --shard.count=2\n", "flag: --web.external-url=https://host/x\n"]);
     assert_eq!(said.matches("flag: ").count(), 2, "{said}");
     std::fs::write(folder.path().join("web.yml"), "tls_server_config: 3\n").unwrap();
     assert_ends(&["--config.check", "--web.config.file=web.yml"], &[], folder.path(), 78, "web.yml");
@@ -182,8 +148,8 @@ fn checked_beside(check: &str, flags: &[&str]) -> (bool, String) {
         done
         exit 1
     "#;
-    let mut unshare = std::process::Command::new(crate::tools::tool("unshare"));
-    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT]);
+    let namespace = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT];
+    let mut unshare = command("unshare", namespace);
     unshare.env("CHECK", check).current_dir("/");
     let output = unshare.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(flags).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
@@ -211,25 +177,16 @@ fn a_check_without_flags_takes_those_of_the_exporter_beside_it() {
 #[test]
 fn a_configuration_can_come_from_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
-    configuration(
-        folder.path(),
-        &format!("[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n{PROJECT}"),
-    );
+    let api = "[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n";
+    configuration(folder.path(), &format!("{api}{PROJECT}"));
     for line in [
         "\"$0\" --config.check --config.file <(cat pds-exporter.toml)",
         "cat pds-exporter.toml | \"$0\" --config.check --config.file /dev/stdin",
     ] {
-        let mut shell = std::process::Command::new("bash");
-        shell.args(["-c", line, env!("CARGO_BIN_EXE_pds-exporter")]).current_dir(folder.path());
-        let output = shell.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.starts_with("the configuration is valid: 1 project, 1 app"), "{line}: {output:?}");
+        let mut shell = command("bash", ["-c", line, env!("CARGO_BIN_EXE_pds-exporter")]);
+        let said = output(shell.current_dir(folder.path()));
+        assert!(said.starts_with("the configuration is valid: 1 project, 1 app"), "{line}: {said}");
     }
-    assert_ends(
-        &["--config.check", "--config.file=/dev/stdin"],
-        &[],
-        folder.path(),
-        78,
-        "can be read only once",
-    );
+    let check = ["--config.check", "--config.file=/dev/stdin"];
+    assert_ends(&check, &[], folder.path(), 78, "can be read only once");
 }

@@ -198,27 +198,23 @@ async fn a_change_is_logged_once_and_not_with_each_request() {
             tokio::time::advance(Duration::from_secs(300)).await;
         }
     };
+    let assert_told =
+        |message: &str| assert_eq!(log.lines_with(message).len(), 1, "{message}: {}", log.text());
     ask().await;
-    assert_eq!(log.lines_with("the service refuses the ").len(), 1, "{}", log.text());
+    assert_told("the service refuses the ");
     std::fs::write(&path, "").unwrap();
     ask().await;
-    assert_eq!(log.lines_with("token cannot be used").len(), 1, "{}", log.text());
+    assert_told("token cannot be used");
     std::fs::write(&path, "two").unwrap();
     ask().await;
-    assert_eq!(log.lines_with("the token can be used again").len(), 1, "{}", log.text());
-    assert_eq!(log.lines_with("the service accepts the token again").len(), 1, "{}", log.text());
-    assert_eq!(
-        log.lines_with("the clocks of the service and of this machine differ").len(),
-        1,
-        "{}",
-        log.text()
-    );
-    assert_eq!(
-        log.lines_with("every user of this machine can read the token file").len(),
-        1,
-        "{}",
-        log.text()
-    );
+    for message in [
+        "the token can be used again",
+        "the service accepts the token again",
+        "the clocks of the service and of this machine differ",
+        "every user of this machine can read the token file",
+    ] {
+        assert_told(message);
+    }
     assert_eq!(log.text().lines().count(), 6, "{}", log.text());
 }
 

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::{Service, TOKEN, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{flooding, ok, status};
 use crate::golden::assert_golden;
+use crate::process::assert_has;
 
 #[test]
 fn check_config_prints_all_problems_or_the_request_budget() {
@@ -87,21 +88,11 @@ fn a_hostile_service_holds_up_no_call_beyond_the_timeout() {
 }
 
 #[test]
-fn check_web_config_prints_the_meaning_or_the_problems() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("web.yml");
-    let check = |text: &str| {
-        std::fs::write(&file, text).unwrap();
-        pdstool(&["check", "web-config", file.to_str().unwrap()]).output().unwrap()
-    };
-    let good = check("http_server_config:\n  http2: false\n");
-    assert_eq!(good.status.code(), Some(0), "{}", ended(&good));
-    assert!(
-        stdout(&good).contains("is valid\nTLS ") && stdout(&good).contains("none (no password required)")
-    );
-    let bad = check("http_server_config:\n  http3: true\n");
-    assert_eq!(bad.status.code(), Some(78), "{}", ended(&bad));
-    assert!(stderr(&bad).contains("http3"), "{}", stderr(&bad));
+fn check_web_config_prints_the_problems() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "http_server_config:\n  http3: true\n").unwrap();
+    let bad = pdstool(&["check", "web-config"]).arg(file.path()).output().unwrap();
+    assert_has(&ended(&bad), &["exit code 78\nstderr:\n", "http3"]);
 }
 
 #[test]
@@ -119,15 +110,9 @@ fn an_address_that_ends_in_a_version_is_the_cause_of_404_everywhere() {
         tool.args(["--base-url", &format!("{}/v2", service.url()), "--token-file", "token"]);
         let output = tool.current_dir(folder.path()).output().unwrap();
         let said = ended(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("the service is not at api.base_url"), "{said}");
-        assert!(
-            said.contains(&format!(
-                "ends in /v2, but every request begins with /v2 itself; write {}",
-                service.url()
-            )),
-            "{said}"
-        );
+        let url = service.url();
+        let version = format!("ends in /v2, but every request begins with /v2 itself; write {url}");
+        assert_has(&said, &["exit code 1\n", "the service is not at api.base_url", &version]);
     }
     let service = Service::start(|seen| match &*seen.target {
         "/v2/v2/projects" => ok("[]"),
