@@ -163,12 +163,8 @@ async fn an_app_that_is_gone_has_its_time_for_a_day() {
     assert_eq!(gone(), Some(format!("{GONE}{{A,reason=\"not_found\"}} {since}")));
     let left: Vec<String> =
         page(&world, &context).lines().filter(|line| line.contains("{A")).map(str::to_owned).collect();
-    assert!(
-        left.iter().all(|line| line.starts_with("pds_up{")
-            || line.starts_with("pds_last_")
-            || line.starts_with(GONE)),
-        "{left:?}"
-    );
+    let is_kept = |line: &String| ["pds_up{", "pds_last_", GONE].iter().any(|kept| line.starts_with(kept));
+    assert!(left.iter().all(is_kept), "{left:?}");
     world.faults().set([Fault::status(400)]);
     poll_all(&context, &plan).await;
     assert!(!page(&world, &context).contains("_requests_total{A"), "another failure brings nothing back");
@@ -208,10 +204,8 @@ async fn an_app_that_a_restart_removes_is_gone_since_it_was_counted_last() {
     // Read from the state file.
     let context = rig::context(before.ledgers.clone(), Telemetry::new(false).unwrap(), &before.clock);
     drop(rig::plan(empty.load(), &context, None));
-    let gone = format!(
-        "pds_app_gone_timestamp_seconds{{A,reason=\"removed\"}} {}",
-        until.split_once(' ').unwrap().1
-    );
+    let (_, until) = until.split_once(' ').unwrap();
+    let gone = format!("pds_app_gone_timestamp_seconds{{A,reason=\"removed\"}} {until}");
     assert!(page(&world, &context).contains(&gone), "{gone} is not in {}", page(&world, &context));
     tokio::time::advance(Duration::from_secs(86_400)).await;
     assert!(!page(&world, &context).contains("pds_app_gone"), "a day is over");

@@ -57,12 +57,8 @@ async fn a_window_rounded_outwards_by_less_than_a_bucket_is_shown() {
         let range = TimeRange { start: now - 30 - seconds, end: now };
         world.truth(&project, &apps[0], range).unwrap().requests as f64
     };
-    assert!(
-        truth(200) < requests && requests <= truth(480),
-        "{requests}, not {} to {}",
-        truth(200),
-        truth(480)
-    );
+    let (less, most) = (truth(200), truth(480));
+    assert!(less < requests && requests <= most, "{requests}, not {less} to {most}");
 }
 
 #[tokio::test(start_paused = true)]

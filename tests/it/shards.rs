@@ -31,20 +31,15 @@ const GZIP: f64 = 11.0;
 fn large() -> Config {
     let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\napps = [\"a\"]";
     let mut config = pds_config::load_text(Path::new("pds-exporter.toml"), text).unwrap().config;
+    let like = config.projects.remove(0);
     let app = |project: u32, app: u32| App {
         id: format!("p-{project:08x}-app-{app}").into(),
-        interval: None,
-        containers: Vec::new(),
-        labels: Vec::new(),
-        objective: None,
+        ..like.apps[0].clone()
     };
     let project = |project: u32| Project {
         id: format!("p-{project:08x}").into(),
-        token: None,
-        labels: Vec::new(),
         apps: (0..100).map(|number| app(project, number)).collect(),
-        polled: true,
-        objective: None,
+        ..like.clone()
     };
     // Ids without a pattern, as the service gives them.
     config.projects = (0..1_000u32).map(|number| project(number.wrapping_mul(2_654_435_761))).collect();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use pds_config::{LoadError, Loaded, Origin, TokenSource};
 
 use crate::golden::assert_golden;
+use crate::process::assert_has;
 
 /// Loads a file with the environment that its lines `# env: NAME=value` give.
 fn load(path: &Path) -> Result<Loaded, LoadError> {
@@ -102,21 +103,13 @@ fn a_valid_but_unlikely_configuration_gets_warnings() {
     assert_eq!(load(&url("http://prometheus:9090")), Vec::<String>::new());
     assert_eq!(load(&(url("http://127.0.0.1:9090") + login)), Vec::<String>::new());
     assert_eq!(load(&(url("https://prometheus:9090") + login)), Vec::<String>::new());
-    assert_eq!(
-        load(&(url("http://prometheus:9090") + login)),
-        [
-            "state.prometheus_url http://prometheus:9090/ is plain http: anyone on the network path can read the credentials; use https"
-        ]
-    );
-    assert_eq!(
-        load(&(url("http://prometheus:9090") + "[accounting]\nmax_catch_up = \"6h\"")),
-        ["state.lookback is 1day, but accounting.max_catch_up is 6h: cursors older than that are used, \
-          and the time between is unaccounted; set both to the same value"]
-    );
-    assert_eq!(
-        load(&(url("http://prometheus:9090") + "[accounting]\nenabled = false")),
-        ["state.prometheus_url has no effect while accounting.enabled = false"]
-    );
+    let plain = "state.prometheus_url http://prometheus:9090/ is plain http: anyone on the network path can read the credentials; use https";
+    assert_eq!(load(&(url("http://prometheus:9090") + login)), [plain]);
+    let apart = "state.lookback is 1day, but accounting.max_catch_up is 6h: cursors older than that are used, \
+                 and the time between is unaccounted; set both to the same value";
+    assert_eq!(load(&(url("http://prometheus:9090") + "[accounting]\nmax_catch_up = \"6h\"")), [apart]);
+    let idle = "state.prometheus_url has no effect while accounting.enabled = false";
+    assert_eq!(load(&(url("http://prometheus:9090") + "[accounting]\nenabled = false")), [idle]);
     assert_eq!(load("[accounting]\nmax_catch_up = \"6h\""), Vec::<String>::new());
 }
 
@@ -139,22 +132,22 @@ fn the_example_file_is_up_to_date_and_sets_nothing_but_defaults() {
 #[test]
 fn the_view_of_the_configuration_in_force_shows_each_origin_and_no_secret() {
     let loaded = load(Path::new("tests/it/config/good/design.toml")).unwrap();
-    let explained = |key: &str| {
-        let row = loaded.explained.iter().find(|row| row.key == key);
-        row.map(|row| (row.value.as_str(), row.origin))
-    };
-    assert_eq!(explained("api.timeout"), Some(("\"10s\"", Origin::Default)));
-    assert_eq!(explained("api.max_requests_per_second"), Some(("0", Origin::File)));
-    assert_eq!(explained("poll.windows"), Some(("[\"5m\", \"1h\"]", Origin::Environment)));
-    assert_eq!(explained("api.proxy_url"), Some(("\"http://proxy:3128/\"", Origin::File)));
-    assert_eq!(explained("projects[0].token"), Some(("[redacted]", Origin::File)));
-    assert_eq!(explained("projects[0].apps[0]"), Some(("\"p-abc12345-ranker\"", Origin::File)));
-    assert_eq!(explained("projects[0].apps[1].labels"), Some(("{ tier = \"gold\" }", Origin::File)));
-    assert_eq!(
-        explained("state.prometheus_headers"),
-        Some(("{ \"x.dotted\" = \"[redacted]\", X-Scope-OrgID = \"[redacted]\" }", Origin::File))
-    );
-    assert_eq!(explained("api.token"), None);
+    let explained = |key: &str| loaded.explained.iter().find(|row| row.key == key);
+    let headers = "{ \"x.dotted\" = \"[redacted]\", X-Scope-OrgID = \"[redacted]\" }";
+    for (key, value, origin) in [
+        ("api.timeout", "\"10s\"", Origin::Default),
+        ("api.max_requests_per_second", "0", Origin::File),
+        ("poll.windows", "[\"5m\", \"1h\"]", Origin::Environment),
+        ("api.proxy_url", "\"http://proxy:3128/\"", Origin::File),
+        ("projects[0].token", "[redacted]", Origin::File),
+        ("projects[0].apps[0]", "\"p-abc12345-ranker\"", Origin::File),
+        ("projects[0].apps[1].labels", "{ tier = \"gold\" }", Origin::File),
+        ("state.prometheus_headers", headers, Origin::File),
+    ] {
+        let row = explained(key).unwrap_or_else(|| panic!("no {key}"));
+        assert_eq!((&*row.value, row.origin), (value, origin), "{key}");
+    }
+    assert!(explained("api.token").is_none());
     let explained = format!("{:?}", loaded.explained);
     assert!(!explained.contains("hunter"), "{explained}");
 }
@@ -163,9 +156,7 @@ fn the_view_of_the_configuration_in_force_shows_each_origin_and_no_secret() {
 fn a_missing_or_unreadable_file_is_named() {
     let missing = pds_config::load(Path::new("nowhere.toml"), []).unwrap_err();
     assert!(matches!(missing, LoadError::Missing { .. }));
-    assert!(
-        missing.to_string().contains("nowhere.toml") && missing.to_string().contains("config.example.toml")
-    );
+    assert_has(&missing.to_string(), &["nowhere.toml", "config.example.toml"]);
     let folder = pds_config::load(Path::new("tests"), []).unwrap_err();
     assert!(matches!(folder, LoadError::Unreadable { .. }));
     assert_eq!(folder.to_string(), "cannot read the configuration file tests");

@@ -86,24 +86,12 @@ fn resources_follow_from_the_number_of_apps_and_cover_the_measured_ones() {
         };
         let each = total / shards.trim_start_matches("shards=").parse::<u32>().unwrap();
         let (cpu, memory, file) = measured(each);
-        assert!(
-            memory <= memory_of("requests"),
-            "{each} apps: {memory} bytes, requested {}",
-            memory_of("requests")
-        );
-        assert!(
-            memory_of("requests") <= 2 * memory,
-            "{each} apps: {memory} bytes, requested {}",
-            memory_of("requests")
-        );
+        let (requested, limit) = (memory_of("requests"), memory_of("limits"));
+        assert!((memory..=2 * memory).contains(&requested), "{each} apps: {memory} of {requested} bytes");
         let config = load(string(&object(&objects, "ConfigMap")["data"], "/pds-exporter.toml"));
         let most = memory + hostile(&config);
-        assert!(memory + all_at_once(memory_of("limits")) <= memory_of("limits"), "{each} apps");
-        assert!(
-            most <= memory_of("limits") && memory_of("limits") <= 2 * most,
-            "{each} apps: {most} of {}",
-            memory_of("limits")
-        );
+        assert!(memory + all_at_once(limit) <= limit, "{each} apps");
+        assert!((most..=2 * most).contains(&limit), "{each} apps: {most} of {limit}");
         assert!(cpu <= core("requests") && 2.0 * cpu <= core("limits"), "{each} apps: {cpu} %");
         // The disk, and the limit of the pod's own storage.
         assert!(2 * file <= 1024 * MIB, "{each} apps: {file} bytes");

@@ -22,16 +22,9 @@ pub(crate) use figures::taken_by;
 
 /// All pages, by path.
 fn pages() -> Vec<(String, String)> {
-    let names = [
-        "README.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "CHANGELOG.md",
-        "deploy/README.md",
-        "deploy/helm/pds-exporter/README.md",
-        "benches/README.md",
-    ];
-    let mut paths: Vec<PathBuf> = names.map(PathBuf::from).into();
+    let names = "README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md deploy/README.md benches/README.md \
+                 deploy/helm/pds-exporter/README.md";
+    let mut paths: Vec<PathBuf> = names.split(' ').map(PathBuf::from).collect();
     paths.extend(std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path()));
     paths.sort();
     let read = |path: PathBuf| (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
@@ -106,19 +99,8 @@ fn every_flag_that_is_named_exists() {
         }
         for line in page.replace("\\\n", " ").lines() {
             // Other programs have flags of their own.
-            let others = [
-                "cargo ",
-                "cosign ",
-                "curl ",
-                "docker ",
-                "gh ",
-                "helm ",
-                "kubectl ",
-                "promtool ",
-                "sha256sum ",
-                "systemctl ",
-            ];
-            if others.iter().any(|other| line.contains(other)) {
+            let others = "cargo cosign curl docker gh helm kubectl promtool sha256sum systemctl";
+            if others.split(' ').any(|other| line.contains(&format!("{other} "))) {
                 continue;
             }
             for rest in line.split("--").skip(1) {

@@ -186,11 +186,8 @@ async fn counters_that_are_behind_are_hidden_and_the_status_shows_how_far() {
         assert!(problem.is_some(), "it is failing");
         let status = rig.status();
         let texts: Vec<&str> = status.apps[0].problems.iter().map(|problem| &*problem.text).collect();
-        assert_eq!(
-            texts,
-            ["response time, run execution time: the service returns errors (500)"],
-            "and nothing that follows from it"
-        );
+        // And nothing that follows from it.
+        assert_eq!(texts, ["response time, run execution time: the service returns errors (500)"]);
         let resource = "resource=\"response_time\"";
         let behind = series(&rig.page())
             .find(|(name, _)| name.starts_with(gauge) && name.contains(resource))

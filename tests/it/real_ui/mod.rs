@@ -80,15 +80,7 @@ async fn the_verdict_counts_all_that_it_claims() {
     let empty = Stage::of(|usual| usual.first_apps(0)).await;
     let silence = Fault::from(Kind::Latency { millis: 600_000 });
     let mute = Stage::with(Clock::system(), [silence], |usual| {
-        usual
-            .api(
-                "timeout = \"5m\"
-",
-            )
-            .tables(
-                "[poll]
-stale_after = \"1h\"",
-            )
+        usual.api("timeout = \"5m\"\n").tables("[poll]\nstale_after = \"1h\"")
     })
     .await;
     let clock = Clock::starting_at(Timestamp::now());

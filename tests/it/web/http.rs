@@ -7,6 +7,7 @@ use pds_web::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Running, curl};
+use crate::process::assert_has;
 
 #[tokio::test]
 async fn the_page_has_the_negotiated_format_and_coding() {
@@ -115,7 +116,7 @@ async fn pages_have_security_headers_and_entity_tags() {
 async fn readiness_names_the_missing_targets() {
     let server = Running::start(Config::default());
     assert_eq!(curl(&[&server.url("/-/ready")]).await.text(), "exporter is ready.\n");
-    server.stub.ready.store(false, Ordering::Relaxed);
+    server.stub.unready.store(true, Ordering::Relaxed);
     let reply = curl(&[&server.url("/-/ready")]).await;
     let sentence = "exporter is not ready yet: 3 of 12 targets were asked\n";
     assert_eq!((reply.status, reply.text()), (503, sentence));
@@ -131,7 +132,7 @@ async fn reload_and_quit_need_the_flag_and_a_post() {
     assert_eq!((refused.status, refused.header("allow")), (405, Some("POST, PUT")));
     let on = Running::start(Config { enable_lifecycle: true, ..Config::default() });
     assert_eq!(curl(&["-X", "POST", &on.url("/-/reload")]).await.status, 200);
-    on.stub.reloads.store(false, Ordering::Relaxed);
+    on.stub.is_bad.store(true, Ordering::Relaxed);
     let bad = curl(&["-X", "PUT", &on.url("/-/reload")]).await;
     assert!(bad.status == 500 && bad.text().contains("poll.interval: not a duration"), "{bad:?}");
     let forged = curl(&["-X", "POST", "-H", "Origin: https://evil.example", &on.url("/-/quit")]).await;
@@ -163,23 +164,17 @@ async fn a_rebound_host_name_cannot_stop_the_daemon() {
 async fn a_rebound_host_name_cannot_read_pages_and_the_refusal_names_the_flag() {
     let allowed_hosts = vec!["pds.internal".to_owned()];
     let server = Running::start(Config { allowed_hosts, ..Config::default() });
+    let asked = async |header: &str, path: &str| curl(&["-H", header, &server.url(path)]).await;
     for path in ["/metrics", "/", "/apps/p/a"] {
-        let refused = curl(&["-H", "Host: evil.example", &server.url(path)]).await;
-        assert!(
-            refused.status == 403 && refused.text().contains("--web.allowed-hosts"),
-            "{path}: {refused:?}"
-        );
-        let cross_site = curl(&["-H", "Sec-Fetch-Site: cross-site", &server.url(path)]).await;
-        assert_eq!(cross_site.status, 403, "{path}");
+        let refused = asked("Host: evil.example", path).await;
+        assert_eq!(refused.status, 403, "{path}");
+        assert_has(refused.text(), &["--web.allowed-hosts"]);
+        assert_eq!(asked("Sec-Fetch-Site: cross-site", path).await.status, 403, "{path}");
     }
     for host in ["pds.internal:80", "LOCALHOST", "[::1]:10090"] {
-        assert_eq!(
-            curl(&["-H", &format!("Host: {host}"), &server.url("/metrics")]).await.status,
-            200,
-            "{host}"
-        );
+        assert_eq!(asked(&format!("Host: {host}"), "/metrics").await.status, 200, "{host}");
     }
-    assert_eq!(curl(&["-H", "Host: evil.example", &server.url("/-/healthy")]).await.status, 200, "a probe");
+    assert_eq!(asked("Host: evil.example", "/-/healthy").await.status, 200, "a probe");
     let everywhere = Config { listen_addresses: vec!["0.0.0.0:0".to_owned()], ..Config::default() };
     let open = Running::start_with(everywhere);
     let url = format!("http://127.0.0.1:{}/metrics", open.address.port());
@@ -204,13 +199,10 @@ async fn two_hosts_or_two_credentials_are_refused() {
 
 #[tokio::test]
 async fn every_path_has_the_prefix() {
-    let server = Running::start(Config {
-        route_prefix: "/pds/".to_owned(),
-        telemetry_path: "/m".to_owned(),
-        ..Config::default()
-    });
-    for (path, status) in [("/pds/m", 200), ("/pds/-/healthy", 200), ("/pds/", 200), ("/m", 404), ("/", 302)]
-    {
+    let (route_prefix, telemetry_path) = ("/pds/".to_owned(), "/m".to_owned());
+    let server = Running::start(Config { route_prefix, telemetry_path, ..Config::default() });
+    let paths = [("/pds/m", 200), ("/pds/-/healthy", 200), ("/pds/", 200), ("/m", 404), ("/", 302)];
+    for (path, status) in paths {
         assert_eq!(curl(&[&server.url(path)]).await.status, status, "{path}");
     }
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use pds_web::{Config, Limits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
-use super::{Running, curl, try_curl};
+use super::{Reply, Running, curl, try_curl};
 use crate::process::until;
 
 const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -23,6 +24,12 @@ async fn read_to_close(stream: &mut TcpStream) -> String {
     // A reset is an end as well.
     let _ = tokio::time::timeout(crate::process::DEADLINE, stream.read_to_end(&mut read)).await.unwrap();
     String::from_utf8_lossy(&read).into_owned()
+}
+
+/// A request that is under way.
+fn begun(url: &str) -> JoinHandle<Result<Reply, (i32, String)>> {
+    let url = url.to_owned();
+    tokio::spawn(async move { try_curl(&[&url]).await })
 }
 
 #[tokio::test]
@@ -82,17 +89,10 @@ async fn a_header_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn requests_above_the_limit_get_503() {
     let server = Running::start(Config { max_requests: 2, ..Config::default() });
-    server.stub.open.send_replace(false);
+    server.stub.held.send_replace(true);
     let url = server.url("/metrics");
-    let held: Vec<_> = (0..2)
-        .map(|_| {
-            tokio::spawn({
-                let url = url.clone();
-                async move { curl(&[&url]).await.status }
-            })
-        })
-        .collect();
-    until("both places are taken", async || server.stub.open.receiver_count() == 2).await;
+    let held = [begun(&url), begun(&url)];
+    until("both places are taken", async || server.stub.held.receiver_count() == 2).await;
     let refused = curl(&[&url]).await;
     let sentence = "Limit of concurrent requests reached (2); try again later.\n";
     assert_eq!((refused.status, refused.text()), (503, sentence));
@@ -100,9 +100,9 @@ async fn requests_above_the_limit_get_503() {
     for probe in ["/-/healthy", "/-/ready"] {
         assert_eq!(curl(&[&server.url(probe)]).await.status, 200, "pods live on probes");
     }
-    server.stub.open.send_replace(true);
+    server.stub.held.send_replace(false);
     for scrape in held {
-        assert_eq!(scrape.await.unwrap(), 200);
+        assert_eq!(scrape.await.unwrap().unwrap().status, 200);
     }
     assert_eq!(curl(&[&url]).await.status, 200);
 }
@@ -145,18 +145,18 @@ async fn a_connection_ends_at_its_age_after_the_request_in_progress() {
     let mut kept = connect(&server).await;
     kept.write_all(REQUEST).await.unwrap();
     assert!(read_to_close(&mut kept).await.ends_with("pds_up 1\n"));
-    server.stub.open.send_replace(false);
+    server.stub.held.send_replace(true);
     let mut busy = connect(&server).await;
     busy.write_all(REQUEST).await.unwrap();
     tokio::time::sleep(Duration::from_millis(600)).await;
-    server.stub.open.send_replace(true);
+    server.stub.held.send_replace(false);
     assert!(read_to_close(&mut busy).await.ends_with("pds_up 1\n"));
 }
 
 #[tokio::test]
 async fn the_scrape_timeout_of_the_client_is_kept() {
     let server = Running::start(Config::default());
-    server.stub.open.send_replace(false);
+    server.stub.held.send_replace(true);
     let asked = "X-Prometheus-Scrape-Timeout-Seconds: 0.2";
     let reply = curl(&["-H", asked, &server.url("/metrics")]).await;
     assert_eq!((reply.status, reply.text()), (503, "The page was not rendered within 0.2 s.\n"));
@@ -165,7 +165,7 @@ async fn the_scrape_timeout_of_the_client_is_kept() {
 #[tokio::test]
 async fn a_page_counts_until_it_is_rendered_even_if_its_client_has_disconnected() {
     let server = Running::start(Config { max_requests: 1, ..Config::default() });
-    server.stub.open.send_replace(false);
+    server.stub.held.send_replace(true);
     let url = server.url("/metrics");
     curl(&["-H", "X-Prometheus-Scrape-Timeout-Seconds: 0.01", &url]).await;
     for page in ["/metrics", "/", "/apps/p/a"] {
@@ -173,29 +173,26 @@ async fn a_page_counts_until_it_is_rendered_even_if_its_client_has_disconnected(
         let sentence = "Limit of concurrent requests reached (1); try again later.\n";
         assert_eq!((refused.status, refused.text()), (503, sentence), "{page}");
     }
-    server.stub.open.send_replace(true);
+    server.stub.held.send_replace(false);
     until("its place is free", async || curl(&[&url]).await.status == 200).await;
 }
 
 #[tokio::test]
 async fn shutdown_finishes_requests_in_progress_and_takes_no_new_ones() {
     let server = Running::start(Config::default());
-    server.stub.open.send_replace(false);
+    server.stub.held.send_replace(true);
     let (url, stub) = (server.url("/metrics"), Arc::clone(&server.stub));
     let mut idle = connect(&server).await;
     idle.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     assert!(idle.read(&mut [0; 1024]).await.unwrap() > 0);
-    let scrape = tokio::spawn({
-        let url = url.clone();
-        async move { curl(&[&url]).await }
-    });
-    until("the scrape is under way", async || stub.open.receiver_count() == 1).await;
+    let scrape = begun(&url);
+    until("the scrape is under way", async || stub.held.receiver_count() == 1).await;
     let stopping = tokio::spawn(server.stop());
     read_to_close(&mut idle).await;
     until("nothing new is taken", async || try_curl(&[&url]).await.is_err_and(|(code, _)| code == 7)).await;
     assert!(!stopping.is_finished() && !scrape.is_finished());
-    stub.open.send_replace(true);
-    let reply = scrape.await.unwrap();
+    stub.held.send_replace(false);
+    let reply = scrape.await.unwrap().unwrap();
     assert!(reply.status == 200 && reply.text().ends_with("pds_up 1\n"));
     assert_eq!(reply.header("connection"), Some("close"));
     stopping.await.unwrap();
@@ -205,10 +202,9 @@ async fn shutdown_finishes_requests_in_progress_and_takes_no_new_ones() {
 async fn requests_that_outlive_the_drain_are_cut_off() {
     let limits = Limits { drain_timeout: Duration::from_millis(200), ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });
-    server.stub.open.send_replace(false);
-    let (url, stub) = (server.url("/metrics"), Arc::clone(&server.stub));
-    let scrape = tokio::spawn(async move { try_curl(&[&url]).await });
-    until("the scrape is under way", async || stub.open.receiver_count() == 1).await;
+    server.stub.held.send_replace(true);
+    let (scrape, stub) = (begun(&server.url("/metrics")), Arc::clone(&server.stub));
+    until("the scrape is under way", async || stub.held.receiver_count() == 1).await;
     server.stop().await;
     let (code, _) = scrape.await.unwrap().unwrap_err();
     assert_eq!(code, 52, "curl: empty reply");

@@ -71,17 +71,8 @@ async fn sockets_of_systemd_are_served() {
     let socket = folder.path().join("web.sock");
     let tcp = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let mut activate = Command::new(tool("systemd-socket-activate"))
-        .args([
-            "-l",
-            &tcp[0],
-            "-l",
-            socket.to_str().unwrap(),
-            "-l",
-            &tcp[1],
-            "-E",
-            &format!("{ACTIVATED}=1"),
-            "--fdname=http:local:more",
-        ])
+        .args(["-l", &tcp[0], "-l", socket.to_str().unwrap(), "-l", &tcp[1]])
+        .args(["-E", &format!("{ACTIVATED}=1"), "--fdname=http:local:more"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "web::listen::sockets_of_systemd_are_served"])
         .stdout(Stdio::null())

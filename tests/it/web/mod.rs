@@ -29,27 +29,16 @@ use tokio::task::JoinHandle;
 use crate::tools::tool;
 
 /// A daemon that shows what a test wants.
+#[derive(Default)]
 pub(super) struct Stub {
     /// Further lines of the page.
     lines: AtomicUsize,
-    /// Pages are made only while this is open.
-    open: tokio::sync::watch::Sender<bool>,
-    ready: AtomicBool,
-    /// Whether the configuration is good.
-    reloads: AtomicBool,
+    /// No page is made while they are held.
+    held: tokio::sync::watch::Sender<bool>,
+    unready: AtomicBool,
+    /// Whether the configuration is bad.
+    is_bad: AtomicBool,
     quit: Notify,
-}
-
-impl Default for Stub {
-    fn default() -> Self {
-        Self {
-            lines: AtomicUsize::new(0),
-            open: tokio::sync::watch::Sender::new(true),
-            ready: AtomicBool::new(true),
-            reloads: AtomicBool::new(true),
-            quit: Notify::new(),
-        }
-    }
 }
 
 impl Stub {
@@ -69,10 +58,10 @@ impl Stub {
 impl Backend for Stub {
     fn metrics(&self, asked: Negotiated, _: Encoding, request: PageRequest) -> BoxFuture<'_, Response> {
         Box::pin(async move {
-            let mut open = self.open.subscribe();
+            let mut held = self.held.subscribe();
             // Goes on when the client has left, as a render does.
             let made =
-                tokio::spawn(async move { open.wait_for(|open| *open).await.map(|_| request).unwrap() });
+                tokio::spawn(async move { held.wait_for(|held| !held).await.map(|_| request).unwrap() });
             let request = made.await.unwrap();
             let page = self.page(asked.format, &Filter::parse(request.raw_query()));
             Response::metrics(asked, Encoding::Identity, page)
@@ -80,13 +69,17 @@ impl Backend for Stub {
     }
 
     fn ready(&self) -> Result<(), String> {
-        if self.ready.load(Ordering::Relaxed) { Ok(()) } else { Err("3 of 12 targets were asked".to_owned()) }
+        if self.unready.load(Ordering::Relaxed) {
+            Err("3 of 12 targets were asked".to_owned())
+        } else {
+            Ok(())
+        }
     }
 
     fn reload(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async {
-            let good = self.reloads.load(Ordering::Relaxed);
-            if good { Ok(()) } else { Err("poll.interval: not a duration".to_owned()) }
+            let is_bad = self.is_bad.load(Ordering::Relaxed);
+            if is_bad { Err("poll.interval: not a duration".to_owned()) } else { Ok(()) }
         })
     }
 
