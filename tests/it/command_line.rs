@@ -39,8 +39,7 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     tool.args(["check", "config", "pds-exporter.toml"]).current_dir(at).envs(token);
     assert_has(&output(tool.env("COLUMNS", "200")), &[kept]);
     configuration(at, &many);
-    let valid =
-        "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute (141 per second) to the service\n";
+    let valid = "the configuration is valid: 1 project, 2,000 apps, 8,467 requests per minute (141 per second) to the service\n";
     assert_ends(&["--config.check"], &token, at, 0, valid);
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");

@@ -317,12 +317,10 @@ pub fn surplus(token: &str) -> Option<&'static str> {
         token if token.starts_with(['{', '[']) => Some("is JSON"),
         token if token.lines().count() > 1 => Some("has more than one line"),
         token if token.starts_with(['"', '\'']) => Some("stands in quotes"),
-        token if token.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("bearer ")) => {
-            Some("begins with `Bearer`")
-        }
+        token if token.to_ascii_lowercase().starts_with("bearer ") => Some("begins with `Bearer`"),
         _ if is_named => Some("is an assignment (NAME=token)"),
         token if token.contains(char::is_whitespace) => Some("holds spaces"),
-        token if !token.is_ascii() => Some("holds characters that are not ASCII"),
+        _ if !token.is_ascii() => Some("is not ASCII"),
         _ => None,
     }
 }

@@ -177,7 +177,7 @@ causes! {
         "Use https:// in api.base_url if the redirect leads to https://; otherwise set api.base_url to the service itself, not to a login page."
     GATEWAY_REFUSES "gateway_refuses" Numbers Problem Service ["web_page"]
         "a web page refuses requests"
-        "Check api.base_url, and the login, gateway or proxy in front of the service; the token is not the cause."
+        "Check api.base_url, and the login, gateway or proxy in front of the service."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles requests"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."

@@ -45,6 +45,10 @@ pub(super) fn of_a_token() -> Vec<SetUp> {
         .saying("is JSON"),
         unreadable("a token in quotes", |text| in_file(&text, |token| format!("\"{token}\"\n")))
             .saying("stands in quotes"),
+        unreadable("an invisible character in a token", |text| {
+            in_file(&text, |token| format!("{token}\u{200b}\n"))
+        })
+        .saying("is not ASCII"),
         unreadable("an empty token file", |text| in_file(&text, |_| String::new())).saying("is empty"),
         unreadable("two tokens", |text| in_file(&text, |token| format!("{token}\n{token}\n")))
             .saying("has more than one line"),
