@@ -57,10 +57,8 @@ lifecycle:
 {{- $security := $root.Values.securityContext }}
 {{- if and .sidecar $security }}
 {{- /* The patch does not set the security context of the pod. */}}
-{{- $group := get ($root.Values.podSecurityContext | default dict) "runAsGroup" }}
-{{- if $group }}
-{{- $security = merge (dict "runAsGroup" $group) $security }}
-{{- end }}
+{{- $pod := pick ($root.Values.podSecurityContext | default dict) "runAsGroup" }}
+{{- $security = include "pds-exporter.merge" (list $security $pod) | fromYaml }}
 {{- end }}
 {{- with $security }}
 securityContext:

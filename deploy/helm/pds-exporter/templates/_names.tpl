@@ -31,6 +31,23 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- .Values.namespaceOverride | default .Release.Namespace -}}
 {{- end -}}
 
+{{/* The maps of a list as one, as YAML. Earlier maps take precedence, even with an empty string; `null` removes a key. */}}
+{{- define "pds-exporter.merge" -}}
+{{- $merged := dict -}}
+{{- range reverse . -}}
+{{- range $key, $value := default dict . -}}
+{{- if kindIs "invalid" $value -}}
+{{- $_ := unset $merged $key -}}
+{{- else -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $merged -}}
+{{ toYaml . }}
+{{- end -}}
+{{- end -}}
+
 {{/*
 The metadata of an object. Takes `root` and, if they differ, `name` or its `suffix`, `namespace`, `labels`, `annotations`.
 Selector labels take precedence, then those of the object, then those of the release.
@@ -40,14 +57,15 @@ Selector labels take precedence, then those of the object, then those of the rel
 {{- $own := dict
   "app.kubernetes.io/version" $root.Chart.AppVersion
   "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) -}}
-{{- $fixed := merge (include "pds-exporter.selector" $root | fromYaml) (dict "app.kubernetes.io/managed-by" $root.Release.Service) -}}
+{{- $selector := include "pds-exporter.selector" $root | fromYaml -}}
+{{- $fixed := dict "app.kubernetes.io/managed-by" $root.Release.Service -}}
 name: {{ printf "%s%s" (.name | default (include "pds-exporter.name" $root)) (.suffix | default "") | quote }}
 namespace: {{ .namespace | default (include "pds-exporter.namespace" $root) | quote }}
 labels:
-  {{- merge $fixed (.labels | default dict) $root.Values.commonLabels $own | toYaml | nindent 2 }}
-{{- with merge (dict) (.annotations | default dict) $root.Values.commonAnnotations }}
+  {{- include "pds-exporter.merge" (list $selector $fixed .labels $root.Values.commonLabels $own) | nindent 2 }}
+{{- with include "pds-exporter.merge" (list .annotations $root.Values.commonAnnotations) }}
 annotations:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
@@ -119,5 +137,14 @@ pod
   "requests" (dict "cpu" (printf "%dm" (add 20 (div $apps 125))) "memory" (printf "%dMi" $memory))
   "limits" (dict "cpu" (printf "%dm" (add 500 (div $apps 100))) "memory" (printf "%dMi" $limit)) -}}
 {{- end -}}
-{{- toYaml (mergeOverwrite $sized (deepCopy .Values.resources)) -}}
+{{- range $kind, $given := .Values.resources -}}
+{{- if kindIs "map" $given -}}
+{{- $given = include "pds-exporter.merge" (list $given (get $sized $kind)) | fromYaml -}}
+{{- end -}}
+{{- $_ := set $sized $kind $given -}}
+{{- if not $given -}}
+{{- $_ := unset $sized $kind -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $sized -}}
 {{- end -}}

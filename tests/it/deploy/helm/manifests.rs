@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::template;
 use crate::deploy::kubernetes::{container, kustomize, object};
@@ -35,8 +35,8 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
 }
 
 /// The patch of the chart, whose only other object is the configuration.
-fn patch() -> Value {
-    let objects = template("monitoring", &["mode=sidecar"]);
+fn patch(values: &[&str]) -> Value {
+    let objects = template("monitoring", &[&["mode=sidecar"], values].concat());
     let kinds: Vec<&str> = objects.iter().map(|object| string(object, "/kind")).collect();
     assert_eq!(kinds, ["ConfigMap", "ConfigMap"], "nothing but the configuration and the patch");
     let patch = objects.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();
@@ -45,7 +45,7 @@ fn patch() -> Value {
 
 /// The workload of the manifests with the chart's patch in place of theirs.
 pub(in crate::deploy) fn patched() -> Value {
-    let (mut workload, patch) = (object(&yaml(&kustomize("overlays/sidecar")), "Deployment"), patch());
+    let (mut workload, patch) = (object(&yaml(&kustomize("overlays/sidecar")), "Deployment"), patch(&[]));
     for list in ["containers", "volumes"] {
         workload["spec"]["template"]["spec"][list] = patch["spec"]["template"]["spec"][list].clone();
     }
@@ -54,13 +54,24 @@ pub(in crate::deploy) fn patched() -> Value {
 
 #[test]
 fn the_sidecar_patch_is_that_of_the_manifests() {
-    let (patch, beside) = (patch(), object(&yaml(&kustomize("overlays/sidecar")), "Deployment"));
+    let (patch, beside) = (patch(&[]), object(&yaml(&kustomize("overlays/sidecar")), "Deployment"));
     assert_eq!(pretty(container(&patch)), pretty(container(&beside)));
     let volumes = |workload: &Value| -> Vec<Value> {
         let volumes = list(&workload["spec"]["template"]["spec"]["volumes"]).iter();
         volumes.filter(|volume| string(volume, "/name").starts_with("pds-exporter-")).map(clean).collect()
     };
     assert_eq!(volumes(&patch), volumes(&beside));
+}
+
+#[test]
+fn the_sidecar_has_the_group_of_its_container_or_else_of_the_pod() {
+    for (values, group) in [
+        (&["podSecurityContext.runAsGroup=1"][..], json!(1)),
+        (&["podSecurityContext.runAsGroup=1", "securityContext.runAsGroup=2"], json!(2)),
+        (&["podSecurityContext.runAsGroup=null"], Value::Null),
+    ] {
+        assert_eq!(container(&patch(values))["securityContext"]["runAsGroup"], group, "{values:?}");
+    }
 }
 
 /// Objects by kind and name, without what only one of the two tools has: `helm test`, labels.
