@@ -21,10 +21,18 @@
 {{- end -}}
 {{- end -}}
 
+{{/*
+The release, in the label app.kubernetes.io/instance of pods and the label `job` of series. In a parent chart, an alias
+replaces the chart's name: each alias is a release with the name of its objects.
+*/}}
+{{- define "pds-exporter.release" -}}
+{{- ternary .Release.Name (include "pds-exporter.name" .) (eq .Chart.Name "pds-exporter") -}}
+{{- end -}}
+
 {{/* The selector labels, as YAML. */}}
 {{- define "pds-exporter.selector" -}}
 app.kubernetes.io/name: {{ include "pds-exporter.chartName" . | quote }}
-app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/instance: {{ include "pds-exporter.release" . | quote }}
 {{- end -}}
 
 {{- define "pds-exporter.namespace" -}}

@@ -1,10 +1,12 @@
 //! The features of community charts, by the example that sets all of them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::{example, template};
+use super::{HELMS, example, template};
 use crate::deploy::kubernetes::{container, object};
-use crate::deploy::{list, string};
+use crate::deploy::{command, deploy, list, output, string, yaml};
 
 #[test]
 fn labels_annotations_and_namespace_are_those_of_every_object() {
@@ -26,6 +28,48 @@ fn labels_annotations_and_namespace_are_those_of_every_object() {
     assert_eq!(pod["metadata"]["annotations"]["example.com/owner"], "pods", "the nearer one wins");
     let selector = &deployment["spec"]["selector"]["matchLabels"];
     assert!(selector.get("team").is_none(), "a selector cannot be changed: {selector}");
+}
+
+#[test]
+fn each_alias_in_a_parent_chart_is_a_release_of_its_own() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut dependencies = vec![json!({ "name": "pds-exporter", "version": "*" })];
+    let mut values = json!({});
+    for alias in ["search", "maps"] {
+        dependencies.push(json!({ "name": "pds-exporter", "version": "*", "alias": alias }));
+    }
+    for name in ["pds-exporter", "search", "maps"] {
+        values[name] = json!({ "scrapeConfig": { "enabled": true }, "prometheusRule": { "enabled": true } });
+    }
+    let chart =
+        json!({ "apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": dependencies });
+    std::fs::write(parent.path().join("Chart.yaml"), chart.to_string()).unwrap();
+    std::fs::write(parent.path().join("values.yaml"), values.to_string()).unwrap();
+    std::fs::create_dir(parent.path().join("charts")).unwrap();
+    let own = parent.path().join("charts/pds-exporter");
+    std::os::unix::fs::symlink(deploy("helm/pds-exporter"), own).unwrap();
+    for helm in HELMS {
+        let mut helm = command(helm, ["template", "rel", "--kube-version=1.32.0"]);
+        helm.arg(parent.path());
+        let objects = yaml(&output(helm));
+        let of_kind = |kind: &str, place: &str| -> BTreeSet<String> {
+            let of_kind = objects.iter().filter(|object| object["kind"] == kind);
+            of_kind.map(|object| string(object, place).to_owned()).collect()
+        };
+        let releases = ["rel", "rel-maps", "rel-search"].map(str::to_owned);
+        for (kind, place) in [
+            ("Deployment", "/spec/template/metadata/labels/app.kubernetes.io~1instance"),
+            ("ScrapeConfig", "/spec/jobName"),
+        ] {
+            assert_eq!(of_kind(kind, place), releases.clone().into(), "{kind}");
+        }
+        let jobs = releases.map(|release| format!("job=\"{release}\""));
+        let rules = of_kind("PrometheusRule", "/spec/groups/0/rules/0/expr");
+        for (rule, job) in rules.iter().zip(&jobs) {
+            assert!(rule.contains(job), "{rule}");
+        }
+        assert_eq!(rules.len(), jobs.len());
+    }
 }
 
 #[test]
