@@ -267,6 +267,21 @@ fn a_runbook_has_the_remedies_of_the_causes_that_it_names() {
 }
 
 #[test]
+fn commands_find_the_pods_of_a_release_in_any_namespace_and_under_any_name() {
+    let is_by_label = |part: &&str| part.starts_with("kubectl get") && part.contains(" -l ");
+    let mut commands = 0;
+    for file in [files("prometheus/rules", "yml"), files("prometheus/runbooks", "md")].concat() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for command in text.split('`').filter(is_by_label) {
+            let is_general = command.contains(" -A -l app.kubernetes.io/instance=");
+            assert!(is_general, "{}: {command}", file.display());
+            commands += 1;
+        }
+    }
+    assert!(commands >= 5, "{commands}");
+}
+
+#[test]
 fn alerts_about_apps_and_projects_carry_their_owner() {
     for rule in rules().iter().filter(|rule| rule["alert"].is_string()) {
         let of_app = !string(rule, "/annotations/dashboard_url").contains("/d/pds-exporter/");
