@@ -32,6 +32,9 @@ use draft::{Draft, DraftProject};
     after_help = "Prompts for what the flags do not specify. Looks up every app before it writes the file; a name \
 such as ranker also stands for PROJECT-ranker.
 
+With -o kubernetes, the ConfigMap has the name of that in the manifests and in the chart's release pds-exporter. Apply the \
+manifests before it. Install the chart with --set config= --set existingConfig.configMaps={pds-exporter-config}.
+
 Examples:
   pdstool init
   pdstool init -o kubernetes | kubectl -n pds-exporter apply -f -
