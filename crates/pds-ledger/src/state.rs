@@ -32,18 +32,21 @@ pub const MAX_COMMIT: Duration = Duration::from_secs(10);
 pub enum Examined {
     /// There is none.
     Missing,
-    /// A running daemon uses it; it is not read.
+    /// Another process has locked it; it is not read.
     InUse,
     /// It is sound and holds that many ledgers.
     Ledgers(usize),
 }
 
-/// Examines the file at `path` without changing it.
+/// Examines the file at `path` without changing it; creates and removes a file beside it.
 ///
 /// # Errors
 /// If a daemon could not use it.
 pub async fn examine(path: &Path) -> Result<Examined, StateError> {
     blocking(path, |path| {
+        if Folder::probe(path)? {
+            return Ok(Examined::InUse);
+        }
         let file = match plain_file::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Examined::Missing),
             file => file.map_err(StateError::io(path))?,
@@ -263,6 +266,12 @@ mod tests {
         assert!(matches!(StateFile::open(&path).await, Err(StateError::InUse(_))), "without the lock file");
         drop(held);
         assert_eq!(examine(&path).await.unwrap(), Examined::Ledgers(0));
+        let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_string_lossy().contains("new")), "nothing is left");
+        let lock = std::fs::File::create(dir.path().join("state.log.lock")).unwrap();
+        lock.lock().unwrap();
+        assert_eq!(examine(&path).await.unwrap(), Examined::InUse, "the lock file alone");
+        drop(lock);
         StateFile::open(&path).await.unwrap();
     }
 
@@ -429,7 +438,7 @@ mod tests {
         let nowhere = dir.path().join("missing/state.log");
         let error = StateFile::open(&nowhere).await.err().unwrap();
         assert!(matches!(&error, StateError::Io(path, _) if *path == nowhere), "{error:?}");
-        assert_eq!(examine(&nowhere).await.unwrap(), Examined::Missing);
+        assert!(examine(&nowhere).await.is_err());
         std::fs::write(dir.path().join("file"), "").unwrap();
         assert!(
             examine(&dir.path().join("file/state.log")).await.is_err(),

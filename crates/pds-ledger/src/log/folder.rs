@@ -77,6 +77,9 @@ impl Storage for File {
 /// Suffixes of new files' names.
 const NEW: &str = ".new-";
 
+/// Suffix of the lock's name.
+const LOCK: &str = ".lock";
+
 /// The directory of a state file. No other process opens the file while this exists.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -94,28 +97,38 @@ impl Folder {
     /// # Errors
     /// If another process has it, or its directory cannot be used.
     pub(crate) fn lock(named: &Path) -> Result<Self, StateError> {
-        let path = followed(named).map_err(StateError::io(named))?;
-        if is_mounted(&path) {
-            return Err(StateError::Mounted(named.to_owned()));
-        }
+        let path = place(named)?;
         let options = File::options().write(true).create(true).truncate(false).clone();
-        let lock = plain_file::open_own(&beside(&path, ".lock"), &options);
-        let unwritable = |source: io::Error| match source.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                StateError::Directory(named.to_owned(), source)
-            }
-            _ => StateError::io(named)(source),
-        };
-        let lock = lock.map_err(unwritable)?;
+        let unwritable = unwritable(named);
+        let lock = plain_file::open_own(&beside(&path, LOCK), &options).map_err(&unwritable)?;
         if !try_lock(&lock).map_err(|source| StateError::NoLocks(named.to_owned(), source))? {
             return Err(StateError::InUse(named.to_owned()));
         }
-        let new_path = beside(&path, &format!("{NEW}{:016x}", RandomState::new().hash_one(())));
-        let folder = Self { path, new_path, _lock: lock };
-        folder.discard_earlier().map_err(unwritable)?;
+        let folder = Self { new_path: new_path(&path), path, _lock: lock };
+        folder.discard_earlier().map_err(&unwritable)?;
         // This process must be able to create a new file.
-        folder.create().and_then(|_| folder.discard()).map_err(unwritable)?;
+        folder.create().and_then(|_| folder.discard()).map_err(&unwritable)?;
         Ok(folder)
+    }
+
+    /// Whether another process has locked the state file at `path`. Creates and removes a new file, like [`lock`](Self::lock),
+    /// but no lock file, which would belong to this user.
+    ///
+    /// # Errors
+    /// Same as [`lock`](Self::lock).
+    pub(crate) fn probe(named: &Path) -> Result<bool, StateError> {
+        let (path, unwritable) = (place(named)?, unwritable(named));
+        let new_path = new_path(&path);
+        plain_file::open_own(&new_path, File::options().write(true).create_new(true)).map_err(&unwritable)?;
+        // A daemon that starts removes it, too.
+        let _ = std::fs::remove_file(new_path);
+        match plain_file::open_own(&beside(&path, LOCK), File::options().write(true)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            lock => {
+                let is_free = try_lock(&lock.map_err(&unwritable)?);
+                Ok(!is_free.map_err(|source| StateError::NoLocks(named.to_owned(), source))?)
+            }
+        }
     }
 
     fn directory(&self) -> &Path {
@@ -196,6 +209,27 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     path.with_file_name(name)
+}
+
+/// Target of the state file's path `named`.
+fn place(named: &Path) -> Result<PathBuf, StateError> {
+    let path = followed(named).map_err(StateError::io(named))?;
+    if is_mounted(&path) { Err(StateError::Mounted(named.to_owned())) } else { Ok(path) }
+}
+
+/// A name beside `path` that nobody can guess or has occupied.
+fn new_path(path: &Path) -> PathBuf {
+    beside(path, &format!("{NEW}{:016x}", RandomState::new().hash_one(())))
+}
+
+/// Converts an error about files beside that at `named`.
+fn unwritable(named: &Path) -> impl Fn(io::Error) -> StateError {
+    move |source| match source.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            StateError::Directory(named.to_owned(), source)
+        }
+        _ => StateError::io(named)(source),
+    }
 }
 
 /// Target of `path`, even if the file does not exist yet.

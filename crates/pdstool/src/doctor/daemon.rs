@@ -1,6 +1,7 @@
 //! The state file, and a running daemon's own verdict.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use rustix::fs::{Access, access, statvfs};
@@ -14,9 +15,10 @@ use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_core::units;
 use pds_diagnosis::cause;
-use pds_ledger::SILENT;
+use pds_diagnosis::verdict::Summary;
 use pds_ledger::restore::{Prometheus, Source};
 use pds_ledger::state::{self, Examined, MAX_COMMIT};
+use pds_ledger::{SILENT, StateError};
 use pds_web::webconfig;
 
 use crate::report::Finding;
@@ -24,8 +26,8 @@ use crate::report::Finding;
 /// The space that a disk has for the state file.
 const LEAST_SPACE: u64 = 16 << 20;
 
-/// Whether the state file can be used.
-pub async fn state_file(path: Option<&Path>) -> Finding {
+/// Whether the state file can be used. A lock is a problem unless a daemon that answers `may_hold` it.
+pub async fn state_file(path: Option<&Path>, may_hold: bool) -> Finding {
     let Some(path) = path else {
         return Finding::note("none (state.path is empty): counters start at zero on every start");
     };
@@ -33,7 +35,7 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
     let examined = async {
         match spawn_blocking(move || folder_problem(&owned)).await {
             Ok(Some(problem)) => problem,
-            _ => of_file(path).await,
+            _ => of_file(path, may_hold).await,
         }
     };
     timeout(MAX_COMMIT, examined).await.unwrap_or_else(|_| {
@@ -42,14 +44,20 @@ pub async fn state_file(path: Option<&Path>) -> Finding {
     })
 }
 
-async fn of_file(path: &Path) -> Finding {
+async fn of_file(path: &Path, may_hold: bool) -> Finding {
     let name = path.display();
     let tried = match geteuid().is_root() {
         true => "; root may read and write it: run the doctor as the daemon's user, too",
         false => "",
     };
     match state::examine(path).await {
-        Ok(Examined::InUse) => Finding::ok(format!("{name} is in use by a running daemon")),
+        Ok(Examined::InUse) if may_hold => Finding::ok(format!("{name} is in use by a running daemon")),
+        Ok(Examined::InUse) => {
+            let text = format!("{name} is in use by another process, and no daemon that uses it answers");
+            let remedy =
+                "Stop the process that holds it or its .lock (fuser -v shows it), or set another state.path.";
+            Finding::problem(text, remedy)
+        }
         Ok(Examined::Ledgers(count)) => {
             let ledgers = units::counted(count, "ledger", "ledgers");
             Finding::ok(format!("{name} is sound and holds {ledgers}{tried}"))
@@ -58,8 +66,18 @@ async fn of_file(path: &Path) -> Finding {
             Finding::note(format!("{name} does not exist yet; the daemon creates it{tried}"))
         }
         Err(error) => {
-            let remedy =
-                "Make it readable for the daemon's user, restore it, or move it away to count from zero.";
+            let remedy = match &error {
+                StateError::Io(_, source) if source.kind() == ErrorKind::StorageFull => {
+                    "Free space and inodes on that disk."
+                }
+                StateError::Mounted(_) | StateError::NoLocks(..) => "Set another state.path.",
+                StateError::Io(..) if !path.exists() => {
+                    "Set state.path to a file in a folder where the daemon's user can create files."
+                }
+                _ => {
+                    "Make it readable for the daemon's user, restore it, or move it away to count from zero."
+                }
+            };
             Finding::problem(with_sources(&error), remedy)
         }
     }
@@ -120,42 +138,58 @@ pub async fn restore_source(config: &Prometheus) -> Finding {
     }
 }
 
-/// The verdict of a running daemon; of one, perhaps a `demo`, that polls another service than `ours`, this alone.
-///
-/// # Errors
-/// A note that none runs, if an error `means_none`.
-pub async fn running(
+/// A daemon that may run.
+#[derive(Debug)]
+pub struct Daemon {
+    /// Its address.
+    pub name: String,
+    /// Its verdict.
+    pub found: Vec<Finding>,
+    /// Whether it runs, as far as known.
+    pub runs: bool,
+    /// Whether it may hold our state file.
+    pub may_hold_state: bool,
+}
+
+/// The verdict of a daemon; of one, perhaps a `demo`, that polls another service than `ours`, this alone. An error that
+/// `means_none` is a note that none runs.
+pub async fn daemon(
     exporter: &Exporter,
     means_none: impl Fn(&ExporterError) -> bool,
     ours: Option<&Url>,
     demo: bool,
-) -> Result<Vec<Finding>, Finding> {
-    let name = &exporter.name;
-    let status = match exporter.status().await {
-        Ok((status, _)) => status,
+) -> Daemon {
+    let name = exporter.name.clone();
+    let (found, runs, may_hold_state) = match exporter.status().await {
+        Ok((status, _)) => {
+            let polled = &status.service.base_url;
+            if ours.is_some_and(|ours| !polled.is_empty() && polled != ours.as_str()) {
+                let kind = if demo { "is a demo and polls" } else { "polls" };
+                let text = format!("{name} {kind} another service, {polled}");
+                (vec![Finding::ok(text)], true, false)
+            } else {
+                (verdict(&name, &status.summary), true, status.exporter.state_file_good.is_some())
+            }
+        }
         Err(error) if means_none(&error) => {
             let why = if error.is_connect() { String::new() } else { format!(": {}", with_sources(&error)) };
-            return Err(Finding::note(format!(
-                "no daemon at {name}{why}; use --exporter for another address"
-            )));
+            let text = format!("no daemon at {name}{why}; use --exporter for another address");
+            (vec![Finding::note(text)], false, false)
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
             let remedy = "Start the daemon, or set --exporter to its address.";
-            return Ok(vec![Finding::problem(text, remedy)]);
+            (vec![Finding::problem(text, remedy)], true, !error.is_connect())
         }
     };
-    let polled = &status.service.base_url;
-    if ours.is_some_and(|ours| !polled.is_empty() && polled != ours.as_str()) {
-        let kind = if demo { "is a demo and polls" } else { "polls" };
-        return Ok(vec![Finding::ok(format!("{name} {kind} another service, {polled}"))]);
+    Daemon { name, found, runs, may_hold_state }
+}
+
+fn verdict(name: &str, summary: &Summary) -> Vec<Finding> {
+    if !summary.reasons.is_empty() {
+        return summary.reasons.iter().map(Finding::from).collect();
     }
-    let summary = &status.summary;
-    if summary.reasons.is_empty() {
-        let verdict = summary.verdict.as_str();
-        let (ok, all) = (units::count_of(summary.ok as u64), units::counted(summary.apps.all, "app", "apps"));
-        let text = format!("{name}: {ok} of {all} ok, verdict {verdict}");
-        return Ok(vec![Finding::ok(text)]);
-    }
-    Ok(summary.reasons.iter().map(Finding::from).collect())
+    let verdict = summary.verdict.as_str();
+    let (ok, all) = (units::count_of(summary.ok as u64), units::counted(summary.apps.all, "app", "apps"));
+    vec![Finding::ok(format!("{name}: {ok} of {all} ok, verdict {verdict}"))]
 }

@@ -74,6 +74,10 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     };
     let (found, service) = settings::load(environment, &args.service);
     report.add("configuration", found);
+    step("looking at the daemon");
+    let mut listens = args.listen_addresses.clone();
+    let ours = service.as_ref().map(|service| &service.config.api.base_url);
+    let daemon = daemon(args, &mut listens, ours).await?;
     if let Some(service) = &service {
         let config = &service.config;
         step("connecting to the service");
@@ -83,36 +87,47 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         step("making each call");
         let answers = if reached { calls::check(&mut report, service).await } else { Vec::new() };
         report.add("limits", settings::limits(config, &answers));
-        step("looking at the state file and the daemon");
+        step("looking at the state file");
         let state = args.state_path.as_ref().or(config.state.path.as_ref());
-        report.add("state file", [daemon::state_file(state.map(PathBuf::as_path)).await]);
+        let may_hold = daemon.as_ref().is_none_or(|daemon| daemon.may_hold_state);
+        report.add("state file", [daemon::state_file(state.map(PathBuf::as_path), may_hold).await]);
         if let Some(prometheus) = &config.state.prometheus {
             report.add("restore source", [daemon::restore_source(prometheus).await]);
         }
     }
     report.add("web configuration", args.web_config.iter().map(|path| daemon::web_config(path)));
-    let mut listens = args.listen_addresses.clone();
-    if let Some(exporter) = args.exporter.clone().or_else(|| local_exporter(&listens).ok()) {
-        let exporter = Exporter::new(&exporter, None, None)?;
-        // Another program answers if no daemon is known to run.
-        let flags = flags_of_exporter().filter(|_| listens.is_empty());
-        let known = flags.is_some();
-        let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
-        let ours = service.as_ref().map(|service| &service.config.api.base_url);
-        let demo = args.exporter.is_none() && flags.is_some_and(|flags| flags.demo);
-        let found = daemon::running(&exporter, means_none, ours, demo).await;
-        match found {
-            Ok(_) => listens.clear(),
-            Err(_) if listens.is_empty() => listens.push(DEFAULT_LISTEN_ADDRESS.to_owned()),
-            Err(_) => {}
-        }
-        let found = found.unwrap_or_else(|none| vec![none]);
-        let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| report.explains(finding));
-        let same = (!known.is_empty()).then(|| Finding::note(format!("{} reports the same", exporter.name)));
+    if let Some(daemon) = daemon {
+        let (known, new): (Vec<_>, Vec<_>) =
+            daemon.found.into_iter().partition(|finding| report.explains(finding));
+        let same = (!known.is_empty()).then(|| Finding::note(format!("{} reports the same", daemon.name)));
         report.add("daemon", new.into_iter().chain(same));
     }
     report.add("listening address", listens.iter().map(|address| daemon::listening(address)));
     progress.finish_and_clear();
     report.print_verdict_first(console, args.output.format)?;
     report.result()
+}
+
+/// The daemon of `args`, if it has an address; `listens` are left with the addresses that are free without it.
+async fn daemon(
+    args: &DoctorArgs,
+    listens: &mut Vec<String>,
+    ours: Option<&Url>,
+) -> Result<Option<daemon::Daemon>> {
+    let Some(exporter) = args.exporter.clone().or_else(|| local_exporter(listens).ok()) else {
+        return Ok(None);
+    };
+    let exporter = Exporter::new(&exporter, None, None)?;
+    // Another program answers if no daemon is known to run.
+    let flags = flags_of_exporter().filter(|_| listens.is_empty());
+    let known = flags.is_some();
+    let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
+    let demo = args.exporter.is_none() && flags.is_some_and(|flags| flags.demo);
+    let daemon = daemon::daemon(&exporter, means_none, ours, demo).await;
+    if daemon.runs {
+        listens.clear();
+    } else if listens.is_empty() {
+        listens.push(DEFAULT_LISTEN_ADDRESS.to_owned());
+    }
+    Ok(Some(daemon))
 }

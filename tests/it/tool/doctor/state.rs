@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use super::super::{Service, ended, pdstool};
-use super::{Patient, answering, polling};
+use super::super::{Service, TOKEN, ended, pdstool};
+use super::{PROJECT, Patient, WELL, answering, polling};
 use crate::client::server::ok;
 use crate::process::{assert_has, mounted};
 
@@ -27,9 +27,7 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     let found = patient.examined(&text);
     assert!(found.only().1.contains("is damaged"), "{:#}", found.json);
     assert_eq!(std::fs::read(&file).unwrap(), b"not a database", "nothing is changed");
-    let held = std::fs::File::open(&file).unwrap();
-    held.lock().unwrap();
-    patient.examined(&text).says("state file", "is in use by a running daemon");
+    std::fs::remove_file(&file).unwrap();
     let web = patient.path("web.yml");
     std::fs::write(&web, "tls_server_config: 3\n").unwrap();
     let found = patient.examined_by(&text, |command| command.arg("--web.config.file").arg(&web));
@@ -41,6 +39,54 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     command.arg("--config.file").arg(patient.path("pds-exporter.toml")).arg("--state.path").arg(&elsewhere);
     let output = ended(&command.output().unwrap());
     assert!(output.contains("elsewhere does not exist yet"), "the flag of the daemon counts: {output}");
+}
+
+#[test]
+fn a_locked_state_file_is_a_problem_unless_a_daemon_that_uses_it_answers() {
+    let service = Service::start(answering);
+    let text = format!(
+        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}",
+        service.url()
+    );
+    let uses_one = WELL.replacen('{', r#"{"exporter":{"state_file_good":true},"#, 1);
+    let other = uses_one.replacen('{', r#"{"service":{"base_url":"https://other/"},"#, 1);
+    for (status, is_held) in [(uses_one, true), (other, false), (WELL.to_owned(), false)] {
+        let status: &str = status.leak();
+        let patient = Patient { exporter: Service::start(move |_| ok(status)), ..Patient::new() };
+        let lock = std::fs::File::create(patient.path("state.lock")).unwrap();
+        lock.lock().unwrap();
+        let found = patient.examined(&text);
+        if is_held {
+            found.says("state file", "is in use by a running daemon");
+            assert_eq!(found.code, Some(0), "{:#}", found.json);
+        } else {
+            let (check, said, remedy) = found.only();
+            assert!(check == "state file" && said.contains("is in use by another process"), "{said}");
+            assert!(remedy.starts_with("Stop the process"), "{remedy}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_where_no_file_can_be_created_is_a_problem() {
+    let patient = Patient::new();
+    let service = Service::start(answering);
+    let text = format!(
+        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"/proc/state\"\n{PROJECT}",
+        service.url()
+    );
+    let found = patient.examined(&text);
+    assert_eq!(found.only().0, "state file", "{:#}", found.json);
+    let folder = patient.path("disk");
+    std::fs::create_dir(&folder).unwrap();
+    let fill = "mount -t tmpfs -o nr_inodes=2 tmpfs \"$0\" && touch \"$0/full\"";
+    let found = patient.examined_by(&text.replace("/proc/state", "disk/state"), |command| {
+        *command = mounted(fill, &folder, command);
+        command
+    });
+    let (_, said, remedy) = found.only();
+    assert!(said.contains("No space left on device"), "{said}");
+    assert_eq!(remedy, "Free space and inodes on that disk.");
 }
 
 #[test]
