@@ -50,19 +50,24 @@ pub fn number(value: f64) -> String {
 /// A whole number with its digits in groups: `1,234,567`.
 pub fn count(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
-    let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
+    let digits = if value.is_finite() { grouped(&digits) } else { digits };
+    if value < 0.0 { format!("-{digits}") } else { digits }
+}
+
+/// A count that is an integer.
+pub fn count_of(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && value.is_finite() && (digits.len() - index).is_multiple_of(3) {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
     }
     text
-}
-
-/// A count that is an integer.
-pub fn count_of(value: u64) -> String {
-    count(value as f64)
 }
 
 /// A number of things: `1 app`, `2,000 apps`.

@@ -180,6 +180,14 @@ fn readable(raw: &str, deepest: usize) -> Value {
     raw.into()
 }
 
+/// A JSON reply as written; `None` if it is not JSON.
+pub fn raw(body: &[u8]) -> Option<Box<RawValue>> {
+    let text = String::from_utf8_lossy(without_mark(body));
+    let read = |text: &str| serde_json::from_str(text).ok();
+    let corrected = || text.trim_start().starts_with(['{', '[']).then(|| without_deviations(&text));
+    read(&text).or_else(|| read(&corrected()?))
+}
+
 /// A JSON reply with all fields, known or not; null if it is not JSON.
 pub fn json(body: &[u8]) -> Value {
     from_slice(body).unwrap_or_default()

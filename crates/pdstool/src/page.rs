@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use pds_core::printable::plain;
+use pds_core::printable::{is_terminal_control, plain};
 
 use super::console::{BAR, Console, FAINT, STRONG, style_of};
 use super::options::OutputFormat;
@@ -171,10 +171,12 @@ pub fn print_csv_rows<N: AsRef<str>>(
 }
 
 fn print_csv_row<C: AsRef<str>>(console: &mut Console, cells: &[C]) -> io::Result<()> {
-    // Line ends are not plain and stay.
-    let quoted = |cell: &C| match plain(cell.as_ref()) {
-        text if text.contains(['"', ',']) => format!("\"{}\"", text.replace('"', "\"\"")),
-        text => text.into_owned(),
+    // A carriage return hides text on a terminal.
+    let is_terminal = console.out_is_terminal;
+    let stays = |c: char| matches!(c, '\n' | '\t') || (c == '\r' && !is_terminal);
+    let quoted = |cell: &C| match cell.as_ref().replace(|c| is_terminal_control(c) && !stays(c), "\u{fffd}") {
+        text if text.contains(['"', ',', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        text => text,
     };
     console.print(&cells.iter().map(quoted).collect::<Vec<_>>().join(","))
 }

@@ -131,3 +131,32 @@ fn a_reply_that_lacks_its_fact_fails_and_an_empty_one_has_a_header() {
         }
     }
 }
+
+#[test]
+fn values_are_printed_as_the_service_writes_them() {
+    const REPLY: &str = r#"{"status":"success","data":{"total_requests":9007199254740993,"a":99.23594907172567,
+        "b":18446744073709551616,"c":1e2,"d":null,"e":{},"f":"one\n\ttwo","g":[1e2, null],"h":true,"i":"\u001b[2J"}}"#;
+    let service = Service::start(|_| ok(REPLY));
+    let printed = |format: &str| {
+        let words = ["metrics", "response-time", "p-1-ranker", "-o", format];
+        stdout(&call(&service.url(), &words).output().unwrap())
+    };
+    let csv = "field,value
+data.a,99.23594907172567
+data.b,18446744073709551616
+data.c,1e2
+data.d,
+data.e,{}
+data.f,\"one\n\ttwo\"
+data.g,\"[1e2,null]\"
+data.h,true
+data.i,\u{fffd}[2J
+data.total_requests,9007199254740993
+status,success
+";
+    assert_eq!(printed("csv"), csv);
+    let table = printed("table");
+    for part in ["9,007,199,254,740,993", "99.23594907172567", " 1e2"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+}

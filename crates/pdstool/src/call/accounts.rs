@@ -1,7 +1,8 @@
 //! A call without a project: made with the token of every project, the lists merged into one.
 
+use std::io;
+
 use bytes::Bytes;
-use serde_json::Value;
 
 use crate::error::{Result, ToolError};
 use crate::report::grouped;
@@ -10,7 +11,8 @@ use pds_client::Account;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_interface::Request;
-use pds_interface::reply::json;
+
+use super::raw::Raw;
 
 /// Makes the call with the token of `project`. Without a project, makes it with every token that a configured project
 /// uses, and merges the lists, each entry once. The second value describes the tokens that were refused, if others were
@@ -28,7 +30,7 @@ pub async fn ask(
     if let [account] = &*accounts {
         return Ok((made(service, account, request).await?, None));
     }
-    let mut entries: Vec<Value> = Vec::new();
+    let mut entries: Vec<Raw> = Vec::new();
     let mut refusals = Vec::new();
     for account in &accounts {
         match list(service, account, request).await {
@@ -45,7 +47,7 @@ pub async fn ask(
     let refused = (!refusals.is_empty()).then(|| refused(&refusals, accounts.len()));
     match refused {
         Some(refused) if refusals.len() == accounts.len() => Err(refused),
-        refused => Ok((Value::from(entries).to_string().into(), refused)),
+        refused => Ok((serde_json::to_vec(&entries).map_err(io::Error::from)?.into(), refused)),
     }
 }
 
@@ -57,9 +59,9 @@ async fn made(service: &Service, account: &Account, request: &Request) -> Result
 }
 
 /// The list that the service returns for a token.
-async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Value>> {
-    match json(&made(service, account, request).await?) {
-        Value::Array(list) => Ok(list),
+async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Raw>> {
+    match Raw::of(&made(service, account, request).await?) {
+        Raw::List(list) => Ok(list),
         _ => Err(ToolError::failed("the reply is not a list")),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ use pds_interface::param::{Param, ParamKind};
 use pds_interface::reply::json;
 use pds_interface::{Arguments, Call};
 
+use super::raw::Raw;
 use super::show::fields::flat;
 use super::{print_json, print_reply, show};
 
@@ -74,9 +75,10 @@ pub fn deliver(
     field: &str,
     usual: bool,
 ) -> Result<()> {
-    let mut known = json(reply);
-    let Some(Value::String(secret)) =
-        known.get_mut(field).filter(|_| usual).map(|secret| std::mem::replace(secret, REDACTED.into()))
+    let mut known = Raw::of(reply);
+    let hidden = known.fields_mut().filter(|_| usual).and_then(|fields| fields.get_mut(field));
+    let Some(Raw::Text(secret)) =
+        hidden.map(|secret| std::mem::replace(secret, Raw::Text(REDACTED.to_owned())))
     else {
         let Some(mut file) = file else { return print_json(console, reply) };
         if !reply.trim_ascii().is_empty() {
@@ -98,7 +100,7 @@ pub fn deliver(
         }
         console.print(&printed)?;
         console.out.flush()?;
-        let others = known.as_object().map(flat).unwrap_or_default();
+        let others = known.fields().map(|fields| flat(fields, false)).unwrap_or_default();
         for (name, value) in others.iter().filter(|(name, value)| name != field && !value.is_empty()) {
             console.say(&plain(&format!("{name}: {value}")));
         }
@@ -109,7 +111,7 @@ pub fn deliver(
         console.print(&printed)?;
         return Err(error);
     }
-    let redacted = known.to_string().into_bytes();
+    let redacted = serde_json::to_vec(&known).map_err(io::Error::from)?;
     if !format.is_for_people() {
         return print_reply(console, format, &redacted);
     }

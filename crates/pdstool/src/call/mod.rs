@@ -7,25 +7,25 @@
 //! - [`arguments`]: calls as clap commands, and their parsed arguments.
 //! - [`accounts`]: a call about no project, made with every token.
 //! - [`created`]: a created secret, and whether it is as requested.
+//! - [`raw`]: replies with their numbers as written.
 //! - [`show`]: replies for people.
 
 pub mod accounts;
 pub mod arguments;
 pub mod created;
+pub mod raw;
 pub mod show;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-
 use pds_client::request_url;
 use pds_config::Config;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
-use pds_interface::reply::json;
 use pds_interface::{ReplyBody as _, Request};
 
 use super::console::Console;
@@ -35,7 +35,8 @@ use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
 
 pub use arguments::Called;
-use show::fields::{Field, cell, flat, names, value};
+use raw::Raw;
+use show::fields::{Field, flat, names, value};
 
 /// A reply for people.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -135,10 +136,8 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     // An invalid reply is printed unchanged as JSON, and in no other format.
     let view = verdict.and_then(|()| show::view(call, &reply, format == OutputFormat::Wide));
     let lists_no_field = || {
-        let reply = json(&reply);
-        reply
-            .as_array()
-            .is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty)))
+        let reply = Raw::of(&reply);
+        reply.entries().is_some_and(|list| list.iter().all(|entry| entry.is_empty()))
     };
     match (&view, format) {
         (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {}
@@ -182,9 +181,10 @@ fn print_reply(console: &mut Console, format: OutputFormat, reply: &[u8]) -> Res
 /// Writes a reply as received; JSON is indented on a terminal.
 fn print_json(console: &mut Console, reply: &[u8]) -> Result<()> {
     if console.out_is_terminal {
-        let value = json(reply);
-        let text = || String::from_utf8_lossy(reply).into_owned();
-        let text = if value.is_null() { text() } else { format!("{value:#}") };
+        let text = match Raw::of(reply) {
+            Raw::Null => String::from_utf8_lossy(reply).into_owned(),
+            value => serde_json::to_string_pretty(&value).map_err(io::Error::from)?,
+        };
         console.print(&plain_lines(&text))?;
     } else {
         console.out.write_all(reply)?;
@@ -198,22 +198,22 @@ fn print_json(console: &mut Console, reply: &[u8]) -> Result<()> {
 /// Prints a reply as comma-separated values, as the service sends them: a row for each entry of its list, with the fields
 /// around the list; or for each of its fields if it has none.
 fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
-    let mut fields = json(reply);
-    if fields.is_null() {
+    let mut fields = Raw::of(reply);
+    if fields == Raw::Null {
         let lossy = |_| String::from_utf8_lossy(reply).trim().to_owned();
-        fields = String::decode(reply).unwrap_or_else(lossy).into();
+        fields = Raw::Text(String::decode(reply).unwrap_or_else(lossy));
     }
     let entries = take_entries(&mut fields);
     let mut around = match fields {
-        Value::Object(fields) => flat(&fields),
-        Value::Null => Vec::new(),
-        other => vec![(String::new(), cell(&other))],
+        Raw::Fields(fields) => flat(&fields, true),
+        Raw::Null => Vec::new(),
+        other => vec![(String::new(), other.cell())],
     };
     let Some(entries) = entries else {
         let rows: Vec<_> = around.into_iter().map(|(name, value)| vec![name, value]).collect();
         return page::print_csv_rows(console, &["field", "value"], &rows);
     };
-    let entries: Vec<_> = entries.iter().map(flat).collect();
+    let entries: Vec<_> = entries.iter().map(|entry| flat(entry, true)).collect();
     let own = names(&entries);
     for (name, _) in around.iter_mut().filter(|(name, _)| own.contains(&&**name)) {
         name.insert_str(0, "reply.");
@@ -228,20 +228,18 @@ fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
 
 /// Takes out the entries of the reply's list: the reply itself, or its first field that holds a list of objects. An empty
 /// field may be a list of anything.
-fn take_entries(reply: &mut Value) -> Option<Vec<Map<String, Value>>> {
-    let is_list = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_object));
-    let list = if is_list(reply) {
-        reply.take()
+fn take_entries(reply: &mut Raw) -> Option<Vec<BTreeMap<String, Raw>>> {
+    let list = if reply.entries().is_some() {
+        std::mem::take(reply)
     } else {
-        let inner = if reply.get("data").is_some() { reply.get_mut("data") } else { Some(reply) };
-        let fields = inner?.as_object_mut()?;
-        let (name, _) = fields
-            .iter()
-            .find(|(_, value)| is_list(value) && value.as_array().is_some_and(|list| !list.is_empty()))?;
-        let name = name.clone();
+        let has_data = reply.fields().is_some_and(|fields| fields.contains_key("data"));
+        let inner = if has_data { reply.fields_mut()?.get_mut("data")? } else { reply };
+        let fields = inner.fields_mut()?;
+        let is_list = |value: &Raw| value.entries().is_some_and(|list| !list.is_empty());
+        let name = fields.iter().find(|(_, value)| is_list(value))?.0.clone();
         fields.remove(&name)?
     };
-    serde_json::from_value(list).ok()
+    list.entries().map(|entries| entries.into_iter().cloned().collect())
 }
 
 #[cfg(test)]
@@ -252,14 +250,14 @@ mod tests {
 
     #[test]
     fn a_field_without_entries_does_not_hide_the_others() {
-        for (mut reply, count) in [
+        for (reply, count) in [
             (json!({ "id": "a", "volumes": [] }), None),
             (json!({ "thresholds": [] }), None),
             (json!({ "data": { "time_series": [], "total_runs": 0 } }), None),
             (json!({ "aliases": [], "domains": [{ "id": "d" }] }), Some(1)),
             (json!([]), Some(0)),
         ] {
-            let entries = take_entries(&mut reply);
+            let entries = take_entries(&mut Raw::of(reply.to_string().as_bytes()));
             assert_eq!(entries.map(|entries| entries.len()), count, "{reply}");
         }
     }

@@ -1,42 +1,45 @@
 //! The fields of a reply, taken out as they are shown.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+use crate::call::raw::Raw;
 use crate::page::{Block, Table};
 use pds_core::units;
-use pds_interface::reply::json;
 
 /// A field with its value as a cell.
 pub(in crate::call) type Field = (String, String);
 
 /// The fields of a reply that are not shown yet, as they are on the wire.
 #[derive(Clone, Debug)]
-pub(super) struct Fields(Value);
+pub(super) struct Fields(Raw);
 
 impl Fields {
     /// Fields of a reply; none if it is not JSON.
     pub(super) fn of(body: &[u8]) -> Self {
-        Self(json(body))
+        Self(Raw::of(body))
     }
 
     /// Fields of an inner object.
     pub(super) fn inside(&self, name: &str) -> Self {
-        Self(self.0.get(name).cloned().unwrap_or_default())
+        Self(self.0.fields().and_then(|fields| fields.get(name)).cloned().unwrap_or_default())
     }
 
     /// Fields of each element of a list.
     pub(super) fn each(&self) -> impl Iterator<Item = Self> {
-        self.0.as_array().into_iter().flatten().cloned().map(Self)
+        let list = if let Raw::List(list) = &self.0 { &**list } else { &[] };
+        list.iter().cloned().map(Self)
     }
 
     /// Takes a field out.
-    pub(super) fn take(&mut self, name: &str) -> Value {
-        self.0.as_object_mut().and_then(|fields| fields.remove(name)).unwrap_or_default()
+    pub(super) fn take(&mut self, name: &str) -> Raw {
+        self.0.fields_mut().and_then(|fields| fields.remove(name)).unwrap_or_default()
     }
 
     /// Takes a field out as text; empty if it has no value.
     pub(super) fn text(&mut self, name: &str) -> String {
-        cell(&self.take(name))
+        self.take(name).cell()
     }
 
     /// Takes a number out as text with its unit; empty if it has no value.
@@ -60,7 +63,7 @@ impl Fields {
 
     /// Like [`flat`]; empty if this is no object.
     pub(super) fn flat(self) -> Vec<Field> {
-        self.0.as_object().map(flat).unwrap_or_default()
+        self.0.fields().map(|fields| flat(fields, false)).unwrap_or_default()
     }
 
     /// `blocks`, followed by the remaining fields.
@@ -70,17 +73,17 @@ impl Fields {
 
     /// The remaining fields, named as fields of `owner`.
     pub(super) fn named(self, owner: &str) -> Vec<Field> {
-        let fields = self.0.as_object().into_iter().flatten();
-        fields.map(|(name, value)| (format!("{owner} {name}"), cell(value))).collect()
+        let fields = self.0.fields().into_iter().flatten();
+        fields.map(|(name, value)| (format!("{owner} {name}"), value.cell())).collect()
     }
 
     /// All fields; for a list, the fields of each entry.
     pub(super) fn all(self) -> Vec<Block> {
         match self.0 {
-            Value::Object(fields) => vec![table(flat(&fields))],
-            Value::Array(entries) => entries.into_iter().flat_map(|entry| Self(entry).all()).collect(),
-            Value::Null => vec![Block::Text("Done.".to_owned())],
-            other => vec![Block::Text(cell(&other))],
+            Raw::Fields(fields) => vec![table(flat(&fields, false))],
+            Raw::List(entries) => entries.into_iter().flat_map(|entry| Self(entry).all()).collect(),
+            Raw::Null => vec![Block::Text("Done.".to_owned())],
+            other => vec![Block::Text(other.cell())],
         }
     }
 }
@@ -98,14 +101,15 @@ fn table(fields: Vec<Field>) -> Block {
     Block::Table(Table::of_texts(["FIELD", "VALUE"], rows, "no fields"))
 }
 
-/// The fields that have a value; a nested field is named by its path (`record.name`).
-pub(in crate::call) fn flat(fields: &Map<String, Value>) -> Vec<Field> {
-    let flatten = |(name, value): (&String, &Value)| match value {
-        Value::Object(inner) => {
-            flat(inner).into_iter().map(|(inner, value)| (format!("{name}.{inner}"), value)).collect()
+/// The fields that have a value, or `all`; a nested field is named by its path (`record.name`).
+pub(in crate::call) fn flat(fields: &BTreeMap<String, Raw>, all: bool) -> Vec<Field> {
+    let flatten = |(name, value): (&String, &Raw)| match value {
+        Raw::Fields(inner) if !(all && inner.is_empty()) => {
+            let inner = flat(inner, all).into_iter();
+            inner.map(|(inner, value)| (format!("{name}.{inner}"), value)).collect()
         }
-        Value::Null => Vec::new(),
-        value => vec![(name.clone(), cell(value))],
+        Raw::Null if !all => Vec::new(),
+        value => vec![(name.clone(), value.cell())],
     };
     fields.iter().flat_map(flatten).collect()
 }

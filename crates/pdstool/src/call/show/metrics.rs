@@ -17,12 +17,12 @@ const SHOWN: [&str; 7] =
     ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 
 /// How many requests, how slow, and how they spread.
-pub(super) fn response_time(reply: &ResponseTime, fields: Fields) -> View {
+pub(super) fn response_time(reply: &ResponseTime, mut fields: Fields) -> View {
     let mut blocks = vec![
         Block::Heading("Response time".to_owned()),
         Block::Facts(vec![
             ("range", range(&reply.start_date, &reply.end_date)),
-            ("requests", counted(reply.total_requests)),
+            ("requests", counted(reply.total_requests, &fields.text("total_requests"))),
             ("percentiles", percentiles(reply)),
         ]),
     ];
@@ -44,12 +44,12 @@ fn percentiles(reply: &ResponseTime) -> String {
 }
 
 /// How many runs, and how slow over time.
-pub(super) fn run_execution_time(reply: &RunExecutionTime, fields: Fields) -> View {
+pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Fields) -> View {
     let blocks = vec![
         Block::Heading("Run execution time".to_owned()),
         Block::Facts(vec![
             ("range", range(&reply.start_date, &reply.end_date)),
-            ("runs", counted(reply.total_runs)),
+            ("runs", counted(reply.total_runs, &fields.text("total_runs"))),
         ]),
         Block::Heading("Percentiles over time".to_owned()),
         series(reply),
@@ -87,7 +87,11 @@ fn moment(number: Number) -> String {
     time.map_or_else(|| "?".to_owned(), units::time)
 }
 
-fn counted(number: Number) -> String {
+/// A count, which is exact if it was `written` as an integer.
+fn counted(number: Number, written: &str) -> String {
+    if let Ok(count) = written.trim().parse() {
+        return units::count_of(count);
+    }
     number.value().map_or_else(|| "not said".to_owned(), units::count)
 }
 
