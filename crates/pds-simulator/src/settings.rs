@@ -16,13 +16,25 @@ use super::traffic::Stream;
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct Settings {
     /// Seed of projects, apps and traffic.
-    #[arg(long, default_value_t = Self::default().seed)]
+    #[arg(long, default_value_t = Self::default().seed, allow_negative_numbers = true)]
     pub seed: u64,
     /// Number of projects.
-    #[arg(long, value_name = "COUNT", default_value_t = Self::default().projects)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = Self::default().projects,
+        value_parser = count,
+        allow_negative_numbers = true
+    )]
     pub projects: usize,
     /// Number of apps, spread evenly over the projects.
-    #[arg(long, value_name = "COUNT", default_value_t = Self::default().apps)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = Self::default().apps,
+        value_parser = count,
+        allow_negative_numbers = true
+    )]
     pub apps: usize,
     /// Seconds by which the metrics calls lag behind the clock: later events are not counted yet.
     #[arg(skip)]
@@ -66,6 +78,15 @@ fn seconds(text: &str) -> Result<u32, String> {
     Ok(u32::try_from(duration.as_secs()).unwrap_or(u32::MAX))
 }
 
+/// The most projects or apps that fit into memory.
+const MAX_COUNT: usize = 1_000_000;
+
+/// A number of projects or apps.
+fn count(text: &str) -> Result<usize, String> {
+    let count: Option<usize> = text.parse().ok().filter(|count| *count <= MAX_COUNT);
+    count.ok_or_else(|| format!("must be a whole number from 0 to {MAX_COUNT}"))
+}
+
 /// A share of a whole.
 fn share(text: &str) -> Result<f64, String> {
     let share: Option<f64> = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
@@ -105,7 +126,14 @@ impl Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 pub struct Quirks {
     /// Share of requests and runs (0 to 1) that the metrics calls report late.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share, help_heading = DEVIATIONS)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        value_parser = share,
+        allow_hyphen_values = true,
+        help_heading = DEVIATIONS
+    )]
     pub late_share: f64,
     /// Longest delay of late data, such as 5s.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = seconds, help_heading = DEVIATIONS)]

@@ -57,6 +57,7 @@ pub struct Simulate {
         long,
         value_name = "DURATION",
         default_value = "0s",
+        value_parser = signed,
         allow_hyphen_values = true,
         help_heading = DEVIATIONS
     )]
@@ -79,6 +80,14 @@ pub struct TlsArgs {
     /// Do not offer HTTP/2 over TLS.
     #[arg(long, requires = "tls_cert_file")]
     pub no_http2: bool,
+}
+
+/// A duration, perhaps negative.
+fn signed(text: &str) -> Result<SignedDuration, String> {
+    let duration = humantime::parse_duration(text.strip_prefix('-').unwrap_or(text));
+    let duration = duration.map_err(|error| error.to_string())?;
+    let duration = SignedDuration::try_from(duration).map_err(|error| error.to_string())?;
+    Ok(if text.starts_with('-') { -duration } else { duration })
 }
 
 impl TlsArgs {
@@ -208,4 +217,17 @@ fn read_faults(args: &Simulate) -> Result<Vec<Fault>> {
     let json = read.map_err(ToolError::file("cannot read", path))?;
     faults::parse(&json.bytes)
         .map_err(|problem| ToolError::Usage(format!("{} is not a list of faults: {problem}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skew_is_a_duration_with_a_sign() {
+        for (text, seconds) in [("1d", 86_400), ("-1w", -604_800), ("-1h 30m", -5400), ("0s", 0)] {
+            assert_eq!(signed(text), Ok(SignedDuration::from_secs(seconds)), "{text}");
+        }
+        assert!(["300", "--1s", "P1D", ""].iter().all(|text| signed(text).is_err()));
+    }
 }

@@ -258,12 +258,15 @@ fn a_flag_of_the_simulator_that_makes_no_sense_is_named_with_its_value() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for (flag, value) in [
+        ("--apps", "99999999999"),
+        ("--projects", "-1"),
         ("--late-share", "2"),
+        ("--late-share", "-0.1"),
         ("--late-within", "600"),
         ("--round-to", "300"),
         ("--slow-late", "5"),
         ("--clock-skew", "300"),
-        ("--seed", "x"),
+        ("--seed", "-1"),
         ("--listen", &address),
     ] {
         let output = pdstool(&["simulate", flag, value]).output().unwrap();
