@@ -13,6 +13,7 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::error::{Result, ToolError};
+use crate::report::grouped;
 use crate::service::flags_of_exporter;
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_core::error_chain::with_sources;
@@ -191,8 +192,8 @@ impl Exporter {
 pub struct Fleet {
     /// Each exporter with its status and the whole reply.
     pub replies: Vec<(Exporter, ExporterStatus, Value)>,
-    /// Why the others have no status.
-    pub failures: Vec<String>,
+    /// The addresses of the others, and why they have no status.
+    pub failures: Vec<(String, String)>,
 }
 
 impl Fleet {
@@ -206,7 +207,37 @@ impl Fleet {
     /// # Errors
     /// The first failure.
     pub fn complete(&self) -> Result<()> {
-        self.failures.first().map_or(Ok(()), |failure| Err(ToolError::failed(failure)))
+        self.failures.first().map_or(Ok(()), |(_, failure)| Err(ToolError::failed(failure)))
+    }
+
+    /// Shards of the same service that are missing, or replied more than once, in a sentence.
+    pub fn gaps(&self) -> Option<String> {
+        let exporters = self.replies.iter().map(|(_, status, _)| {
+            let exporter = &status.exporter;
+            ((&*status.service.base_url, exporter.shards), exporter.shard)
+        });
+        let text = |((_, count), shards): ((&str, u32), Vec<u32>)| {
+            let times = |shard: u32| shards.iter().filter(|known| **known == shard).count();
+            let list = |wanted: &dyn Fn(usize) -> bool| {
+                let found = (0..count).filter(|shard| count > 1 && wanted(times(*shard)));
+                found.map(|shard| shard.to_string()).collect::<Vec<_>>()
+            };
+            let part = |shards: Vec<String>, what: &str| {
+                let all = shards.join(", ");
+                (!shards.is_empty()).then(|| format!("of {count} shards, {what}: {all}"))
+            };
+            [
+                part(list(&|times| times == 0), "missing"),
+                part(list(&|times| times > 1), "queried more than once"),
+            ]
+        };
+        let gaps: Vec<String> = grouped(exporters).into_iter().flat_map(text).flatten().collect();
+        let mut names: Vec<&str> = self.replies.iter().map(|(exporter, ..)| &*exporter.name).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| pair.first());
+        let twice = twice.map(|name| format!("{name} is queried more than once"));
+        let gaps: Vec<String> = gaps.into_iter().chain(twice).collect();
+        (!gaps.is_empty()).then(|| gaps.join("; "))
     }
 }
 
@@ -243,7 +274,8 @@ pub async fn read_all(exporters: &[Exporter]) -> Result<Fleet> {
                 let hint =
                     if error.is_connect() { "; is it running? --exporter sets another address" } else { "" };
                 let why = with_sources(&error);
-                fleet.failures.push(format!("no status from {}: {why}{hint}", exporter.name));
+                let failure = format!("no status from {}: {why}{hint}", exporter.name);
+                fleet.failures.push((exporter.name.clone(), failure));
             }
         }
     }

@@ -10,7 +10,7 @@
 //! - [`report`]: findings of checks.
 //! - [`backfill`]: history for Prometheus.
 //! - [`reconcile`]: compares a day at the service with Prometheus.
-//! - [`status`](mod@status): running exporters' verdicts and apps.
+//! - [`status`](mod@status): running exporters' verdicts; [`apps`](mod@apps): their apps.
 //! - [`state`]: the ledgers of a state file or a Prometheus, or their differences.
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: replies to
@@ -19,6 +19,7 @@
 //! - [`console`], [`page`]: output for people; [`options`]: shared options.
 //! - [`error`]: why a command failed, and its exit code.
 
+pub mod apps;
 pub mod backfill;
 pub mod call;
 pub mod check;
@@ -87,7 +88,7 @@ pub enum Command {
     /// Print the verdict of a running exporter, with a remedy for each reason.
     Status(status::StatusArgs),
     /// Print the apps of a running exporter, problems first.
-    Apps(status::AppsArgs),
+    Apps(apps::AppsArgs),
     /// Print the ledgers of the exact counters in a state file or Prometheus, or their differences.
     #[command(subcommand)]
     State(state::StateCommand),
@@ -143,7 +144,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
         Command::Reconcile(args) => reconcile::run(console, environment, &args).await,
         Command::Status(args) => status::status(console, &args).await,
-        Command::Apps(args) => status::apps(console, &args).await,
+        Command::Apps(args) => apps::apps(console, &args).await,
         Command::State(command) => state::run(console, environment, &command).await,
         Command::Metrics(args) => args.run(console),
         Command::Openapi => manual::openapi(console),

@@ -1,31 +1,30 @@
-//! `pdstool status` and `pdstool apps`: running exporters' verdicts and apps as tables, once or repeatedly.
+//! `pdstool status`: the verdicts of running exporters, once or repeatedly.
 
 use std::time::Duration;
 
 use clap::Args;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::console::{Console, repeat};
+use super::console::{Console, WARN, repeat};
 use super::error::{Result, ToolError};
 use super::exporter::{Exporter, ExporterArgs, ExporterStatus, Fleet, read_all};
 use super::options::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use super::report::{Finding, Report};
-use pds_config::keys::nearest;
+use pds_core::printable::plain;
 use pds_core::units;
 use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
-use pds_diagnosis::model::{App, class_title, resource_title};
 
 /// The options of commands that read running exporters.
 #[derive(Clone, Debug, Args)]
 pub struct ReadArgs {
+    /// The exporters.
     #[command(flatten)]
-    exporters: ExporterArgs,
+    pub exporters: ExporterArgs,
 
+    /// The output format.
     #[command(flatten)]
-    output: OutputArg,
+    pub output: OutputArg,
 
     /// Refresh every two seconds, or at this interval.
     #[arg(
@@ -36,7 +35,7 @@ pub struct ReadArgs {
         default_missing_value = "2s",
         value_parser = interval
     )]
-    watch: Option<Duration>,
+    pub watch: Option<Duration>,
 }
 
 /// `pdstool status`.
@@ -55,30 +54,6 @@ pub struct StatusArgs {
     /// Succeed if the numbers can be trusted, even if apps are unhealthy.
     #[arg(long)]
     numbers_only: bool,
-}
-
-/// `pdstool apps`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:
-  pdstool apps --problems --watch
-  pdstool apps ranker
-  pdstool apps --filter ranker -o wide
-  pdstool apps -o csv > apps.csv")]
-pub struct AppsArgs {
-    /// Show everything about one app: its id, its name, or the end of its id.
-    #[arg(value_name = "NAME", conflicts_with_all = ["problems", "filter"])]
-    name: Option<String>,
-
-    #[command(flatten)]
-    read: ReadArgs,
-
-    /// Only apps that are not ok.
-    #[arg(long)]
-    problems: bool,
-
-    /// Only apps whose project, id, status or problem contains this text.
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    filter: String,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -133,8 +108,17 @@ async fn show_status(console: &mut Console, args: &StatusArgs, exporters: &[Expo
             report.print_new(console, format)?;
         }
     }
-    fleet.failures.iter().skip(1).for_each(|failure| console.say(failure));
+    say_gaps(console, &fleet.failures, fleet.gaps());
     Ok(fleet)
+}
+
+/// Says which exporters have no status, except the first, which is the command's error, and which shards are missing.
+pub(super) fn say_gaps(console: &mut Console, failures: &[(String, String)], gaps: Option<String>) {
+    failures.iter().skip(1).for_each(|(_, failure)| console.say(failure));
+    if let Some(gaps) = gaps {
+        let label = console.styled(WARN, "warning:");
+        console.say(&format!("{label} {}", plain(&gaps)));
+    }
 }
 
 fn print_json(console: &mut Console, fleet: &mut Fleet) -> Result<()> {
@@ -149,7 +133,8 @@ fn print_json(console: &mut Console, fleet: &mut Fleet) -> Result<()> {
             sent => json!({ "address": exporter.name, "status": sent }),
         }
     });
-    let mut statuses: Vec<Value> = statuses.collect();
+    let failed = fleet.failures.iter().map(|(name, why)| json!({ "address": name, "error": why }));
+    let mut statuses: Vec<Value> = failed.chain(statuses).collect();
     let whole = if is_one { statuses.pop().unwrap_or_default() } else { statuses.into() };
     Ok(page::print_json(console, &whole)?)
 }
@@ -180,7 +165,7 @@ fn well(ExporterStatus { summary, .. }: &ExporterStatus) -> String {
 
 /// The exporters, the worst first.
 fn shards(fleet: &Fleet) -> Table {
-    let missing = fleet.failures.iter().map(|failure| ["problem", "", "", "", failure]);
+    let missing = fleet.failures.iter().map(|(name, failure)| ["problem", name, "", "", failure]);
     let missing = missing.map(|cells| cells.map(str::to_owned).to_vec());
     let rows = fleet.replies.iter().map(|(exporter, status, _)| {
         let reason = status.summary.reasons.first().map_or("", |reason| &reason.text);
@@ -194,145 +179,18 @@ fn shards(fleet: &Fleet) -> Table {
     Table { columns: columns.collect(), rows, empty: "" }
 }
 
+/// The reasons of all exporters; an exporter without any has a row with its verdict.
 fn reasons(fleet: &Fleet) -> Table {
+    let row = |cells: [&str; 5]| cells.map(str::to_owned).to_vec();
+    let failed = fleet.failures.iter().map(|(name, why)| row(["no_status", "problem", why, "", name]));
     let rows = fleet.replies.iter().flat_map(|(exporter, status, _)| {
-        status.summary.reasons.iter().map(|reason| {
-            let cells = [&reason.code, reason.verdict.as_str(), &reason.text, &reason.remedy, &exporter.name];
-            cells.map(str::to_owned).to_vec()
-        })
+        let (summary, name) = (&status.summary, &*exporter.name);
+        let none = summary.reasons.is_empty().then(|| row(["", summary.verdict.as_str(), "", "", name]));
+        let reasons = summary.reasons.iter().map(move |reason| {
+            row([&reason.code, reason.verdict.as_str(), &reason.text, &reason.remedy, name])
+        });
+        reasons.chain(none)
     });
+    let rows = failed.chain(rows);
     Table::of_texts(["CODE", "VERDICT", "REASON", "REMEDY", "EXPORTER"], rows, "No reasons.")
-}
-
-/// Prints the apps, problems first.
-///
-/// # Errors
-/// If an exporter does not reply, or no app has the given name.
-pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
-    let exporters = args.read.exporters.open().await?;
-    let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
-    match args.read.watch {
-        Some(every) => repeat(console, every, show).await,
-        None => show(console).await,
-    }
-}
-
-/// An app with its exporter and all fields of the reply.
-struct Row {
-    exporter: Exporter,
-    app: App,
-    sent: Value,
-}
-
-async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter]) -> Result<()> {
-    let mut fleet = read_all(exporters).await?;
-    let format = args.read.output.format;
-    let rows = fleet.replies.drain(..).flat_map(|(exporter, status, mut sent)| {
-        let apps = sent.get_mut("apps").and_then(Value::as_array_mut).map(std::mem::take);
-        let apps = status.apps.into_iter().zip(apps.unwrap_or_default());
-        apps.map(move |(app, sent)| Row { exporter: exporter.clone(), app, sent })
-    });
-    let mut rows: Vec<Row> = rows.collect();
-    if let Some(name) = &args.name {
-        rows = named(rows, name)?;
-    }
-    let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
-    rows.retain(|row| wants(&row.app));
-    // Stable: apps of the same verdict stay in the order of the configuration.
-    rows.sort_by_key(|row| row.app.verdict);
-    let is_one = exporters.len() == 1;
-    match (format, &*rows) {
-        (OutputFormat::Json, _) => {
-            let apps = rows.into_iter().map(|Row { exporter, mut sent, .. }| {
-                if let Some(fields) = sent.as_object_mut().filter(|_| !is_one) {
-                    fields.insert("exporter".to_owned(), exporter.name.into());
-                }
-                sent
-            });
-            page::print_json(console, &apps.collect())?;
-        }
-        (OutputFormat::Table | OutputFormat::Wide, [row]) if args.name.is_some() => {
-            page::print_as(console, format, &[Block::Facts(details(row))])?;
-        }
-        _ => page::print_as(console, format, &[Block::Table(table(&rows, format, is_one))])?,
-    }
-    fleet.failures.iter().skip(1).for_each(|failure| console.say(failure));
-    fleet.complete()
-}
-
-/// Apps with this id or name; if there are none, apps whose id ends with it.
-fn named(mut rows: Vec<Row>, name: &str) -> Result<Vec<Row>> {
-    let is_named = |app: &App| *app.id == *name || app.name.as_deref() == Some(name);
-    let end = format!("-{name}");
-    if rows.iter().any(|row| is_named(&row.app)) {
-        rows.retain(|row| is_named(&row.app));
-    } else if rows.iter().any(|row| row.app.id.ends_with(&end)) {
-        rows.retain(|row| row.app.id.ends_with(&end));
-    } else {
-        let like = nearest(name, rows.iter().map(|row| &*row.app.id));
-        let like = like.map_or_else(String::new, |like| format!("; did you mean {like}?"));
-        return Err(ToolError::Failed { message: format!("no app {name} is polled{like}"), code: 3 });
-    }
-    Ok(rows)
-}
-
-/// All columns of an app, its resources, its problems, and the address of its page.
-fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
-    let columns = COLUMNS.iter().filter(|column| column.rank.is_some() && column.key != "problem");
-    let mut facts: Vec<_> =
-        columns.map(|column| (column.title, (column.value)(app).text().into_owned())).collect();
-    let age = |at: Timestamp| units::span(Timestamp::now().as_second() - at.as_second());
-    facts.extend(app.resources.iter().map(|resource| {
-        let polled =
-            resource.last_success.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at)));
-        let failing = resource.failing.as_ref();
-        let failing = failing
-            .map(|f| format!("; failing for {}: {}, {}", age(f.since), class_title(&f.class), f.message));
-        let (title, state) = (resource_title(&resource.resource), resource.state.as_str());
-        ("Polled", format!("{title}: {state}, last success {polled}{}", failing.unwrap_or_default()))
-    }));
-    facts.extend(app.problems.iter().map(|problem| ("Problem", problem.text.clone())));
-    facts.push(("Page", exporter.page_of(app)));
-    facts.push(("Series", format!("{{{}}}", app.selector())));
-    facts
-}
-
-/// The apps in the columns that `format` has room for; for programs, all named columns in base units.
-fn table(rows: &[Row], format: OutputFormat, is_one: bool) -> Table {
-    let is_data = format == OutputFormat::Csv;
-    let wanted = |column: &&Column| match format {
-        OutputFormat::Csv => !column.name.is_empty(),
-        OutputFormat::Table => column.rank.is_some_and(|rank| rank <= NARROW),
-        _ => column.rank.is_some(),
-    };
-    let columns: Vec<&Column> = COLUMNS.iter().filter(wanted).collect();
-    let head = |column: &&Column| {
-        let name = if is_data { column.name.to_owned() } else { column.title.to_uppercase() };
-        let align = match column.key {
-            "verdict" => Align::State,
-            "app" | "project" => Align::Id,
-            _ if column.is_number() => Align::Right,
-            _ => Align::Left,
-        };
-        (name.into(), align)
-    };
-    let cell = |column: &Column, app: &App| {
-        let cell = (column.value)(app);
-        if is_data { cell.raw() } else { cell.text() }.into_owned()
-    };
-    let page = |row: &Row| match format {
-        OutputFormat::Table => row.exporter.name.clone(),
-        _ => row.exporter.page_of(&row.app),
-    };
-    let cells = |row: &Row| {
-        let cells = columns.iter().map(|column| cell(column, &row.app));
-        cells.chain((!is_one).then(|| page(row))).collect()
-    };
-    let page = if format == OutputFormat::Table { "EXPORTER" } else { "PAGE" };
-    let page = (!is_one).then_some((page.into(), Align::Id));
-    Table {
-        columns: columns.iter().map(head).chain(page).collect(),
-        rows: rows.iter().map(cells).collect(),
-        empty: "No app matches.",
-    }
 }

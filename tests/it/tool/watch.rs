@@ -126,3 +126,40 @@ fn several_exporters_are_one_page_with_the_worst_first() {
     let both = pdstool(&["apps", "-o", "csv"]).env("PDSTOOL_EXPORTER", listed).output().unwrap();
     assert_eq!((stdout(&both).lines().count(), stderr(&both)), (4, String::new()), "{}", stdout(&both));
 }
+
+#[test]
+fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
+    const FIRST: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":"ok"}}"#;
+    let (first, other) = (Service::start(|_| ok(FIRST)), Service::start(|_| ok(OTHER)));
+    let again = Service::start(|_| ok(FIRST));
+    let down = Service::start(|_| status(503, ""));
+    let run = |command: &str, format: &str, services: &[&Service]| {
+        let urls = services.iter().flat_map(|service| ["--exporter".to_owned(), service.url()]);
+        pdstool(&[command, "-o", format]).args(urls).output().unwrap()
+    };
+    let twice = format!(
+        "warning: of 2 shards, missing: 1; of 2 shards, queried more than once: 0; {} is queried",
+        first.url()
+    );
+    for (services, part) in [
+        (&[&first, &other][..], ""),
+        (&[&first], "warning: of 2 shards, missing: 1\n"),
+        (&[&first, &again, &other], "warning: of 2 shards, queried more than once: 0\n"),
+        (&[&first, &first], &*twice),
+    ] {
+        for command in ["status", "apps"] {
+            let output = run(command, "table", services);
+            let said = stderr(&output);
+            assert!(said.starts_with(part) && said.is_empty() == part.is_empty(), "{part}: {said}");
+            assert_eq!(output.status.code(), Some(0), "as for a warning: {said}");
+        }
+    }
+    let services = [&first, &other, &down];
+    let csv = stdout(&run("status", "csv", &services));
+    let rows: Vec<&str> = csv.lines().skip(1).collect();
+    assert!(rows.len() == 3 && rows[0].starts_with("no_status,problem,"), "{csv}");
+    assert!(services.iter().all(|service| csv.contains(&format!(",{}\n", service.url()))), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&stdout(&run("status", "json", &services))).unwrap();
+    assert_eq!(json[0]["address"], *down.url());
+    assert!(json[0]["error"].as_str().unwrap().contains("503") && json[2]["status"].is_object(), "{json:#}");
+}

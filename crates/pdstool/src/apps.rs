@@ -1,0 +1,174 @@
+//! `pdstool apps`: the apps of running exporters as a table, once or repeatedly.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::console::{Console, repeat};
+use super::error::{Result, ToolError};
+use super::exporter::{Exporter, read_all};
+use super::options::OutputFormat;
+use super::page::{self, Align, Block, Table};
+use super::status::{ReadArgs, say_gaps};
+use pds_config::keys::nearest;
+use pds_core::units;
+use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
+use pds_diagnosis::model::{App, class_title, resource_title};
+
+/// `pdstool apps`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool apps --problems --watch
+  pdstool apps ranker
+  pdstool apps --filter ranker -o wide
+  pdstool apps -o csv > apps.csv")]
+pub struct AppsArgs {
+    /// Show everything about one app: its id, its name, or the end of its id.
+    #[arg(value_name = "NAME", conflicts_with_all = ["problems", "filter"])]
+    name: Option<String>,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    /// Only apps that are not ok.
+    #[arg(long)]
+    problems: bool,
+
+    /// Only apps whose project, id, status or problem contains this text.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// Prints the apps, problems first.
+///
+/// # Errors
+/// If an exporter does not reply, or no app has the given name.
+pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
+    let exporters = args.read.exporters.open().await?;
+    let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
+    match args.read.watch {
+        Some(every) => repeat(console, every, show).await,
+        None => show(console).await,
+    }
+}
+
+/// An app with its exporter and all fields of the reply.
+struct Row {
+    exporter: Exporter,
+    app: App,
+    sent: Value,
+}
+
+async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter]) -> Result<()> {
+    let mut fleet = read_all(exporters).await?;
+    let (format, gaps) = (args.read.output.format, fleet.gaps());
+    let rows = fleet.replies.drain(..).flat_map(|(exporter, status, mut sent)| {
+        let apps = sent.get_mut("apps").and_then(Value::as_array_mut).map(std::mem::take);
+        let apps = status.apps.into_iter().zip(apps.unwrap_or_default());
+        apps.map(move |(app, sent)| Row { exporter: exporter.clone(), app, sent })
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    if let Some(name) = &args.name {
+        rows = named(rows, name)?;
+    }
+    let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
+    rows.retain(|row| wants(&row.app));
+    // Stable: apps of the same verdict stay in the order of the configuration.
+    rows.sort_by_key(|row| row.app.verdict);
+    let is_one = exporters.len() == 1;
+    match (format, &*rows) {
+        (OutputFormat::Json, _) => {
+            let apps = rows.into_iter().map(|Row { exporter, mut sent, .. }| {
+                if let Some(fields) = sent.as_object_mut().filter(|_| !is_one) {
+                    fields.insert("exporter".to_owned(), exporter.name.into());
+                }
+                sent
+            });
+            page::print_json(console, &apps.collect())?;
+        }
+        (OutputFormat::Table | OutputFormat::Wide, [row]) if args.name.is_some() => {
+            page::print_as(console, format, &[Block::Facts(details(row))])?;
+        }
+        _ => page::print_as(console, format, &[Block::Table(table(&rows, format, is_one))])?,
+    }
+    say_gaps(console, &fleet.failures, gaps);
+    fleet.complete()
+}
+
+/// Apps with this id or name; if there are none, apps whose id ends with it.
+fn named(mut rows: Vec<Row>, name: &str) -> Result<Vec<Row>> {
+    let is_named = |app: &App| *app.id == *name || app.name.as_deref() == Some(name);
+    let end = format!("-{name}");
+    if rows.iter().any(|row| is_named(&row.app)) {
+        rows.retain(|row| is_named(&row.app));
+    } else if rows.iter().any(|row| row.app.id.ends_with(&end)) {
+        rows.retain(|row| row.app.id.ends_with(&end));
+    } else {
+        let like = nearest(name, rows.iter().map(|row| &*row.app.id));
+        let like = like.map_or_else(String::new, |like| format!("; did you mean {like}?"));
+        return Err(ToolError::Failed { message: format!("no app {name} is polled{like}"), code: 3 });
+    }
+    Ok(rows)
+}
+
+/// All columns of an app, its resources, its problems, and the address of its page.
+fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
+    let columns = COLUMNS.iter().filter(|column| column.rank.is_some() && column.key != "problem");
+    let mut facts: Vec<_> =
+        columns.map(|column| (column.title, (column.value)(app).text().into_owned())).collect();
+    let age = |at: Timestamp| units::span(Timestamp::now().as_second() - at.as_second());
+    facts.extend(app.resources.iter().map(|resource| {
+        let polled =
+            resource.last_success.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at)));
+        let failing = resource.failing.as_ref();
+        let failing = failing
+            .map(|f| format!("; failing for {}: {}, {}", age(f.since), class_title(&f.class), f.message));
+        let (title, state) = (resource_title(&resource.resource), resource.state.as_str());
+        ("Polled", format!("{title}: {state}, last success {polled}{}", failing.unwrap_or_default()))
+    }));
+    facts.extend(app.problems.iter().map(|problem| ("Problem", problem.text.clone())));
+    facts.push(("Page", exporter.page_of(app)));
+    facts.push(("Series", format!("{{{}}}", app.selector())));
+    facts
+}
+
+/// The apps in the columns that `format` has room for; for programs, all named columns in base units.
+fn table(rows: &[Row], format: OutputFormat, is_one: bool) -> Table {
+    let is_data = format == OutputFormat::Csv;
+    let wanted = |column: &&Column| match format {
+        OutputFormat::Csv => !column.name.is_empty(),
+        OutputFormat::Table => column.rank.is_some_and(|rank| rank <= NARROW),
+        _ => column.rank.is_some(),
+    };
+    let columns: Vec<&Column> = COLUMNS.iter().filter(wanted).collect();
+    let head = |column: &&Column| {
+        let name = if is_data { column.name.to_owned() } else { column.title.to_uppercase() };
+        let align = match column.key {
+            "verdict" => Align::State,
+            "app" | "project" => Align::Id,
+            _ if column.is_number() => Align::Right,
+            _ => Align::Left,
+        };
+        (name.into(), align)
+    };
+    let cell = |column: &Column, app: &App| {
+        let cell = (column.value)(app);
+        if is_data { cell.raw() } else { cell.text() }.into_owned()
+    };
+    let page = |row: &Row| match format {
+        OutputFormat::Table => row.exporter.name.clone(),
+        _ => row.exporter.page_of(&row.app),
+    };
+    let cells = |row: &Row| {
+        let cells = columns.iter().map(|column| cell(column, &row.app));
+        cells.chain((!is_one).then(|| page(row))).collect()
+    };
+    let page = if format == OutputFormat::Table { "EXPORTER" } else { "PAGE" };
+    let page = (!is_one).then_some((page.into(), Align::Id));
+    Table {
+        columns: columns.iter().map(head).chain(page).collect(),
+        rows: rows.iter().map(cells).collect(),
+        empty: "No app matches.",
+    }
+}
