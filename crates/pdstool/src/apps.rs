@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::console::{Console, repeat};
 use super::error::{Result, ToolError};
 use super::exporter::{Exporter, read_all};
+use super::narrow;
 use super::options::OutputFormat;
 use super::page::{self, Align, Block, Table};
 use super::status::{ReadArgs, say_gaps};
@@ -90,7 +91,19 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
         (OutputFormat::Table | OutputFormat::Wide, [row]) if args.name.is_some() => {
             page::print_as(console, format, &[Block::Facts(details(row))])?;
         }
-        _ => page::print_as(console, format, &[Block::Table(table(&rows, format, is_one))])?,
+        _ => {
+            // Columns of a higher rank give way before others are cut.
+            let fits = |table: &Table| !console.cut || narrow::fits(table, console.width);
+            let mut tables = (0..=NARROW).rev().map(|rank| table(&rows, format, rank, is_one));
+            let wide = tables.next().unwrap_or_default();
+            let table = match format {
+                OutputFormat::Table if !fits(&wide) => {
+                    tables.find(fits).unwrap_or_else(|| table(&rows, format, 0, is_one))
+                }
+                _ => wide,
+            };
+            page::print_as(console, format, &[Block::Table(table)])?;
+        }
     }
     say_gaps(console, &fleet.failures, gaps);
     fleet.complete()
@@ -133,12 +146,12 @@ fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The apps in the columns that `format` has room for; for programs, all named columns in base units.
-fn table(rows: &[Row], format: OutputFormat, is_one: bool) -> Table {
+/// The apps in the columns of `format`, for a table those up to `most`; for programs, all named columns in base units.
+fn table(rows: &[Row], format: OutputFormat, most: u8, is_one: bool) -> Table {
     let is_data = format == OutputFormat::Csv;
     let wanted = |column: &&Column| match format {
         OutputFormat::Csv => !column.name.is_empty(),
-        OutputFormat::Table => column.rank.is_some_and(|rank| rank <= NARROW),
+        OutputFormat::Table => column.rank.is_some_and(|rank| rank <= most),
         _ => column.rank.is_some(),
     };
     let columns: Vec<&Column> = COLUMNS.iter().filter(wanted).collect();

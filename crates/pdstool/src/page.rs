@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 use pds_core::printable::{is_terminal_control, plain};
 
 use super::console::{BAR, Console, FAINT, STRONG, style_of};
+use super::narrow;
 use super::options::OutputFormat;
+pub use super::table::{Align, Table, columns, length};
 
 /// A part of a command's output.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,49 +27,8 @@ pub enum Block {
     Bars(Vec<(String, f64, String)>),
 }
 
-/// A table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    /// Column names with their alignment.
-    pub columns: Vec<(Cow<'static, str>, Align)>,
-    /// Their values.
-    pub rows: Vec<Vec<String>>,
-    /// The text for an empty table.
-    pub empty: &'static str,
-}
-
-/// The alignment of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// Text.
-    Left,
-    /// Ids, which are cut within their shared beginning.
-    Id,
-    /// A verdict or the state of a finding.
-    State,
-    /// Numbers.
-    Right,
-}
-
 /// The width of the longest bar.
 const BAR_WIDTH: usize = 40;
-
-impl Table {
-    /// A table of texts.
-    pub fn of_texts<const N: usize>(
-        names: [&'static str; N],
-        rows: impl IntoIterator<Item = Vec<String>>,
-        empty: &'static str,
-    ) -> Self {
-        let columns = columns(names.map(|name| (name, Align::Left)));
-        Self { columns, rows: rows.into_iter().collect(), empty }
-    }
-}
-
-/// Columns with names that do not depend on the data.
-pub fn columns<const N: usize>(columns: [(&'static str, Align); N]) -> Vec<(Cow<'static, str>, Align)> {
-    columns.map(|(name, align)| (Cow::Borrowed(name), align)).to_vec()
-}
 
 /// Writes `blocks` to standard output, with an empty line before headings; tables are `cut` to the terminal if set.
 fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
@@ -204,26 +165,32 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
     if table.rows.is_empty() {
         return console.print(table.empty);
     }
-    let names: Vec<Cow<'_, str>> = table.columns.iter().map(|(name, _)| plain(name)).collect();
-    let rows = table.rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect());
-    let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(names).chain(rows).collect();
-    let mut widths = vec![0; table.columns.len()];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = length(cell).max(*width);
-        }
-    }
-    if cut {
-        shrink(&mut widths, &table.columns, console.width);
-    }
-    let shared: Vec<usize> = (0..widths.len()).map(|column| shared_start(&lines, column)).collect();
-    for (index, line) in lines.iter().enumerate() {
-        let cells = line.iter().zip(&widths).zip(table.columns.iter().zip(&shared));
-        let cells = cells.map(|((cell, width), ((_, align), shared))| {
-            let text = match align {
-                Align::Id => shortened_id(cell, *width, *shared),
-                _ => shortened(cell, *width),
-            };
+    let name = |(name, align): &(Cow<'static, str>, Align)| (plain(name).into_owned().into(), *align);
+    let table = &Table {
+        columns: table.columns.iter().map(name).collect(),
+        rows: table
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| plain(cell).into_owned()).collect())
+            .collect(),
+        empty: "",
+    };
+    let widths = narrow::widths(table, cut.then_some(console.width));
+    let mut ids: Vec<_> = widths
+        .iter()
+        .zip(&table.columns)
+        .enumerate()
+        .map(|(column, (width, (_, align)))| {
+            let is_id = *align == Align::Id;
+            is_id.then(|| narrow::shortened_ids(&narrow::cells(table, column), *width).into_iter())
+        })
+        .collect();
+    let names: Vec<String> = table.columns.iter().map(|(name, _)| name.to_string()).collect();
+    for (index, line) in std::iter::once(&names).chain(&table.rows).enumerate() {
+        let cells = line.iter().zip(&widths).zip(table.columns.iter().zip(&mut ids));
+        let cells = cells.map(|((cell, width), ((_, align), ids))| {
+            let id = ids.as_mut().filter(|_| index > 0).and_then(Iterator::next);
+            let text = id.unwrap_or_else(|| narrow::shortened(cell, *width));
             // The formatter pads to 65,535 columns at most.
             let spaces = " ".repeat(width.saturating_sub(length(&text)));
             match align {
@@ -238,48 +205,6 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
         console.print(line)?;
     }
     Ok(())
-}
-
-/// Narrows columns of text until all fit into `width`: the last first, the first never.
-fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: usize) {
-    const MIN_WIDTH: usize = 8;
-    let mut excess =
-        (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)).saturating_sub(width);
-    for (column, (_, align)) in widths.iter_mut().zip(columns).skip(1).rev() {
-        if *align != Align::Right {
-            let less = excess.min(column.saturating_sub(MIN_WIDTH));
-            *column -= less;
-            excess -= less;
-        }
-    }
-}
-
-/// `text` in at most `width` columns, with a mark where it was cut.
-pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
-    if length(text) <= width {
-        return text.into();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// The length of the shared beginning of all cells of a column, without its heading.
-fn shared_start(lines: &[Vec<Cow<'_, str>>], column: usize) -> usize {
-    let mut cells = lines.iter().skip(1).filter_map(|line| line.get(column));
-    let Some(first) = cells.next() else { return 0 };
-    let shared = |cell: &Cow<'_, str>| first.chars().zip(cell.chars()).take_while(|(a, b)| a == b).count();
-    cells.map(shared).min().unwrap_or(0)
-}
-
-/// An id in at most `width` columns, cut at the end of the `shared` beginning.
-fn shortened_id(text: &str, width: usize, shared: usize) -> Cow<'_, str> {
-    const MIN_START: usize = 2;
-    let count = length(text);
-    if count <= width {
-        return text.into();
-    }
-    let less = count + 1 - width.max(1);
-    let start = shared.saturating_sub(less).max(MIN_START).min(width.saturating_sub(1));
-    text.chars().take(start).chain(['…']).chain(text.chars().skip(start + less)).collect()
 }
 
 fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Result<()> {
@@ -308,11 +233,6 @@ pub(crate) fn capitalized(text: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// The columns of a terminal that `text` takes.
-pub(crate) fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,19 +250,6 @@ mod tests {
             "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": "" }]
         });
         assert_eq!(json(&blocks), expected);
-    }
-
-    #[test]
-    fn ids_are_cut_where_they_are_the_same() {
-        for (id, width, shared, cut) in [
-            ("p-vbq86i12-ranker", 17, 11, "p-vbq86i12-ranker"),
-            ("p-vbq86i12-ranker", 12, 11, "p-vbq…ranker"),
-            ("p-vbq86i12-ranker", 8, 11, "p-…anker"),
-            ("p-1a2b3c-embed", 10, 2, "p-…c-embed"),
-            ("ranker", 1, 0, "…"),
-        ] {
-            assert_eq!(shortened_id(id, width, shared), cut);
-        }
     }
 
     #[test]

@@ -77,13 +77,42 @@ fn apps_with_problems_come_first_in_every_form() {
     assert_golden(&golden("apps.txt"), &text);
     let alike = r#"{"apps":[{"project":"p-vbq86i4m","id":"p-vbq86i4m-embeddings-eu"},{"project":"p-vbq86i4m",
         "id":"p-vbq86i4m-embeddings-us","problems":["settings: the service does not know the id (404)"]}]}"#;
-    let narrow = run_at(&exporter(alike), &["apps"], "64");
+    let narrow = run_at(&exporter(alike), &["apps"], "48");
     let ids: Vec<&str> =
         narrow.lines().filter_map(|line| line.split_whitespace().find(|it| it.contains('…'))).collect();
-    assert_eq!(ids, ["p-vbq86i4m-embe…eu", "p-vbq86i4m-embe…us"], "{narrow}");
+    assert_eq!(ids, ["p-vbq86i4m-em…eu", "p-vbq86i4m-em…us"], "{narrow}");
     let problems = run(&service, &["apps", "--problems", "--filter", "LATE", "-o", "csv"]);
     assert!(problems.contains("p-1-late") && !problems.contains("p-2-down"), "{problems}");
     assert!(run(&service, &["apps", "--filter", "nowhere"]).contains("No app matches."));
+}
+
+#[test]
+fn long_ids_stay_distinct_and_problems_readable_at_any_width() {
+    let projects = ["p-vbq86i4m", "p-lsvmo7ah", "p-lsvmo7ax"];
+    let ids = projects.map(|project| {
+        ["1", "2"].map(|zone| (project, format!("{project}-recommendations-eu-west-{zone}-production")))
+    });
+    let apps = ids.as_flattened().iter().map(|(project, id)| {
+        format!(
+            r#"{{"project":"{project}","id":"{id}","status":"active","requests_per_minute":120.5,"response_time":{{"p95":0.25}},
+            "problems":["settings: the service does not know the id (404)"]}}"#
+        )
+    });
+    let body = format!(r#"{{"apps":[{}]}}"#, apps.collect::<Vec<_>>().join(","));
+    let service = exporter(body.leak());
+    for columns in ["56", "64", "80", "100", "120"] {
+        let printed = run_at(&service, &["apps"], columns);
+        let rows: Vec<&str> = printed.lines().filter(|line| line.contains(" p-")).collect();
+        let shown: std::collections::BTreeSet<&str> =
+            rows.iter().filter_map(|row| row.split_whitespace().nth(1)).collect();
+        assert_eq!((rows.len(), shown.len()), (6, 6), "{columns} columns: {printed}");
+        assert!(
+            rows.iter().all(|row| row.contains("settings: the service d")),
+            "{columns} columns: {printed}"
+        );
+        let width = printed.lines().map(|line| line.chars().count()).max();
+        assert!(width <= columns.parse().ok(), "{columns} columns: {printed}");
+    }
 }
 
 #[test]
