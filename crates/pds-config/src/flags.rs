@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use url::Url;
 
+use crate::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR};
 use crate::{Explained, Level};
 
 /// Path of the configuration without `--config.file`.
@@ -170,18 +172,31 @@ pub enum LogFormat {
     Json,
 }
 
-/// The flags of the exporter that runs on this machine: of the process with the lowest id that runs `program` and
-/// serves, its configuration file as an absolute path; of a demo if no other runs. `None` if there is no such process, or
-/// none that may be read.
+/// An exporter that runs on this machine.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// Its flags, with the configuration file as an absolute path.
+    pub flags: Flags,
+    /// The variables in its environment that set keys; `None` if another user runs it.
+    pub environment: Option<Vec<(String, String)>>,
+}
+
+/// The flags of [`running_exporter`].
 ///
 /// The health check is part of an image, but its user sets the flags: so `--health` alone, and `pdstool`, take those of
 /// the exporter beside them.
 pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
+    running_exporter(program).map(|running| running.flags)
+}
+
+/// The exporter that runs on this machine: the process with the lowest id that runs `program` and serves; a demo if no
+/// other runs. `None` if there is no such process, or none that may be read.
+pub fn running_exporter(program: &Path) -> Option<Running> {
     let proc = Path::new("/proc");
     let processes = std::fs::read_dir(proc).ok()?.flatten();
     let mut ids: Vec<u32> = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     ids.sort_unstable();
-    let flags = ids.into_iter().filter_map(|id| {
+    let running = ids.into_iter().filter_map(|id| {
         let process = proc.join(id.to_string());
         let is_same = std::fs::read_link(process.join("exe")).is_ok_and(|found| found == program);
         let line = is_same.then(|| std::fs::read(process.join("cmdline")).ok())??;
@@ -189,10 +204,23 @@ pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
         if let Ok(folder) = std::fs::read_link(process.join("cwd")) {
             flags.config_file = folder.join(flags.config_file);
         }
-        Some(flags)
+        Some(Running { flags, environment: environment_of(&process) })
     });
     // The first of those that are equal.
-    flags.min_by_key(|flags| flags.demo)
+    running.min_by_key(|running| running.flags.demo)
+}
+
+/// The variables of a process that set keys. They decide where tokens are sent, so this user must run it.
+fn environment_of(process: &Path) -> Option<Vec<(String, String)>> {
+    let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
+    let is_ours = owner(process).is_some_and(|uid| owner(Path::new("/proc/self")) == Some(uid));
+    let bytes = is_ours.then(|| std::fs::read(process.join("environ")).ok())??;
+    let prefix = format!("{ENVIRONMENT_PREFIX}{ENVIRONMENT_SEPARATOR}");
+    let variables = bytes.split(|byte| *byte == 0).filter_map(|line| {
+        let (name, value) = std::str::from_utf8(line).ok()?.split_once('=')?;
+        name.starts_with(&prefix).then(|| (name.to_owned(), value.to_owned()))
+    });
+    Some(variables.collect())
 }
 
 /// The flags of a command line as `/proc` has it, each argument with a zero byte behind it; `None` if it serves nothing.

@@ -40,6 +40,11 @@ pub enum ToolError {
     /// There is no configuration file.
     #[error("{0}; create one with pdstool init, or use --config.file")]
     NoConfig(LoadError),
+    /// The configuration is not valid without the environment of the exporter, which another user runs.
+    #[error(
+        "{0}\nthe running exporter may set keys in its environment: run pdstool as its user, or set the same variables"
+    )]
+    HiddenEnvironment(LoadError),
     /// The web configuration cannot be used.
     #[error("the web configuration is not valid")]
     Web(#[from] WebConfigError),
@@ -131,7 +136,11 @@ impl ToolError {
     pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Rule(_) => 2,
-            Self::Config(_) | Self::NoConfig(_) | Self::Web(_) | Self::Client(_) => 78,
+            Self::Config(_)
+            | Self::NoConfig(_)
+            | Self::HiddenEnvironment(_)
+            | Self::Web(_)
+            | Self::Client(_) => 78,
             Self::Fetch(error) if error.is_not_found() => 3,
             Self::Fetch(error) if error.is_unauthorized() => 4,
             Self::Fetch(FetchError { reason: Reason::Credentials(_), .. }) => 4,

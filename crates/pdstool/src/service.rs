@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use url::Url;
 
 use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
-use pds_config::flags::{DEFAULT_CONFIG, Flags, flags_of_running_exporter};
-use pds_config::{Config, Project, parse_url};
+use pds_config::flags::{DEFAULT_CONFIG, Flags, Running, flags_of_running_exporter, running_exporter};
+use pds_config::{Config, LoadError, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::cause_text::clock_difference;
@@ -84,38 +84,62 @@ impl ServiceArgs {
 }
 
 /// The configuration file that is read for `path`: if `path` is the default and there is no such file, that of the exporter
-/// that runs on this machine, with the state file that its flags name.
-pub fn file(path: &Path) -> (PathBuf, Option<PathBuf>) {
-    let is_default = path == Path::new(DEFAULT_CONFIG) && !path.exists();
-    let running = is_default.then(running).flatten();
-    running.map_or_else(|| (path.to_owned(), None), |flags| (flags.config_file, flags.state_path))
+/// that runs on this machine.
+pub fn file(path: &Path) -> PathBuf {
+    match running_with(path).filter(|_| is_absent_default(path)) {
+        Some(running) => running.flags.config_file,
+        None => path.to_owned(),
+    }
 }
 
-/// Loads the configuration [`file()`] for `path`.
+/// Loads the configuration [`file()`] for `path`, as the exporter does that runs with this file: with its variables below
+/// those of `environment`, and with the state file of its flags unless `path` names the file.
 ///
 /// # Errors
 /// If it is not valid.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
-    let (path, state) = file(path);
-    let mut config = pds_config::load(&path, environment.iter().cloned())?.config;
-    if state.is_some() {
-        config.state.path = state;
+    let Some(Running { flags, environment: theirs }) = running_with(path) else {
+        return Ok(pds_config::load(path, environment.iter().cloned())?.config);
+    };
+    let is_hidden = theirs.is_none();
+    // The last of a name counts.
+    let variables = theirs.into_iter().flatten().chain(environment.iter().cloned());
+    let is_named = !is_absent_default(path);
+    let loaded = pds_config::load(if is_named { path } else { &flags.config_file }, variables);
+    let mut config = match loaded {
+        Err(error @ LoadError::Problems { .. }) if is_hidden => {
+            return Err(ToolError::HiddenEnvironment(error));
+        }
+        loaded => loaded?.config,
+    };
+    if !is_named && flags.state_path.is_some() {
+        config.state.path = flags.state_path;
     }
     Ok(config)
 }
 
-/// The flags of the exporter beside this program that runs on this machine.
-pub fn flags_of_exporter() -> Option<Flags> {
-    flags_of_running_exporter(&std::env::current_exe().ok()?.with_file_name("pds-exporter"))
+fn is_absent_default(path: &Path) -> bool {
+    path == Path::new(DEFAULT_CONFIG) && !path.exists()
 }
 
-/// The same, if its configuration can be trusted. The file decides where tokens are sent, so this user or root must own
-/// it.
-fn running() -> Option<Flags> {
-    let flags = flags_of_exporter().filter(|flags| !flags.demo)?;
+/// The exporter that runs on this machine with the file at `path`, or with any if `path` is the default and there is no
+/// such file. The file decides where tokens are sent, so this user or root must own it.
+fn running_with(path: &Path) -> Option<Running> {
+    let running = running_exporter(&exporter_beside()?).filter(|running| !running.flags.demo)?;
+    let file = &running.flags.config_file;
+    let is_meant = || std::fs::canonicalize(path).ok() == std::fs::canonicalize(file).ok();
     let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
     let trusted = [Some(0), owner(Path::new("/proc/self"))];
-    trusted.contains(&Some(owner(&flags.config_file)?)).then_some(flags)
+    ((is_absent_default(path) || is_meant()) && trusted.contains(&Some(owner(file)?))).then_some(running)
+}
+
+/// The flags of the exporter beside this program that runs on this machine.
+pub fn flags_of_exporter() -> Option<Flags> {
+    flags_of_running_exporter(&exporter_beside()?)
+}
+
+fn exporter_beside() -> Option<PathBuf> {
+    Some(std::env::current_exe().ok()?.with_file_name("pds-exporter"))
 }
 
 impl Service {

@@ -7,6 +7,7 @@ mod checks;
 mod colours;
 mod completion;
 mod doctor;
+mod environment;
 mod exchange;
 mod formats;
 pub(crate) mod history;

@@ -71,7 +71,7 @@ fn config(console: &mut Console, environment: &Environment, path: &Path, format:
     let config = load(path, environment)?;
     let mut rate: fn(f64) -> String = |rate| rate.to_string();
     if format.is_for_people() {
-        console.print(&format!("{} is valid", file(path).0.display()))?;
+        console.print(&format!("{} is valid", file(path).display()))?;
         rate = number;
     }
     Ok(page::print_as(console, format, &demand(&config, rate))?)

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::error::ToolError;
 use crate::service::{self, Environment, Service, ServiceArgs};
 use pds_client::{Account, plain_http_warning};
-use pds_config::{Config, LoadError};
+use pds_config::{Config, LoadError, Problem};
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_diagnosis::cause::{self, Cause};
@@ -27,7 +27,7 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     } else {
         let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
         let projects = units::counted(config.projects.len(), "project", "projects");
-        let file = service::file(&args.config_file).0;
+        let file = service::file(&args.config_file);
         let file = file.display();
         found.push(Finding::ok(format!(
             "{file} is valid: {projects}, {}",
@@ -48,14 +48,21 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
 
 /// The problems of the configuration; a problem of several keys is reported once.
 fn refused(error: ToolError) -> Vec<Finding> {
+    let of_keys = |problems: Vec<Problem>, remedy: &str| {
+        let problems = problems.into_iter().map(|problem| (problem.message, problem.key));
+        let finding = |(message, keys): (String, Vec<String>)| {
+            Finding::problem(format!("{}: {message}", first_few(&keys)), remedy)
+        };
+        grouped(problems).into_iter().map(finding).collect()
+    };
     let remedy = match error {
         ToolError::Config(LoadError::Problems { problems, .. }) => {
-            let problems = problems.into_iter().map(|problem| (problem.message, problem.key));
-            let remedy = "Correct this key; pdstool check config checks the file.";
-            let finding = |(message, keys): (String, Vec<String>)| {
-                Finding::problem(format!("{}: {message}", first_few(&keys)), remedy)
-            };
-            return grouped(problems).into_iter().map(finding).collect();
+            return of_keys(problems, "Correct this key; pdstool check config checks the file.");
+        }
+        ToolError::HiddenEnvironment(LoadError::Problems { problems, .. }) => {
+            let remedy = "If the environment of the running exporter sets this key, run pdstool as its user, or set the same \
+                          variable; otherwise correct the key.";
+            return of_keys(problems, remedy);
         }
         ToolError::Config(LoadError::Syntax { .. }) => "Correct the TOML at this line and column.",
         ToolError::Config(LoadError::Unreadable { .. }) => {
