@@ -15,7 +15,8 @@ use pds_config::{Config, LoadError, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::cause_text::clock_difference;
-use pds_interface::polled::ReadSubjects;
+use pds_interface::polled::{ReadSubjects, Reading};
+use pds_interface::reader::{Subject, Window};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
@@ -213,22 +214,28 @@ impl Service {
         Ok(self.client.read(&Turn::new(&account), resource, &request, decode).await?)
     }
 
-    /// Requests `resource` once, as a poll does; metrics for the last five settled minutes.
+    /// Requests `resource` once, as a poll does; metrics for the last five settled minutes. Returns the fetched reply and
+    /// the decoded one.
     ///
     /// # Errors
     /// If the service does not reply, or the reply cannot be read or ignores the range.
-    pub async fn probe(&self, resource: Resource, project: &str, app: &str) -> Result<Fetched> {
+    pub async fn probe(&self, resource: Resource, project: &str, app: &str) -> Result<(Fetched, Reading)> {
         let Config { api, poll, accounting, .. } = &self.config;
         let end = Timestamp::now().as_second() - i64::try_from(poll.settle.as_secs()).unwrap_or(0);
         let asked = TimeRange { start: end - 300, end };
         let (read, fetched) = self.read(resource, project, app, asked).await?;
-        let Some(answered) = read(&[]).tally.and_then(|tally| tally.range) else { return Ok(fetched) };
+        let is_metrics = resource.polled().cadence == Cadence::Metrics;
+        let window = is_metrics.then_some(Window { label: "5m", container: None, first: true, range: asked });
+        let reading = read(&[Subject { project, app, labels: &[], window }]);
+        let Some(answered) = reading.tally.as_ref().and_then(|tally| tally.range) else {
+            return Ok((fetched, reading));
+        };
         let answered = accounting.range_end.answered(answered);
         match answered.ignores(asked) {
             Some(ignored) => {
                 Err(ToolError::RangeIgnored(api.query_names.describe_ignored(ignored, asked, answered)))
             }
-            None => Ok(fetched),
+            None => Ok((fetched, reading)),
         }
     }
 }

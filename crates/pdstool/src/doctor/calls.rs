@@ -14,6 +14,7 @@ use crate::service::{self, Service};
 use pds_core::units;
 use pds_diagnosis::cause::{self, Cause};
 use pds_diagnosis::cause_text::mistake_in_id;
+use pds_interface::polled::Reading;
 use pds_interface::{ReplyBody as _, Resource, Scope, get_app, list_projects};
 
 use crate::report::{Finding, Report, first_few, grouped};
@@ -39,6 +40,8 @@ struct Answers {
     /// The service's clock minus ours at each reply, in seconds.
     skews: Vec<f64>,
     failures: Vec<Failure>,
+    /// Fields whose values violate the interface, each with the subjects of its replies.
+    unexpected: Vec<(String, Vec<String>)>,
     /// The ids of the projects that each token lists, by the account's name.
     listed: HashMap<String, Vec<String>>,
     /// Whether the address returns no list of projects.
@@ -47,12 +50,13 @@ struct Answers {
     apps: HashSet<String>,
 }
 
-/// Calls that fail for the same reason, or for a cause that stops them all.
+/// Calls that fail for the same cause.
 #[derive(Debug)]
 struct Failure {
-    resource: Resource,
     cause: &'static Cause,
-    /// The reason of the first; other calls may name another id.
+    /// The likely mistake in an id.
+    mistake: Option<String>,
+    /// The reason of the first; other calls may name another id or path.
     reason: String,
     subjects: Vec<String>,
     /// The accounts of its calls.
@@ -118,15 +122,21 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     }
     // A token that cannot be read is reported as such.
     answers.failures.retain(|failure| *failure.cause != cause::TOKEN_UNREADABLE);
-    for Failure { cause, reason, subjects, accounts, .. } in &answers.failures {
+    for Failure { cause, reason, subjects, accounts, mistake } in &answers.failures {
         let place = cause.place(&service.config.api);
         let tokens: Vec<&str> = accounts.iter().map(Account::name).collect();
-        let text = format!("{}{place}: {}: {reason}", cause.says_of(&tokens), first_few(subjects));
+        let mistake = mistake.as_ref().map(|mistake| format!("; {mistake}")).unwrap_or_default();
+        let text = format!("{}{place}: {}: {reason}{mistake}", cause.says_of(&tokens), first_few(subjects));
         let remedy = match &**accounts {
             [only] => cause.remedy_for(only.name(), only.file().and_then(Path::to_str)),
             _ => cause.remedy_at(None),
         };
         report.add(CHECK, [Finding::of(cause, text, remedy)]);
+    }
+    for (field, subjects) in &answers.unexpected {
+        let cause = &cause::UNEXPECTED_VALUES;
+        let text = format!("{}: {field} of {}", cause.says, first_few(subjects));
+        report.add(CHECK, [Finding::of(cause, text, cause.remedy_at(None))]);
     }
     if !answers.took.is_empty() {
         report.add("clock", [service::clock(&answers.skews)]);
@@ -158,10 +168,29 @@ fn subjects(service: &Service, resource: Resource) -> impl Iterator<Item = (Stri
 }
 
 impl Answers {
-    fn add(&mut self, service: &Service, (resource, project, app): &Asked, reply: Result<Fetched>) {
+    fn add(
+        &mut self,
+        service: &Service,
+        (resource, project, app): &Asked,
+        reply: Result<(Fetched, Reading)>,
+    ) {
         let account = service.client.account(project);
+        let subject = match (&**project, &**app) {
+            ("", _) => format!("token {}", account.name()),
+            (project, "") => project.to_owned(),
+            (_, app) => app.to_owned(),
+        };
         match reply {
-            Ok(fetched) => {
+            Ok((fetched, reading)) => {
+                for field in reading.unexpected {
+                    let label = reading.unexpected_label.as_ref().filter(|_| field == "distribution");
+                    let label = label.map(|label| format!(" ({label:?})")).unwrap_or_default();
+                    let field = format!("{}.{field}{label}", resource.as_str());
+                    match self.unexpected.iter_mut().find(|(known, _)| *known == field) {
+                        Some((_, subjects)) => subjects.push(subject.clone()),
+                        None => self.unexpected.push((field, vec![subject.clone()])),
+                    }
+                }
                 self.skews.extend(service::skew(&fetched));
                 self.took.push((*resource, fetched.took));
                 if *resource == get_app::RESOURCE {
@@ -175,11 +204,6 @@ impl Answers {
                 }
             }
             Err(error) => {
-                let subject = match (&**project, &**app) {
-                    ("", _) => format!("token {}", account.name()),
-                    (project, "") => project.to_owned(),
-                    (_, app) => app.to_owned(),
-                };
                 let is_list = resource.polled().scope == Scope::Account;
                 self.at_wrong_address |=
                     is_list && matches!(&error, ToolError::Fetch(error) if error.is_not_found());
@@ -191,16 +215,9 @@ impl Answers {
                 let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
                 let configured = service.config.projects.iter().map(|project| &*project.id);
                 let mistake = is_of_id.then(|| mistake_in_id(project, app, configured, listed)).flatten();
-                let reason =
-                    [Some(error.reason()), mistake].into_iter().flatten().collect::<Vec<_>>().join("; ");
-                let subject = format!("{} of {subject}", resource.as_str());
-                self.failed(Failure {
-                    resource: *resource,
-                    cause,
-                    reason,
-                    subjects: vec![subject],
-                    accounts: vec![account],
-                });
+                let subjects = vec![format!("{} of {subject}", resource.as_str())];
+                let reason = error.reason();
+                self.failed(Failure { cause, mistake, reason, subjects, accounts: vec![account] });
             }
         }
     }
@@ -219,12 +236,7 @@ impl Answers {
     }
 
     fn failed(&mut self, failure: Failure) {
-        // Causes other than those of one reply are the same for each call.
-        let stops_all = failure.cause.scope != cause::Scope::Target;
-        let is_same = |known: &&mut Failure| {
-            known.cause == failure.cause
-                && (stops_all || known.resource == failure.resource || known.reason == failure.reason)
-        };
+        let is_same = |known: &&mut Failure| known.cause == failure.cause && known.mistake == failure.mistake;
         let Some(known) = self.failures.iter_mut().find(is_same) else { return self.failures.push(failure) };
         known.subjects.extend(failure.subjects);
         for account in failure.accounts {

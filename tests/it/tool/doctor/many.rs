@@ -136,3 +136,36 @@ fn a_token_of_another_project_and_a_proxy_that_is_not_used_are_named() {
     let unused = "set but not used: HTTPS_PROXY; only api.proxy_url, which is empty, sets a proxy";
     assert_eq!(said, [cause::NO_APPS.says, unused]);
 }
+
+#[test]
+fn a_refusal_that_names_the_path_is_one_finding() {
+    let patient = Patient::new();
+    let service = Service::start(|seen| match seen.target.split('?').next() {
+        Some(path) if !path.ends_with("/projects") => {
+            status(403, format!(r#"{{"message":"no access to {path}"}}"#).leak())
+        }
+        _ => answering(seen),
+    });
+    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
+    let found = patient.examined(&text);
+    let (_, text, remedy) = found.only();
+    assert!(text.contains("domains of p-1") && text.contains("returned 403: no access to /"), "{text}");
+    assert_eq!(remedy, cause::FORBIDDEN.remedy);
+}
+
+#[test]
+fn a_value_that_violates_the_interface_is_found_as_the_daemon_finds_it() {
+    let patient = Patient::new();
+    let service = Service::start(|seen| match seen.target.contains("/response-time") {
+        true => ok(r#"{"status":"success","data":{"total_requests":1,"distribution":{"fast":"100"}}}"#),
+        false => answering(seen),
+    });
+    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
+    let found = patient.examined(&text);
+    let (check, text, remedy) = found.only();
+    assert_eq!(
+        (check, text),
+        ("calls", "values violate the interface: response_time.distribution (\"fast\") of p-1-a")
+    );
+    assert_eq!(remedy, cause::UNEXPECTED_VALUES.remedy);
+}

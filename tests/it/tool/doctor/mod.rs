@@ -96,14 +96,15 @@ impl Found {
 
 /// A service where everything answers.
 fn answering(seen: &Seen) -> Reply {
-    match seen.target.split('?').next().unwrap().rsplit('/').next() {
+    let name = seen.target.split('?').next().unwrap().rsplit('/').next();
+    match name {
         Some("projects") => ok(r#"[{"id":"p-1","name":"n","role":"r"}]"#),
         Some("domains") => ok(r#"{"domains":[]}"#),
         Some("alerts") => ok(r#"{"thresholds":[]}"#),
         Some("response-time") => ok(r#"{"data":{"total_requests":1},"status":"success"}"#),
         Some("run-execution-time") => ok(r#"{"data":{"total_runs":1},"status":"success"}"#),
         Some("p-1-typo") => status(404, r#"{"message":"no such app"}"#),
-        _ => ok(r#"{"id":"p-1-a"}"#),
+        _ => ok(format!(r#"{{"id":"{}"}}"#, name.unwrap_or_default()).leak()),
     }
 }
 
