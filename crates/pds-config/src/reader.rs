@@ -276,6 +276,7 @@ pub(super) fn id() -> Reader<Arc<str>> {
         id @ ("." | "..") => {
             Err(format!("{id:?} cannot be part of a path; use the id from the service's paths"))
         }
+        id if id.trim() != id => Err(format!("{id:?} has white space around it; remove it")),
         id => Ok(Arc::from(id)),
     })
 }
