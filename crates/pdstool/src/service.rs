@@ -123,15 +123,20 @@ fn is_absent_default(path: &Path) -> bool {
     path == Path::new(DEFAULT_CONFIG) && !path.exists()
 }
 
+/// Whether both paths lead to the same file.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    std::fs::canonicalize(one).is_ok_and(|one| std::fs::canonicalize(other).is_ok_and(|other| one == other))
+}
+
 /// The exporter that runs on this machine with the file at `path`, or with any if `path` is the default and there is no
 /// such file. The file decides where tokens are sent, so this user or root must own it.
 fn running_with(path: &Path) -> Option<Running> {
     let running = running_exporter(&exporter_beside()?).filter(|running| !running.flags.demo)?;
     let file = &running.flags.config_file;
-    let is_meant = || std::fs::canonicalize(path).ok() == std::fs::canonicalize(file).ok();
     let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
     let trusted = [Some(0), owner(Path::new("/proc/self"))];
-    ((is_absent_default(path) || is_meant()) && trusted.contains(&Some(owner(file)?))).then_some(running)
+    ((is_absent_default(path) || is_same_file(path, file)) && trusted.contains(&Some(owner(file)?)))
+        .then_some(running)
 }
 
 /// The flags of the exporter beside this program that runs on this machine.

@@ -53,7 +53,9 @@ async fn of_file(path: &Path, may_hold: bool) -> Finding {
     match state::examine(path).await {
         Ok(Examined::InUse) if may_hold => Finding::ok(format!("{name} is in use by a running daemon")),
         Ok(Examined::InUse) => {
-            let text = format!("{name} is in use by another process, and no daemon that uses it answers");
+            let text = format!(
+                "{name} is in use by another process; no daemon with this configuration that uses it answers"
+            );
             let remedy =
                 "Stop the process that holds it or its .lock (fuser -v shows it), or set another state.path.";
             Finding::problem(text, remedy)
@@ -168,7 +170,7 @@ pub async fn daemon(
                 let text = format!("{name} {kind} another service, {polled}");
                 (vec![Finding::ok(text)], true, false)
             } else {
-                (verdict(&name, &status.summary), true, status.exporter.state_file_good.is_some())
+                (verdict(&name, &status.summary), true, true)
             }
         }
         Err(error) if means_none(&error) => {

@@ -21,7 +21,7 @@ use super::error::Result;
 use super::exporter::{Exporter, ExporterError, address, local_exporter};
 use super::options::OutputArg;
 use super::report::{Finding, Report};
-use super::service::{Environment, ServiceArgs, flags_of_exporter};
+use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 
 /// `pdstool doctor`.
@@ -122,8 +122,11 @@ async fn daemon(
     let flags = flags_of_exporter().filter(|_| listens.is_empty());
     let known = flags.is_some();
     let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
-    let demo = args.exporter.is_none() && flags.is_some_and(|flags| flags.demo);
-    let daemon = daemon::daemon(&exporter, means_none, ours, demo).await;
+    let flags = flags.filter(|_| args.exporter.is_none());
+    let demo = flags.as_ref().is_some_and(|flags| flags.demo);
+    let mut daemon = daemon::daemon(&exporter, means_none, ours, demo).await;
+    let file = service::file(&args.service.config_file);
+    daemon.may_hold_state &= flags.is_none_or(|flags| service::is_same_file(&flags.config_file, &file));
     if daemon.runs {
         listens.clear();
     } else if listens.is_empty() {

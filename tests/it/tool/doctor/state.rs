@@ -48,9 +48,8 @@ fn a_locked_state_file_is_a_problem_unless_a_daemon_that_uses_it_answers() {
         "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}",
         service.url()
     );
-    let uses_one = WELL.replacen('{', r#"{"exporter":{"state_file_good":true},"#, 1);
-    let other = uses_one.replacen('{', r#"{"service":{"base_url":"https://other/"},"#, 1);
-    for (status, is_held) in [(uses_one, true), (other, false), (WELL.to_owned(), false)] {
+    let other = WELL.replacen('{', r#"{"service":{"base_url":"https://other/"},"#, 1);
+    for (status, is_held) in [(WELL.to_owned(), true), (other, false)] {
         let status: &str = status.leak();
         let patient = Patient { exporter: Service::start(move |_| ok(status)), ..Patient::new() };
         let lock = std::fs::File::create(patient.path("state.lock")).unwrap();
@@ -65,6 +64,34 @@ fn a_locked_state_file_is_a_problem_unless_a_daemon_that_uses_it_answers() {
             assert!(remedy.starts_with("Stop the process"), "{remedy}");
         }
     }
+}
+
+#[test]
+fn a_daemon_with_another_configuration_is_another_process() {
+    let folder = crate::process::alone();
+    let [file, other] = ["one.toml", "other.toml"].map(|name| folder.path().join(name));
+    for file in [&file, &other] {
+        let text = format!(
+            "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}"
+        );
+        std::fs::write(file, text).unwrap();
+    }
+    let mut daemon = Command::new(folder.path().join("pds-exporter"));
+    let address = format!("127.0.0.1:{}", crate::server::free_port());
+    daemon.arg("--config.file").arg(&file).args(["--web.listen-address", &address]);
+    let daemon = crate::process::Exporter::spawn(daemon).unwrap();
+    for (file, part) in [(&file, "is in use by a running daemon"), (&other, "is in use by another process")] {
+        let mut doctor = Command::new(folder.path().join("pdstool"));
+        let output = doctor.env_clear().args(["doctor", "-o", "json", "--config.file"]).arg(file).output();
+        let said = ended(&output.unwrap());
+        assert!(said.contains(part), "{said}");
+    }
+    drop(daemon);
+    let lock = std::fs::File::open(folder.path().join("state.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut doctor = Command::new(folder.path().join("pdstool"));
+    let said = ended(&doctor.env_clear().args(["doctor", "--config.file"]).arg(&file).output().unwrap());
+    assert!(said.contains("in use by another process") && said.contains("no daemon at "), "{said}");
 }
 
 #[test]
