@@ -88,6 +88,9 @@ pub fn mistake_in_id<'a>(
     let listed = listed();
     let of_token = || listed.iter().flatten().map(String::as_str);
     let is_of = |id: &str| app.strip_prefix(id).is_some_and(|rest| rest.starts_with('-'));
+    if app == project || of_token().any(|id| id == app) {
+        return Some(format!("{app} is a project"));
+    }
     if !app.is_empty() && !is_of(project) {
         let mut others: Vec<&str> = configured.filter(|id| is_of(id)).collect::<Vec<_>>();
         others.extend(of_token().filter(|id| is_of(id)));
@@ -95,11 +98,14 @@ pub fn mistake_in_id<'a>(
             return Some(format!("{app} belongs to project {other}"));
         }
         let parts: Vec<&str> = app.split('-').take(project.split('-').count()).collect();
-        let mistake = match nearest(&parts.join("-"), [project].into_iter().chain(of_token())) {
-            Some(near) => format!("{app} begins with no known project; the nearest is {near}"),
+        let unknown = format!("{app} begins with no known project");
+        // All ids of projects have the same first part.
+        let has_project = parts.first() == project.split('-').next().as_ref() && app.len() > parts.join("-").len();
+        return Some(match nearest(&parts.join("-"), [project].into_iter().chain(of_token())) {
+            Some(near) => format!("{unknown}; the nearest is {near}"),
+            None if has_project => unknown,
             None => format!("{app} is short for {project}-{app}"),
-        };
-        return Some(mistake);
+        });
     }
     if of_token().any(|id| id == project) {
         return None;
@@ -127,6 +133,9 @@ mod tests {
                 "p-vbq86i4n-ranker",
                 Some("p-vbq86i4n-ranker begins with no known project; the nearest is p-vbq86i4m"),
             ),
+            ("p-vbq86i4m", "p-other123-chat", Some("p-other123-chat begins with no known project")),
+            ("p-vbq86i4m", "p-vbq86i4m", Some("p-vbq86i4m is a project")),
+            ("p-vbq86i4m", "p-lsvmo7ah", Some("p-lsvmo7ah is a project")),
             ("p-vbq86i4m", "p-vbq86i4m-ranker", None),
             ("p-lsvmo7a", "", Some("the token knows no project p-lsvmo7a; the nearest is p-lsvmo7ah")),
         ] {

@@ -48,16 +48,20 @@ async fn polled() -> Rig {
 const TRUSTED: &str = "All numbers can be trusted: 4 apps, every resource fresh.";
 
 #[tokio::test]
-async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
-    let rig = Rig::start(get_app::RESOURCE).await;
-    rig.set_clock_apart(-HOUR);
-    for poll in 0..6 {
-        rig.poll().await;
-        assert_eq!(rig.counted_from(NOON - HOUR), HOUR + SETTLING, "poll {poll}");
-        assert_well(&rig, -HOUR);
-        assert_eq!(rig.reasons(), [apart("behind")]);
+async fn by_a_clock_that_is_apart_from_the_start_everything_is_counted() {
+    for (ahead, side, first, settling) in
+        [(-HOUR, "behind", NOON - HOUR, HOUR + SETTLING), (HOUR, "ahead of", NOON, SETTLING)]
+    {
+        let rig = Rig::start(get_app::RESOURCE).await;
+        rig.set_clock_apart(ahead);
+        for poll in 0..6 {
+            rig.poll().await;
+            assert_eq!(rig.counted_from(first), settling, "{side}: poll {poll}");
+            assert_well(&rig, ahead);
+            assert_eq!(rig.reasons(), [apart(side)]);
+        }
+        assert!(rig.page().sum("pds_app_requests_total") > 0.0, "{side}");
     }
-    assert!(rig.page().sum("pds_app_requests_total") > 0.0);
 }
 
 #[tokio::test]
