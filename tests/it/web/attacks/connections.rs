@@ -67,6 +67,7 @@ async fn too_few_descriptors_are_refused_with_the_number_needed() {
         assert!(refused.contains(&said), "{refused}");
     }
     let exporter = Exporter::spawn(started_by("ulimit -n 64 && exec", &config)).unwrap();
+    exporter.wait_for("/-/ready").await;
     let (_idle, page) = with_idle(&exporter, 100).await;
     assert!(page.contains("pds_up{"), "{page}");
 }
