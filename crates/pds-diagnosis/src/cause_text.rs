@@ -100,7 +100,8 @@ pub fn mistake_in_id<'a>(
         let parts: Vec<&str> = app.split('-').take(project.split('-').count()).collect();
         let unknown = format!("{app} begins with no known project");
         // All ids of projects have the same first part.
-        let has_project = parts.first() == project.split('-').next().as_ref() && app.len() > parts.join("-").len();
+        let has_project =
+            app.split('-').next() == project.split('-').next() && app.split('-').count() > parts.len();
         return Some(match nearest(&parts.join("-"), [project].into_iter().chain(of_token())) {
             Some(near) => format!("{unknown}; the nearest is {near}"),
             None if has_project => unknown,
