@@ -212,8 +212,7 @@ impl Account {
         }
         // A refusal of one path is logged by its target.
         if is_new && whole {
-            let file = self.file();
-            self.inner.reporter.log(|observer, name| observer.token_refused(name, file, status, message));
+            self.inner.reporter.log(|observer, name| observer.token_refused(name, status, message));
         }
     }
 

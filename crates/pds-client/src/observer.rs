@@ -38,7 +38,7 @@ pub trait Observer: Debug + Send + Sync {
 
     /// The service begins to refuse the token, with this HTTP status and message. The next request waits for a new
     /// token, or for some time.
-    fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {}
+    fn token_refused(&self, token: &str, status: u16, said: &str) {}
 
     /// The token cannot be read from now on, for the reason `error`.
     fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str) {}

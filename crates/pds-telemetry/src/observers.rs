@@ -58,8 +58,8 @@ impl pds_client::Observer for Telemetry {
         self.0.metrics.token_accepted.set(&[token], flag(accepted));
     }
 
-    fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {
-        let (cause, _) = told(&cause::TOKEN_REFUSED, token, file);
+    fn token_refused(&self, token: &str, status: u16, said: &str) {
+        let cause = cause::TOKEN_REFUSED.says_of(&[token]);
         tracing::warn!(token, status, said, "{cause}; retried when the token changes or after some time");
     }
 

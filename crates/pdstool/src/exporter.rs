@@ -1,6 +1,6 @@
 //! Running exporters, each read through its `/api/v1/status`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::error::{Result, ToolError};
-use crate::report::grouped;
+use crate::report::{first_few, grouped};
 use crate::service::flags_of_exporter;
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_core::error_chain::with_sources;
@@ -33,6 +33,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The largest status that is read: some 100,000 apps.
 const MAX_STATUS: usize = 64 << 20;
+
+/// Shards beyond are not looked for: an exporter may report any number of them.
+const MAX_SHARDS: u32 = 10_000;
 
 /// The options that name exporters.
 #[derive(Clone, Debug, Args)]
@@ -217,19 +220,14 @@ impl Fleet {
             ((&*status.service.base_url, exporter.shards), exporter.shard)
         });
         let text = |((_, count), shards): ((&str, u32), Vec<u32>)| {
-            let times = |shard: u32| shards.iter().filter(|known| **known == shard).count();
-            let list = |wanted: &dyn Fn(usize) -> bool| {
-                let found = (0..count).filter(|shard| count > 1 && wanted(times(*shard)));
-                found.map(|shard| shard.to_string()).collect::<Vec<_>>()
+            let mut times: BTreeMap<u32, u32> = (0..count.min(MAX_SHARDS)).map(|shard| (shard, 0)).collect();
+            shards.into_iter().for_each(|shard| *times.entry(shard).or_default() += 1);
+            let part = |what: &str, is_gap: fn(u32) -> bool| {
+                let found = times.iter().filter(|(_, times)| count > 1 && is_gap(**times));
+                let found: Vec<String> = found.map(|(shard, _)| shard.to_string()).collect();
+                (!found.is_empty()).then(|| format!("of {count} shards, {what}: {}", first_few(&found)))
             };
-            let part = |shards: Vec<String>, what: &str| {
-                let all = shards.join(", ");
-                (!shards.is_empty()).then(|| format!("of {count} shards, {what}: {all}"))
-            };
-            [
-                part(list(&|times| times == 0), "missing"),
-                part(list(&|times| times > 1), "queried more than once"),
-            ]
+            [part("missing", |times| times == 0), part("queried more than once", |times| times > 1)]
         };
         let gaps: Vec<String> = grouped(exporters).into_iter().flat_map(text).flatten().collect();
         let mut names: Vec<&str> = self.replies.iter().map(|(exporter, ..)| &*exporter.name).collect();

@@ -132,6 +132,7 @@ fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
     const FIRST: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":"ok"}}"#;
     let (first, other) = (Service::start(|_| ok(FIRST)), Service::start(|_| ok(OTHER)));
     let again = Service::start(|_| ok(FIRST));
+    let many = Service::start(|_| ok(FIRST.replace(":0,\"shards\":2", ":7,\"shards\":4294967295").leak()));
     let down = Service::start(|_| status(503, ""));
     let run = |command: &str, format: &str, services: &[&Service]| {
         let urls = services.iter().flat_map(|service| ["--exporter".to_owned(), service.url()]);
@@ -146,6 +147,7 @@ fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
         (&[&first], "warning: of 2 shards, missing: 1\n"),
         (&[&first, &again, &other], "warning: of 2 shards, queried more than once: 0\n"),
         (&[&first, &first], &*twice),
+        (&[&many], "warning: of 4294967295 shards, missing: 0, 1, 2, 3, 4 and 9,994 more\n"),
     ] {
         for command in ["status", "apps"] {
             let output = run(command, "table", services);
