@@ -332,6 +332,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn by_a_clock_days_behind_a_ledger_begins_no_earlier_than_time_is_given_up() {
+        let watermark = watermark();
+        for text in ["2026-03-04T12:00:07Z", "2026-03-04T12:00:37Z", "2026-03-04T12:01:07Z"] {
+            watermark.observe(date(text));
+            advance(Duration::from_secs(30)).await;
+        }
+        assert_eq!(time(watermark.first_cursor()), "2026-03-03T12:01:00Z");
+        watermark.clock.jump(SignedDuration::from_hours(72));
+        assert!(watermark.first_cursor() > watermark.oldest(), "once ours is right");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_single_date_that_disagrees_moves_nothing() {
         let watermark = watermark();
         watermark.observe(date("2026-03-01T12:00:07Z"));
