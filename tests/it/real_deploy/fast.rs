@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pds_core::clock::Clock;
 use pds_simulator::{Settings, World};
@@ -18,6 +19,11 @@ use crate::server::{PROMETHEUS_2, Server};
 
 /// How much faster.
 pub(super) const FASTER: u64 = 60;
+
+/// So many minutes of production.
+pub(super) fn minutes(count: u64, pace: u64) -> Duration {
+    Duration::from_secs(60 * count) / u32::try_from(pace).unwrap()
+}
 
 /// The configuration's defaults, 60 times faster.
 pub(super) const CONFIG: &str = r#"
