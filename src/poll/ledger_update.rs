@@ -265,7 +265,7 @@ impl<'a> LedgerUpdate<'a> {
             }
             Some(ledger) if ledger.set_aside => {
                 if let Some(now) = watermark.first_cursor() {
-                    let resumed = ledger.resumed_at(now);
+                    let resumed = ledger.resumed_at(now, 0);
                     self.becomes(resumed, Change::Begun);
                 }
             }

@@ -50,6 +50,8 @@ pub enum LedgerField {
     Number(Number),
     /// The buckets.
     Buckets,
+    /// Time given up that will be requested again.
+    Pending,
     /// How far it is behind, shown instead of the other rows.
     Behind,
 }
@@ -95,6 +97,8 @@ rows! {
         "End of the last range added to the counters, Unix time";
     BOTH LedgerField::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
         "Time never counted: older than max_catch_up when it could be requested, or still refused at the last recheck";
+    BOTH LedgerField::Pending => gauge "pds_app_pending_seconds" ["resource"]
+        "Time given up that will be requested again";
     REQUESTS LedgerField::Number(Number::Late) => counter "pds_app_late_requests_total" []
         "Requests reported after their range was counted; added to pds_app_requests_total later";
     RUNS LedgerField::Number(Number::Late) => counter "pds_app_late_runs_total" []
@@ -131,7 +135,8 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
             }
             sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], exact(ledger.total));
         }
-        LedgerField::Behind => {}
+        LedgerField::Pending if rechecked => sink.put_with(labels, exact(ledger.pending())),
+        LedgerField::Pending | LedgerField::Behind => {}
     })
 }
 
@@ -199,6 +204,7 @@ pds_app_request_duration_seconds_bucket{le="2.5"} 8
 pds_app_request_duration_seconds_bucket{le="+Inf"} 8
 pds_app_accounted_until_timestamp_seconds{resource="response_time"} 7200
 pds_app_unaccounted_seconds_total{resource="response_time"} 0
+pds_app_pending_seconds{resource="response_time"} 0
 pds_app_late_requests_total 0
 pds_app_overcounted_requests_total 0
 pds_app_disputed_hours_total{resource="response_time"} 0

@@ -140,10 +140,16 @@ impl Ledger {
         (!self.set_aside).then(|| Self { set_aside: true, ..self.clone() })
     }
 
-    /// Resumes at `second`. Another shard counted the time before it.
+    /// Resumes at `second`. Another shard counted the time before it, but for `pending` seconds, which nothing requests
+    /// again.
     #[must_use]
-    pub fn resumed_at(&self, second: i64) -> Self {
-        Self { set_aside: false, until: second.max(self.until), ..self.clone() }
+    pub fn resumed_at(&self, second: i64, pending: u64) -> Self {
+        let mut resumed = Self { set_aside: false, ..self.clone() };
+        if second > self.until {
+            resumed.until = second;
+            resumed.unaccounted = self.unaccounted.saturating_add(pending);
+        }
+        resumed
     }
 
     /// The ledger with a reply about `range` added. `distributed` if the call has a distribution. Counts of hours that
@@ -533,9 +539,11 @@ mod tests {
         let ledger = Ledger::open(0).add(range(0, 60), &tally(3, &[(1.0, 1.0)]), true, i64::MAX).unwrap();
         let aside = ledger.put_aside().unwrap();
         assert_eq!(aside.put_aside(), None);
-        let back = aside.resumed_at(6000);
-        assert_eq!((back.until, back.total, back.unaccounted, back.set_aside), (6000, 3, 0, false));
-        assert_eq!(aside.resumed_at(30).until, 60, "never before its own cursor");
+        let back = aside.resumed_at(6000, 900);
+        assert_eq!((back.until, back.total, back.unaccounted, back.set_aside), (6000, 3, 900, false));
+        let own = aside.resumed_at(60, 900);
+        assert_eq!((own.until, own.unaccounted), (60, 0), "its own pending time");
+        assert_eq!(aside.resumed_at(30, 0).until, 60, "never before its own cursor");
     }
 
     proptest! {

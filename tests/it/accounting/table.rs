@@ -43,7 +43,7 @@ const ROWS: &[[&str; 4]] = &[
     ],
     [
         "refuses a range for an hour",
-        "`pds_app_accounting_behind_seconds`, then pending time",
+        "`pds_app_accounting_behind_seconds`, then `pds_app_pending_seconds`",
         "",
         "accounting/services a_stretch_that_is_refused_for_an_hour_is_counted_later",
     ],

@@ -41,6 +41,39 @@ async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
 }
 
 #[tokio::test]
+async fn time_that_is_pending_at_a_restart_counts_as_unaccounted() {
+    let rig = Rig::start(1).await;
+    let exporter = rig.started("a").await;
+    rig.run(&exporter, 6).await;
+    let (ledgers, key) = (exporter.handle.context.ledgers.clone(), key(&rig, 0));
+    let ledger = ledgers.ledger(&key).unwrap();
+    rig.pass(900).await;
+    let (given_up, _) = ledger.give_up(ledger.until + 900, ledger.until).unwrap();
+    ledgers.commit(&key, given_up).await.unwrap();
+    rig.run(&exporter, 2).await;
+    let labels = |name| {
+        format!(
+            "{name}{{project=\"{}\",app=\"{}\",resource=\"response_time\"}}",
+            rig.project(),
+            rig.apps()[0]
+        )
+    };
+    let (pending, unaccounted) =
+        (labels("pds_app_pending_seconds"), labels("pds_app_unaccounted_seconds_total"));
+    assert_eq!((exporter.metric(&pending), exporter.metric(&unaccounted)), (Some(900.0), Some(0.0)));
+    drop(exporter);
+
+    let exporter = rig.started("a").await;
+    exporter.poll().await;
+    assert_eq!(exporter.metric(&unaccounted), Some(0.0), "it grows after a scrape, as every counter");
+    rig.scrape(&exporter);
+    rig.run(&exporter, 3).await;
+    assert_eq!((exporter.metric(&pending), exporter.metric(&unaccounted)), (Some(0.0), Some(900.0)));
+    rig.run(&exporter, 1).await;
+    assert_eq!(rig.prometheus.increase("pds_app_unaccounted_seconds_total", &rig.apps()[0]), 900.0);
+}
+
+#[tokio::test]
 async fn counters_without_a_cursor_begin_where_they_were_configured_and_that_is_reported_until_one_is_found()
 {
     let (log, _guard) = Log::start(Level::WARN);

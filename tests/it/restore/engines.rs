@@ -104,9 +104,10 @@ async fn every_query_has_credentials_parameters_and_selector_and_recent_cursors_
     let token = rig.folder.path().join("token");
     std::fs::write(&token, "s3cret-token\n").unwrap();
     let more = format!("prometheus_token_file = {token:?}\nprometheus_selector = 'job=\"pds\"'");
-    for (age, windows) in
-        [(0, &["300s] offset 5s)", "600s])"][..]), (1700, &["300s] offset 5s)", "600s])", "864000s])"])]
-    {
+    for (age, windows) in [
+        (0, &["300s] offset 5s)", "600s])", "600s]) > 0"][..]),
+        (1700, &["300s] offset 5s)", "600s])", "864000s])", "864000s]) > 0"]),
+    ] {
         rig.pass(age).await;
         let from = rig.prometheus.asked().len();
         let exporter = rig.started_with(rig.config(1, &more), "a").await;

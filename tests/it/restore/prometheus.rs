@@ -123,9 +123,12 @@ impl State {
         reply(status, body)
     }
 
-    /// The answer to `last_over_time({...}[Ns] offset 5s)`, to `max_over_time({...}[Ns])`, and to `{...}[Ns]`.
+    /// The answer to `last_over_time({...}[Ns] offset 5s)`, to `max_over_time({...}[Ns])`, and to `{...}[Ns]`, each also
+    /// with ` > 0`.
     fn result(&self, asked: &Asked) -> String {
-        let query = asked.form["query"].trim_end_matches(')');
+        let query = &asked.form["query"];
+        let positive = query.strip_suffix(" > 0");
+        let query = positive.unwrap_or(query).trim_end_matches(')');
         let (function, rest) = query.split_once('{').unwrap();
         let (query, offset) = rest.split_once("s] offset ").unwrap_or((rest.trim_end_matches("s]"), "0s"));
         let (matchers, window) = query.rsplit_once("}[").unwrap();
@@ -148,7 +151,8 @@ impl State {
                     return (!values.is_empty()).then(|| json!({"metric": labels, "values": values}));
                 }
             };
-            Some(json!({"metric": labels, "value": [now, value.to_string()]}))
+            let is_in = positive.is_none() || value > 0.0;
+            is_in.then(|| json!({"metric": labels, "value": [now, value.to_string()]}))
         });
         let found: Vec<_> = found.collect();
         let kind = if function.is_empty() { "matrix" } else { "vector" };

@@ -1,7 +1,8 @@
 //! Restores cursors from Prometheus when there is no state file.
 //!
-//! A restart reads one gauge back from the Prometheus that scrapes the exporter, the cursor of each counter. The counter
-//! begins at 0 there, an ordinary reset, and requests the time since from the service.
+//! A restart reads the cursor of each counter from the Prometheus that scrapes the exporter. The counter begins at 0
+//! there, an ordinary reset, and requests the time since from the service. Time before it that was pending becomes
+//! unaccounted.
 //!
 //! ```text
 //! Restorer ── which cursors are missing? ──► Source ── POST /api/v1/query ──► Prometheus

@@ -10,8 +10,9 @@ use crate::Key;
 /// the microsecond. `--web.disable-exporter-metrics` does not remove it.
 const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
 
-/// The gauge to read.
+/// The gauges to read.
 const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
+const PENDING: &str = "pds_app_pending_seconds";
 
 /// The processes scraped within the last five minutes, as of five seconds ago: samples of one moment become visible within
 /// seconds of each other, in any order.
@@ -26,9 +27,19 @@ pub(super) fn greatest(keys: &[Key], selector: &str, window: Duration) -> String
 
 /// All cursors within `window`.
 pub(super) fn all(keys: &[Key], selector: &str, window: Duration) -> String {
+    samples(CURSOR, keys, selector, window)
+}
+
+/// The last pending time within `window` of each counter and target that has any.
+pub(super) fn pending(keys: &[Key], selector: &str, window: Duration) -> String {
+    format!("last_over_time({}) > 0", samples(PENDING, keys, selector, window))
+}
+
+/// All samples of `metric` within `window`.
+fn samples(metric: &str, keys: &[Key], selector: &str, window: Duration) -> String {
     let resources = one_of("resource", keys.iter().map(|key| key.resource.as_str()));
     let window = window.as_secs().max(1);
-    format!("{{__name__=\"{CURSOR}\",{resources}{}{selector}}}[{window}s]", apps(keys))
+    format!("{{__name__=\"{metric}\",{resources}{}{selector}}}[{window}s]", apps(keys))
 }
 
 /// Matchers for the apps of `keys`. With several projects, they match a few other apps too.
@@ -113,7 +124,9 @@ mod tests {
 
     #[test]
     fn a_query_names_metric_apps_and_selector() {
-        assert!(crate::FAMILIES.iter().any(|family| family.name == CURSOR));
+        for name in [CURSOR, PENDING] {
+            assert!(crate::FAMILIES.iter().any(|family| family.name == name));
+        }
         let keys = [key("p-1", "p-1-b"), key("p-1", "p-1-a.b"), key("p-1", "p-1-b")];
         assert_eq!(
             greatest(&keys, "job=\"pds\"", Duration::from_secs(300)),
@@ -121,6 +134,7 @@ mod tests {
              project=~\"p-1\",app=~\"p-1-a\\\\.b|p-1-b\",job=\"pds\"}[300s])"
         );
         assert!(all(&keys[..1], "", Duration::ZERO).ends_with(",app=~\"p-1-b\",}[1s]"));
+        assert!(pending(&keys[..1], "", Duration::ZERO).ends_with(",app=~\"p-1-b\",}[1s]) > 0"));
         assert_eq!(
             processes("job=\"pds\""),
             "last_over_time({__name__=\"pds_exporter_config_last_reload_success_timestamp_seconds\",job=\"pds\"}\

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant, sleep};
 
-use crate::{Hold, Key, LedgerStore, Observer, Watermark};
+use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
 
 use super::http::Error;
 use super::progress::{self, Obstacle, Restoring};
@@ -273,13 +273,15 @@ impl Restorer {
         for Answer { key, cursor, .. } in answers {
             let Some(missing) = self.decidable(job, &key, cursor) else { continue };
             match (cursor, self.0.ledgers.ledger(&key)) {
-                (Some(Cursor { until, .. }), None) => {
-                    committed.push((key.clone(), self.0.ledgers.new_ledger(&key, until)));
+                (Some(Cursor { until, pending, .. }), None) => {
+                    let ledger = self.0.ledgers.new_ledger(&key, until);
+                    // Nothing requests it again.
+                    committed.push((key.clone(), Ledger { unaccounted: pending, ..ledger }));
                     begun.push((key, Some(Hold::Begun(until))));
                 }
                 // The ledger was set aside while another shard counted the app.
-                (Some(Cursor { until, .. }), Some(known)) => {
-                    committed.push((key.clone(), known.resumed_at(until)));
+                (Some(Cursor { until, pending, .. }), Some(known)) => {
+                    committed.push((key.clone(), known.resumed_at(until, pending)));
                     begun.push((key, None));
                 }
                 (None, known) => {
@@ -348,7 +350,7 @@ mod tests {
 
     use super::super::http::Prometheus;
     use super::*;
-    use crate::{Config, Ledger, Owner, Unobserved};
+    use crate::{Config, Owner, Unobserved};
 
     const INTERVAL: Duration = Duration::from_secs(60);
     /// A step that has settled by the clock of [`watermark`].
@@ -399,7 +401,7 @@ mod tests {
     }
 
     fn answer(app: &str, until: Option<i64>) -> Answer {
-        let cursor = until.map(|until| Cursor { until, is_own: false });
+        let cursor = until.map(|until| Cursor { until, ..Cursor::default() });
         Answer { key: key(app), cursor, later: None }
     }
 
@@ -432,8 +434,9 @@ mod tests {
         ledgers.insert_in_memory(&key("set aside"), aside.put_aside().unwrap());
         let apps = ["found", "new", "set aside", "unanswered"];
         let (restorer, job) = lacking(&ledgers, &apps, false).await;
+        let cursor = Some(Cursor { until: SETTLED - 7200, pending: 900, ..Cursor::default() });
         let answers = vec![
-            answer("found", Some(SETTLED - 7200)),
+            Answer { cursor, ..answer("found", None) },
             answer("new", None),
             answer("set aside", Some(SETTLED - 60)),
         ];
@@ -442,6 +445,8 @@ mod tests {
         assert_eq!((now("found"), now("new")), (Some((SETTLED - 7200, 0)), Some((SETTLED, 0))));
         assert_eq!((now("set aside"), now("unanswered")), (Some((SETTLED - 60, 5)), None));
         assert!(!ledgers.ledger(&key("set aside")).unwrap().set_aside);
+        let unaccounted = ["found", "new"].map(|app| ledgers.ledger(&key(app)).unwrap().unaccounted);
+        assert_eq!(unaccounted, [900, 0], "nothing requests pending time again");
         let held = apps.map(|app| ledgers.hidden_by(&key(app)));
         assert_eq!(held, [Some(Hold::Begun(SETTLED - 7200)), None, None, Some(Hold::Unknown)]);
         assert_eq!(restorer.known().await, ["found", "new", "set aside"].map(key).into());
@@ -465,8 +470,8 @@ mod tests {
     async fn a_shard_takes_an_app_over_once_its_cursor_has_stood_still_for_two_polls() {
         let ledgers = in_memory().await;
         let (restorer, job) = lacking(&ledgers, &["own", "other"], true).await;
-        let own =
-            Answer { cursor: Some(Cursor { until: SETTLED - 60, is_own: true }), ..answer("own", None) };
+        let cursor = Some(Cursor { until: SETTLED - 60, is_own: true, ..Cursor::default() });
+        let own = Answer { cursor, ..answer("own", None) };
         restorer.take(&job, vec![own, answer("other", Some(SETTLED - 60))], false).await.unwrap();
         assert_eq!(missing(&restorer), ["other"]);
         for (seconds, until, left) in [(60, SETTLED, 1), (119, SETTLED, 1), (1, SETTLED, 0)] {

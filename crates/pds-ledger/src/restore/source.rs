@@ -1,6 +1,7 @@
 //! The cursors that a Prometheus holds.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,12 +40,16 @@ pub struct Source {
 pub type Targets = HashSet<Labels>;
 
 /// A cursor in Prometheus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The end of the last range added, Unix seconds.
     pub until: i64,
     /// Whether it was scraped from the same target as this process.
     pub is_own: bool,
+    /// Seconds given up before `until` that the process of the cursor had yet to request again.
+    pub pending: u64,
+    /// Hash of the target that it was scraped from.
+    pub(super) target: u64,
 }
 
 /// A counter, as Prometheus has it.
@@ -128,31 +133,30 @@ impl Source {
     ) -> Result<(), Error> {
         let (recent, own) = (RECENT.min(self.lookback), Arc::new(own.clone()));
         let (mut open, mut later) = (Vec::new(), Vec::new());
-        let greatest = |window| move |keys: &[Key]| query::greatest(keys, &self.selector, window);
-        self.ask(keys, now, &own, greatest(recent), |answer| match answer {
+        self.ask(keys, now, &own, query::greatest, recent, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             Answer { key, cursor: None, .. } => open.push(key),
             found => answers.push(found),
         })
         .await?;
-        self.ask(open, now, &own, greatest(self.lookback), |answer| match answer {
+        self.ask(open, now, &own, query::greatest, self.lookback, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             other => answers.push(other),
         })
         .await?;
         // The greatest cursor of a series hides the others.
-        let all = |keys: &[Key]| query::all(keys, &self.selector, self.lookback);
-        self.ask(later, now, &own, all, |answer| answers.push(answer)).await
+        self.ask(later, now, &own, query::all, self.lookback, |answer| answers.push(answer)).await
     }
 
-    /// Runs `query` for batches of `keys`, several at once, and passes on the answer for each key. Divides a batch
-    /// whose reply is too large.
+    /// Runs `query` over `window` for batches of `keys`, several at once, and then queries the pending time before the
+    /// cursors. Passes on the answer for each key. Divides a batch whose reply is too large.
     async fn ask(
         &self,
         keys: Vec<Key>,
         now: i64,
         own: &Arc<Targets>,
-        query: impl Fn(&[Key]) -> String,
+        query: fn(&[Key], &str, Duration) -> String,
+        window: Duration,
         mut answered: impl FnMut(Answer),
     ) -> Result<(), Error> {
         let mut batches: VecDeque<Vec<Key>> = batches(keys, MAX_APPS);
@@ -161,10 +165,15 @@ impl Source {
             while under_way.len() < MAX_QUERIES
                 && let Some(keys) = batches.pop_front()
             {
-                let (http, query, own) = (Arc::clone(&self.http), query(&keys), Arc::clone(own));
+                let (http, own) = (Arc::clone(&self.http), Arc::clone(own));
+                let [query, pending] =
+                    [query, query::pending].map(|query| query(&keys, &self.selector, window));
                 under_way.spawn(async move {
                     let mut cursors = Cursors::new();
-                    let asked = http.query(&query, |sample| put(&mut cursors, sample, now, &own)).await;
+                    let mut asked = http.query(&query, |sample| put(&mut cursors, sample, now, &own)).await;
+                    if asked.is_ok() && cursors.values().any(|(cursor, _)| cursor.is_some()) {
+                        asked = http.query(&pending, |sample| put_pending(&mut cursors, sample)).await;
+                    }
                     (keys, asked.map(|()| cursors))
                 });
             }
@@ -198,7 +207,8 @@ impl Source {
 fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
     let mut labels = std::mem::take(&mut sample.labels);
     let Some(key) = take_key(&mut labels) else { return };
-    let is_own = own.contains(&target(labels));
+    let labels = target(labels);
+    let (is_own, target) = (own.contains(&labels), hash(&labels));
     let (cursor, later) = cursors.entry(key).or_default();
     for value in sample.values().filter(|value| value.fract() == 0.0 && (1.0..MAX_EXACT).contains(value)) {
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
@@ -207,8 +217,19 @@ fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
             _ if until > now => *later = (*later).max(Some(until)),
             Some(known) if known.until > until => {}
             Some(known) if known.until == until => known.is_own |= is_own,
-            _ => *cursor = Some(Cursor { until, is_own }),
+            _ => *cursor = Some(Cursor { until, is_own, target, pending: 0 }),
         }
+    }
+}
+
+/// Adds a series of pending seconds of a reply to the cursor from the same target.
+fn put_pending(cursors: &mut Cursors, mut sample: Sample) {
+    let mut labels = std::mem::take(&mut sample.labels);
+    let Some((Some(cursor), _)) = take_key(&mut labels).and_then(|key| cursors.get_mut(&key)) else { return };
+    if let Some(seconds) = sample.values().next().filter(|_| cursor.target == hash(&target(labels))) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast stays in range")]
+        let seconds = seconds as u64;
+        cursor.pending = seconds;
     }
 }
 
@@ -235,6 +256,13 @@ fn target(mut labels: Labels) -> Labels {
     labels
 }
 
+/// Identifies a target among those of one query.
+fn hash(target: &Labels) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    target.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use pds_interface::response_time;
@@ -250,21 +278,40 @@ mod tests {
         serde_json::from_str(&json).unwrap()
     }
 
+    fn key() -> Key {
+        Key { owner: Owner::new("p".into(), "a".into()), resource: response_time::RESOURCE }
+    }
+
     #[test]
     fn the_greatest_cursor_up_to_now_counts() {
         let own = Targets::from([Labels::from([("instance".to_owned(), "own".to_owned())])]);
-        let key = Key { owner: Owner::new("p".into(), "a".into()), resource: response_time::RESOURCE };
         let cursors_of = |series: &[(&str, &[&str])]| {
             let mut cursors = Cursors::new();
             for (instance, values) in series {
                 put(&mut cursors, sample(instance, values), 600, &own);
             }
-            cursors.remove(&key).unwrap_or_default()
+            let (cursor, later) = cursors.remove(&key()).unwrap_or_default();
+            (cursor.map(|cursor| (cursor.until, cursor.is_own)), later)
         };
-        let cursor = |until, is_own| Some(Cursor { until, is_own });
-        assert_eq!(cursors_of(&[("own", &["60", "120"]), ("other", &["180"])]), (cursor(180, false), None));
-        assert_eq!(cursors_of(&[("other", &["180"]), ("own", &["180", "60"])]), (cursor(180, true), None));
-        assert_eq!(cursors_of(&[("own", &["600", "601", "660"])]), (cursor(600, true), Some(660)));
+        assert_eq!(cursors_of(&[("own", &["60", "120"]), ("other", &["180"])]), (Some((180, false)), None));
+        assert_eq!(cursors_of(&[("other", &["180"]), ("own", &["180", "60"])]), (Some((180, true)), None));
+        assert_eq!(cursors_of(&[("own", &["600", "601", "660"])]), (Some((600, true)), Some(660)));
         assert_eq!(cursors_of(&[("own", &["NaN", "+Inf", "-60", "0", "90.5", "1e300", "x"])]), (None, None));
+    }
+
+    #[test]
+    fn the_pending_time_of_the_target_with_the_greatest_cursor_counts() {
+        let pending_of = |series: &[(&str, &str)]| {
+            let mut cursors = Cursors::new();
+            put(&mut cursors, sample("before", &["60"]), 600, &Targets::new());
+            put(&mut cursors, sample("last", &["120"]), 600, &Targets::new());
+            series.iter().for_each(|(instance, value)| put_pending(&mut cursors, sample(instance, &[value])));
+            cursors[&key()].0.unwrap().pending
+        };
+        assert_eq!(pending_of(&[("last", "900"), ("before", "60")]), 900);
+        assert_eq!((pending_of(&[("before", "60")]), pending_of(&[("last", "NaN")])), (0, 0));
+        let mut none = Cursors::new();
+        put_pending(&mut none, sample("last", &["900"]));
+        assert!(none.is_empty(), "a counter without a cursor begins now");
     }
 }
