@@ -62,7 +62,7 @@ export const app = dashboard(
         ),
         stat(
           {
-            title: "Requests today",
+            title: "Requests counted",
             description: "Requests of the last 24 hours, and of the last 30 whole days, from the exact counter. Needs the recording rules.",
             unit: "short",
             width: 3,

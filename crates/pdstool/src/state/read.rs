@@ -49,7 +49,7 @@ impl Pair {
     }
 
     /// The source from which the exporter continues.
-    pub(super) fn goes_on_from(&self) -> &'static str {
+    pub(super) fn continues_from(&self) -> &'static str {
         match (&self.file, &self.prometheus) {
             (_, Some(_)) if self.is_set_aside() => "prometheus",
             (Some(_), _) => "file",

@@ -78,7 +78,7 @@ const PAIR_COLUMNS: &[Column<Pair>] = &[
     column("FILE UNTIL", Align::Left, true, |pair| until(&pair.file)),
     column("PROMETHEUS UNTIL", Align::Left, true, |pair| until(&pair.prometheus)),
     column("AHEAD S", Align::Right, true, ahead),
-    column("GOES ON FROM", Align::Left, true, |pair| pair.goes_on_from().to_owned()),
+    column("CONTINUES FROM", Align::Left, true, |pair| pair.continues_from().to_owned()),
     column("NOTE", Align::Left, true, note_of_pair),
 ];
 
@@ -87,7 +87,7 @@ fn pair_json(pair: &Pair) -> Value {
         "project": &*pair.key.owner.project,
         "app": &*pair.key.owner.app,
         "resource": pair.key.resource.as_str(),
-        "goes_on_from": pair.goes_on_from(),
+        "continues_from": pair.continues_from(),
         "file": pair.file.as_ref().map(held_json),
         "prometheus": pair.prometheus.as_ref().map(held_json),
     })
