@@ -51,8 +51,8 @@ impl Plan {
             Counters::Shown(shown_for) => {
                 let rechecked = !self.watermark.ages().is_empty();
                 let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
-                if let Some(Hold::Begun(cursor)) = hold {
-                    start.get_or_insert_with(|| Start::from(Ledger::open(cursor)));
+                if let Some(Hold::Begun { until, pending }) = hold {
+                    start.get_or_insert_with(|| Start::from(Ledger::open_after(until, pending)));
                 }
                 let stands =
                     start.as_ref().is_some_and(|start| !self.has_stood(context, target, start, moved));
@@ -63,7 +63,7 @@ impl Plan {
                     cell.put_counters(series(&first), Some(shown_for), behind);
                     start.stand(context.store.version(), moved);
                 } else {
-                    if let Some(Hold::Begun(_)) = hold {
+                    if let Some(Hold::Begun { .. }) = hold {
                         context.ledgers.release(&target.key);
                     }
                     if start.take().is_some() || moved || !is_shown {
@@ -142,7 +142,7 @@ impl Plan {
     fn has_stood(&self, context: &Context, target: &Target, start: &Start, moved: bool) -> bool {
         let Some(shown) = &start.shown else { return false };
         let was_read = context.store.was_read(shown.version);
-        if !matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun(_))) {
+        if !matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. })) {
             return moved && (was_read || shown.polls + 1 >= MAX_WAITS);
         }
         let stood = shown.since.elapsed();

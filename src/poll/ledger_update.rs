@@ -169,7 +169,7 @@ impl<'a> LedgerUpdate<'a> {
     pub(super) fn is_believed(&self) -> Result<bool, Assumption> {
         let Poll { context, plan, target, .. } = self.poll;
         let mut evidence = plan.evidence(target);
-        evidence.passed |= matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun(_)))
+        evidence.passed |= matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. }))
             || self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
         evidence.believes()
     }
@@ -265,7 +265,7 @@ impl<'a> LedgerUpdate<'a> {
             }
             Some(ledger) if ledger.set_aside => {
                 if let Some(now) = watermark.first_cursor() {
-                    let resumed = ledger.resumed_at(now, 0);
+                    let resumed = ledger.resumed_at(now);
                     self.becomes(resumed, Change::Begun);
                 }
             }

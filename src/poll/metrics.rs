@@ -158,9 +158,15 @@ impl<'a> MetricsPoll<'a, '_> {
             }
             return Reach::Itself;
         }
-        if asked.purpose == Purpose::Recheck && error.is_refusal() {
-            // A service may refuse old ranges and still answer new ones.
-            return Reach::Itself;
+        if asked.purpose == Purpose::Recheck {
+            let is_refusal = error.is_refusal();
+            let is_final = is_refusal && (!error.is_server_error() || self.update.is_missing(asked.range));
+            self.update.not_answered(asked.range, is_final);
+            tracing::debug!(target = %target.key, range = ?asked.range, %error, "a recheck failed");
+            if is_refusal {
+                // A service may refuse old ranges and still answer new ones.
+                return Reach::Itself;
+            }
         }
         if is_of_app {
             self.not_found += u32::from(error.is_not_found());
@@ -203,14 +209,8 @@ impl<'a> MetricsPoll<'a, '_> {
         let Poll { plan, target, .. } = self.poll;
         let subjects = self.poll.subjects(asked.to_window());
         let answer = self.poll.ask(Some(asked.range), asked.container.as_deref(), &subjects).await;
-        match (asked.purpose, &answer) {
-            (Purpose::Counted, answer) => self.follow_size(asked.range, answer.as_ref().err()),
-            (Purpose::Recheck, Err(error)) => {
-                let refused =
-                    error.is_refusal() && (!error.is_server_error() || self.update.is_missing(asked.range));
-                self.update.not_answered(asked.range, refused);
-            }
-            _ => {}
+        if asked.purpose == Purpose::Counted {
+            self.follow_size(asked.range, answer.as_ref().err());
         }
         let mut answer = answer?;
         if let Some(answered) = answer.reading.tally.as_ref().and_then(|tally| tally.range) {

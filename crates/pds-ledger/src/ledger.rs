@@ -82,6 +82,12 @@ impl Ledger {
         Self { until: second, ..Self::default() }
     }
 
+    /// An empty ledger that begins at `second` after `pending` seconds that were given up.
+    pub fn open_after(second: i64, pending: u64) -> Self {
+        let ledger = Self::open(second.saturating_sub_unsigned(pending));
+        ledger.give_up(second, i64::MIN).map_or(ledger, |(open, _)| open)
+    }
+
     /// The next range to request: from the cursor to `settled`. A range longer than `most` seconds is cut at a multiple
     /// of `step`. No range crosses the boundary of an hour that will be rechecked: hours that begin at or after
     /// `hourly_from`, and an hour begun as such. `None` while nothing new has settled.
@@ -140,16 +146,10 @@ impl Ledger {
         (!self.set_aside).then(|| Self { set_aside: true, ..self.clone() })
     }
 
-    /// Resumes at `second`. Another shard counted the time before it, but for `pending` seconds, which nothing requests
-    /// again.
+    /// Resumes at `second`. Another shard counted the time before it.
     #[must_use]
-    pub fn resumed_at(&self, second: i64, pending: u64) -> Self {
-        let mut resumed = Self { set_aside: false, ..self.clone() };
-        if second > self.until {
-            resumed.until = second;
-            resumed.unaccounted = self.unaccounted.saturating_add(pending);
-        }
-        resumed
+    pub fn resumed_at(&self, second: i64) -> Self {
+        Self { set_aside: false, until: second.max(self.until), ..self.clone() }
     }
 
     /// The ledger with a reply about `range` added. `distributed` if the call has a distribution. Counts of hours that
@@ -292,9 +292,15 @@ fn whole(count: f64) -> u64 {
 pub enum Hold {
     /// The cursor is not known yet. No ledger is opened until it is.
     Unknown,
-    /// It began at this cursor from Prometheus (Unix seconds). Its counters are shown at 0 for a while, so that every
-    /// Prometheus scrapes them at 0.
-    Begun(i64),
+    /// It began at a cursor from Prometheus. Its counters are shown at 0 for a while, so that every Prometheus scrapes
+    /// them at 0.
+    Begun {
+        /// The cursor, Unix seconds.
+        until: i64,
+        /// Seconds before it that the previous process had yet to request again. They are pending until the counters
+        /// grow, and unaccounted then.
+        pending: u64,
+    },
 }
 
 #[cfg(test)]
@@ -535,15 +541,20 @@ mod tests {
     }
 
     #[test]
+    fn a_ledger_may_begin_after_pending_time() {
+        let ledger = Ledger::open_after(7230, 900);
+        assert_eq!((ledger.until, ledger.pending(), ledger.unaccounted), (7230, 900, 0));
+        assert_eq!(Ledger::open_after(7230, 0), Ledger::open(7230));
+    }
+
+    #[test]
     fn a_ledger_set_aside_resumes_at_the_present_step_and_catches_up_nothing() {
         let ledger = Ledger::open(0).add(range(0, 60), &tally(3, &[(1.0, 1.0)]), true, i64::MAX).unwrap();
         let aside = ledger.put_aside().unwrap();
         assert_eq!(aside.put_aside(), None);
-        let back = aside.resumed_at(6000, 900);
-        assert_eq!((back.until, back.total, back.unaccounted, back.set_aside), (6000, 3, 900, false));
-        let own = aside.resumed_at(60, 900);
-        assert_eq!((own.until, own.unaccounted), (60, 0), "its own pending time");
-        assert_eq!(aside.resumed_at(30, 0).until, 60, "never before its own cursor");
+        let back = aside.resumed_at(6000);
+        assert_eq!((back.until, back.total, back.unaccounted, back.set_aside), (6000, 3, 0, false));
+        assert_eq!(aside.resumed_at(30).until, 60, "never before its own cursor");
     }
 
     proptest! {

@@ -381,7 +381,8 @@ mod tests {
         for (app, until) in [("a", 60), ("b", 120)] {
             store.commit(&requests(app), ledger(until)).await.unwrap();
         }
-        store.hide(&requests("a"), Hold::Begun(30));
+        let begun = Hold::Begun { until: 30, pending: 0 };
+        store.hide(&requests("a"), begun);
         store.hide(&requests("b"), Hold::Unknown);
         assert_eq!(store.hidden_by(&requests("b")), Some(Hold::Unknown));
         store.release(&requests("b"));
@@ -389,7 +390,7 @@ mod tests {
         let found = store.find(keys.iter().map(Option::as_ref));
         let found: Vec<_> =
             found.into_iter().map(|found| found.map(|found| (found.ledger.until, found.hold))).collect();
-        assert_eq!(found, [Some((120, None)), None, None, Some((60, Some(Hold::Begun(30))))]);
+        assert_eq!(found, [Some((120, None)), None, None, Some((60, Some(begun)))]);
     }
 
     #[tokio::test]

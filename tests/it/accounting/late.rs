@@ -5,6 +5,7 @@ use pds_simulator::{Kind, Quirks, Settings};
 use proptest::prelude::*;
 
 use super::rig::{Rig, assert_cumulative};
+use super::service::{DONE, END, Exporter, IDEAL, Service, truth};
 use super::{Event, status};
 
 /// Events of a life in which no time is given up.
@@ -84,4 +85,17 @@ async fn a_service_that_counts_the_end_of_a_range_twice_is_found_out() {
     // An hour in twelve ranges counts twelve seconds twice, and itself one of them.
     let hours = u64::try_from(ledger.rechecked_until - expected.first).unwrap() / 3600;
     assert!(hours >= 1 && ledger.overcounted > too_many * hours / 5 / 2, "{hours} hours: {ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rechecks_that_cannot_be_counted_do_not_keep_others_from_theirs() {
+    // Distributions are kept for two hours, totals for longer.
+    let service = Service {
+        knows: |now, second, _| second % 20 != 3 || now >= second + 600,
+        distributed: |now, range| range.end >= now - 7200,
+        ..IDEAL
+    };
+    let exporter = Exporter::start(service, "audit = false\nrecheck_after = [\"15m\", \"3h\"]").await;
+    exporter.poll_until(DONE, |_| ()).await;
+    assert_eq!(exporter.counts(), truth(END));
 }

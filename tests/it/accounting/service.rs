@@ -41,6 +41,8 @@ pub(super) struct Service {
     pub(super) counts: fn(now: i64, range: TimeRange) -> TimeRange,
     /// The range that its distribution is of.
     pub(super) distributes: fn(now: i64, range: TimeRange) -> TimeRange,
+    /// Whether its reply about the range has a distribution.
+    pub(super) distributed: fn(now: i64, range: TimeRange) -> bool,
 }
 
 /// A service without fault.
@@ -51,6 +53,7 @@ pub(super) const IDEAL: Service = Service {
     decimals: 12,
     counts: |_, range| range,
     distributes: |_, range| range,
+    distributed: |_, _| true,
 };
 
 /// Requests in a second: 10,800 an hour; those of every fiftieth second take more than a second.
@@ -82,8 +85,9 @@ impl Service {
         let (all, fast) = known((self.distributes)(now, (self.counts)(now, range)));
         let scale = 10f64.powi(self.decimals);
         let percent = |count: u64| (count as f64 / all.max(1) as f64 * 100.0 * scale).round() / scale;
+        let distribution = if (self.distributed)(now, range) { "distribution" } else { "other" };
         format!(
-            r#"{{"status":"success","data":{{"distribution":{{"500ms":{},"{}":{},"1hr":{}}},"total_requests":{total},"percentiles":{{}},"start_date":"{}","end_date":"{}"}}}}"#,
+            r#"{{"status":"success","data":{{"{distribution}":{{"500ms":{},"{}":{},"1hr":{}}},"total_requests":{total},"percentiles":{{}},"start_date":"{}","end_date":"{}"}}}}"#,
             percent(fast / 2),
             (self.label)(now),
             percent(fast),

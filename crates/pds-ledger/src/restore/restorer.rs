@@ -273,16 +273,16 @@ impl Restorer {
         for Answer { key, cursor, .. } in answers {
             let Some(missing) = self.decidable(job, &key, cursor) else { continue };
             match (cursor, self.0.ledgers.ledger(&key)) {
-                (Some(Cursor { until, pending, .. }), None) => {
-                    let ledger = self.0.ledgers.new_ledger(&key, until);
-                    // Nothing requests it again.
-                    committed.push((key.clone(), Ledger { unaccounted: pending, ..ledger }));
-                    begun.push((key, Some(Hold::Begun(until))));
-                }
-                // The ledger was set aside while another shard counted the app.
-                (Some(Cursor { until, pending, .. }), Some(known)) => {
-                    committed.push((key.clone(), known.resumed_at(until, pending)));
+                // Set aside, and not counted by another shard since.
+                (Some(Cursor { until, .. }), Some(known)) if until <= known.until => {
+                    committed.push((key.clone(), known.resumed_at(until)));
                     begun.push((key, None));
+                }
+                (Some(Cursor { until, pending, .. }), _) => {
+                    let ledger = self.0.ledgers.new_ledger(&key, until);
+                    // Nothing requests pending time again.
+                    committed.push((key.clone(), Ledger { unaccounted: pending, ..ledger }));
+                    begun.push((key, Some(Hold::Begun { until, pending })));
                 }
                 (None, known) => {
                     let since = missing.since.or(job.followed.watermark.at_present().started);
@@ -429,30 +429,38 @@ mod tests {
     #[tokio::test]
     async fn each_answer_decides_where_a_counter_continues() {
         let ledgers = in_memory().await;
-        let mut aside = Ledger::open(SETTLED - 3600);
-        aside.total = 5;
-        ledgers.insert_in_memory(&key("set aside"), aside.put_aside().unwrap());
-        let apps = ["found", "new", "set aside", "unanswered"];
+        let aside = Ledger { total: 5, ..Ledger::open(SETTLED - 3600) }.put_aside().unwrap();
+        for app in ["aside", "moved"] {
+            ledgers.insert_in_memory(&key(app), aside.clone());
+        }
+        let apps = ["aside", "found", "moved", "new", "unanswered"];
         let (restorer, job) = lacking(&ledgers, &apps, false).await;
         let cursor = Some(Cursor { until: SETTLED - 7200, pending: 900, ..Cursor::default() });
         let answers = vec![
+            answer("aside", Some(SETTLED - 3600)),
             Answer { cursor, ..answer("found", None) },
+            answer("moved", Some(SETTLED - 60)),
             answer("new", None),
-            answer("set aside", Some(SETTLED - 60)),
         ];
         restorer.take(&job, answers, false).await.unwrap();
-        let now = |app: &str| ledgers.ledger(&key(app)).map(|ledger| (ledger.until, ledger.total));
-        assert_eq!((now("found"), now("new")), (Some((SETTLED - 7200, 0)), Some((SETTLED, 0))));
-        assert_eq!((now("set aside"), now("unanswered")), (Some((SETTLED - 60, 5)), None));
-        assert!(!ledgers.ledger(&key("set aside")).unwrap().set_aside);
-        let unaccounted = ["found", "new"].map(|app| ledgers.ledger(&key(app)).unwrap().unaccounted);
-        assert_eq!(unaccounted, [900, 0], "nothing requests pending time again");
-        let held = apps.map(|app| ledgers.hidden_by(&key(app)));
-        assert_eq!(held, [Some(Hold::Begun(SETTLED - 7200)), None, None, Some(Hold::Unknown)]);
-        assert_eq!(restorer.known().await, ["found", "new", "set aside"].map(key).into());
+        let now =
+            |app| ledgers.ledger(&key(app)).map(|ledger| (ledger.until, ledger.total, ledger.unaccounted));
+        let expected = [
+            Some((SETTLED - 3600, 5, 0)),
+            Some((SETTLED - 7200, 0, 900)),
+            Some((SETTLED - 60, 0, 0)),
+            Some((SETTLED, 0, 0)),
+            None,
+        ];
+        assert_eq!(apps.map(now), expected);
+        assert!(!ledgers.ledger(&key("aside")).unwrap().set_aside);
+        let begun = |until, pending| Some(Hold::Begun { until, pending });
+        let held = [None, begun(SETTLED - 7200, 900), begun(SETTLED - 60, 0), None, Some(Hold::Unknown)];
+        assert_eq!(apps.map(|app| ledgers.hidden_by(&key(app))), held);
+        assert_eq!(restorer.known().await, ["aside", "found", "moved", "new"].map(key).into());
         assert_eq!(missing(&restorer), ["unanswered"]);
         let Restoring { restored, opened, .. } = restorer.0.state.lock().outcome;
-        assert_eq!((restored, opened), (2, 1));
+        assert_eq!((restored, opened), (3, 1));
     }
 
     #[tokio::test]
@@ -479,7 +487,7 @@ mod tests {
             restorer.take(&job, vec![answer("other", Some(until))], false).await.unwrap();
             assert_eq!(missing(&restorer).len(), left, "{seconds} s later");
         }
-        assert_eq!(ledgers.hidden_by(&key("other")), Some(Hold::Begun(SETTLED)));
+        assert_eq!(ledgers.hidden_by(&key("other")), Some(Hold::Begun { until: SETTLED, pending: 0 }));
     }
 
     #[tokio::test]

@@ -48,8 +48,6 @@ pub struct Cursor {
     pub is_own: bool,
     /// Seconds given up before `until` that the process of the cursor had yet to request again.
     pub pending: u64,
-    /// Hash of the target that it was scraped from.
-    pub(super) target: u64,
 }
 
 /// A counter, as Prometheus has it.
@@ -63,8 +61,29 @@ pub struct Answer {
     pub later: Option<i64>,
 }
 
-/// The cursors of one query, by counter.
-type Cursors = HashMap<Key, (Option<Cursor>, Option<i64>)>;
+/// What one query found of a counter.
+#[derive(Debug, Default)]
+struct Found {
+    /// The greatest cursor up to now; 0 if there is none.
+    until: i64,
+    is_own: bool,
+    /// Hashes of the targets with this cursor, and the pending seconds of each that has any.
+    targets: Vec<u64>,
+    pending: Vec<u64>,
+    later: Option<i64>,
+}
+
+impl Found {
+    fn cursor(&self) -> Option<Cursor> {
+        // Of targets with the same cursor, the last one to be scraped has the least pending time.
+        let all_have = self.pending.len() == self.targets.len();
+        let pending = self.pending.iter().min().filter(|_| all_have).copied().unwrap_or_default();
+        (self.until > 0).then_some(Cursor { until: self.until, is_own: self.is_own, pending })
+    }
+}
+
+/// What one query found, by counter.
+type Cursors = HashMap<Key, Found>;
 
 impl Source {
     /// The Prometheus of `config`, whose replies fit in `memory` until they are decoded.
@@ -171,7 +190,7 @@ impl Source {
                 under_way.spawn(async move {
                     let mut cursors = Cursors::new();
                     let mut asked = http.query(&query, |sample| put(&mut cursors, sample, now, &own)).await;
-                    if asked.is_ok() && cursors.values().any(|(cursor, _)| cursor.is_some()) {
+                    if asked.is_ok() && cursors.values().any(|found| found.until > 0) {
                         asked = http.query(&pending, |sample| put_pending(&mut cursors, sample)).await;
                     }
                     (keys, asked.map(|()| cursors))
@@ -181,8 +200,8 @@ impl Source {
                 None => return Ok(()),
                 Some(Ok((keys, Ok(mut cursors)))) => {
                     for key in keys {
-                        let (cursor, later) = cursors.remove(&key).unwrap_or_default();
-                        answered(Answer { key, cursor, later });
+                        let found = cursors.remove(&key).unwrap_or_default();
+                        answered(Answer { key, cursor: found.cursor(), later: found.later });
                     }
                 }
                 Some(Ok((keys, Err(error)))) => {
@@ -203,34 +222,40 @@ impl Source {
     }
 }
 
-/// Adds a series of a reply. Skips values that no exporter writes.
+/// Adds a series of a reply.
 fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
     let mut labels = std::mem::take(&mut sample.labels);
     let Some(key) = take_key(&mut labels) else { return };
     let labels = target(labels);
     let (is_own, target) = (own.contains(&labels), hash(&labels));
-    let (cursor, later) = cursors.entry(key).or_default();
-    for value in sample.values().filter(|value| value.fract() == 0.0 && (1.0..MAX_EXACT).contains(value)) {
-        #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
-        let until = value as i64;
-        match cursor {
-            _ if until > now => *later = (*later).max(Some(until)),
-            Some(known) if known.until > until => {}
-            Some(known) if known.until == until => known.is_own |= is_own,
-            _ => *cursor = Some(Cursor { until, is_own, target, pending: 0 }),
+    let found = cursors.entry(key).or_default();
+    for until in whole_values(&sample) {
+        if until > now {
+            found.later = found.later.max(Some(until));
+        } else if until > found.until {
+            (found.until, found.is_own) = (until, is_own);
+            found.targets = vec![target];
+        } else if until == found.until && !found.targets.contains(&target) {
+            found.is_own |= is_own;
+            found.targets.push(target);
         }
     }
 }
 
-/// Adds a series of pending seconds of a reply to the cursor from the same target.
+/// Adds a series of pending seconds of a reply, if the target has the greatest cursor.
 fn put_pending(cursors: &mut Cursors, mut sample: Sample) {
     let mut labels = std::mem::take(&mut sample.labels);
-    let Some((Some(cursor), _)) = take_key(&mut labels).and_then(|key| cursors.get_mut(&key)) else { return };
-    if let Some(seconds) = sample.values().next().filter(|_| cursor.target == hash(&target(labels))) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast stays in range")]
-        let seconds = seconds as u64;
-        cursor.pending = seconds;
+    let Some(found) = take_key(&mut labels).and_then(|key| cursors.get_mut(&key)) else { return };
+    if found.targets.contains(&hash(&target(labels))) {
+        found.pending.extend(whole_values(&sample).map(i64::unsigned_abs).next());
     }
+}
+
+/// The values that an exporter may have written: whole numbers above 0.
+fn whole_values(sample: &Sample) -> impl Iterator<Item = i64> {
+    let values = sample.values().filter(|value| value.fract() == 0.0 && (1.0..MAX_EXACT).contains(value));
+    #[expect(clippy::cast_possible_truncation, reason = "each is whole and in range")]
+    values.map(|value| value as i64)
 }
 
 /// The cursors in a reply of Prometheus, by counter, up to `now` and after it.
@@ -241,7 +266,8 @@ pub fn parse(reply: &[u8], now: i64) -> Result<Vec<Answer>, String> {
     let mut cursors = Cursors::new();
     reply::read(reply, &mut |sample| put(&mut cursors, sample, now, &Targets::new()))
         .map_err(|bad| format!("{bad:?}"))?;
-    Ok(cursors.into_iter().map(|(key, (cursor, later))| Answer { key, cursor, later }).collect())
+    let answer = |(key, found): (Key, Found)| Answer { key, cursor: found.cursor(), later: found.later };
+    Ok(cursors.into_iter().map(answer).collect())
 }
 
 /// The counter that a sample belongs to.
@@ -290,8 +316,8 @@ mod tests {
             for (instance, values) in series {
                 put(&mut cursors, sample(instance, values), 600, &own);
             }
-            let (cursor, later) = cursors.remove(&key()).unwrap_or_default();
-            (cursor.map(|cursor| (cursor.until, cursor.is_own)), later)
+            let found = cursors.remove(&key()).unwrap_or_default();
+            (found.cursor().map(|cursor| (cursor.until, cursor.is_own)), found.later)
         };
         assert_eq!(cursors_of(&[("own", &["60", "120"]), ("other", &["180"])]), (Some((180, false)), None));
         assert_eq!(cursors_of(&[("other", &["180"]), ("own", &["180", "60"])]), (Some((180, true)), None));
@@ -301,17 +327,23 @@ mod tests {
 
     #[test]
     fn the_pending_time_of_the_target_with_the_greatest_cursor_counts() {
-        let pending_of = |series: &[(&str, &str)]| {
+        let pending_of = |cursors_of: &[(&str, &str)], series: &[(&str, &str)]| {
             let mut cursors = Cursors::new();
-            put(&mut cursors, sample("before", &["60"]), 600, &Targets::new());
-            put(&mut cursors, sample("last", &["120"]), 600, &Targets::new());
+            for (instance, until) in cursors_of {
+                put(&mut cursors, sample(instance, &[until]), 600, &Targets::new());
+            }
             series.iter().for_each(|(instance, value)| put_pending(&mut cursors, sample(instance, &[value])));
-            cursors[&key()].0.unwrap().pending
+            cursors.get(&key()).and_then(Found::cursor).map(|cursor| cursor.pending)
         };
-        assert_eq!(pending_of(&[("last", "900"), ("before", "60")]), 900);
-        assert_eq!((pending_of(&[("before", "60")]), pending_of(&[("last", "NaN")])), (0, 0));
-        let mut none = Cursors::new();
-        put_pending(&mut none, sample("last", &["900"]));
-        assert!(none.is_empty(), "a counter without a cursor begins now");
+        let two = [("before", "60"), ("last", "120")];
+        assert_eq!(pending_of(&two, &[("last", "900"), ("before", "60")]), Some(900));
+        assert_eq!(pending_of(&two, &[("before", "60")]), Some(0));
+        for bad in ["NaN", "+Inf", "1e300", "-60", "0.5"] {
+            assert_eq!(pending_of(&two, &[("last", bad)]), Some(0), "{bad}");
+        }
+        let same = [("before", "120"), ("last", "120")];
+        assert_eq!(pending_of(&same, &[("last", "60"), ("before", "900")]), Some(60));
+        assert_eq!(pending_of(&same, &[("before", "900")]), Some(0), "it is unaccounted since");
+        assert_eq!(pending_of(&[], &[("last", "900")]), None, "a counter without a cursor begins now");
     }
 }
