@@ -213,23 +213,36 @@ impl Fleet {
         self.failures.first().map_or(Ok(()), |(_, failure)| Err(ToolError::failed(failure)))
     }
 
-    /// Shards of the same service that are missing, or replied more than once, in a sentence.
-    pub fn gaps(&self) -> Option<String> {
+    /// For each service and number of shards: the number, and how often each shard replied.
+    fn shards(&self) -> Vec<(u32, BTreeMap<u32, u32>)> {
         let exporters = self.replies.iter().map(|(_, status, _)| {
             let exporter = &status.exporter;
             ((&*status.service.base_url, exporter.shards), exporter.shard)
         });
-        let text = |((_, count), shards): ((&str, u32), Vec<u32>)| {
+        let times = |((_, count), shards): ((&str, u32), Vec<u32>)| {
             let mut times: BTreeMap<u32, u32> = (0..count.min(MAX_SHARDS)).map(|shard| (shard, 0)).collect();
             shards.into_iter().for_each(|shard| *times.entry(shard).or_default() += 1);
+            (count, times)
+        };
+        grouped(exporters).into_iter().map(times).filter(|(count, _)| *count > 1).collect()
+    }
+
+    /// Whether a shard did not reply.
+    pub fn lacks_shards(&self) -> bool {
+        self.shards().iter().any(|(_, times)| times.values().any(|times| *times == 0))
+    }
+
+    /// Shards of the same service that are missing, or replied more than once, in a sentence.
+    pub fn gaps(&self) -> Option<String> {
+        let text = |(count, times): (u32, BTreeMap<u32, u32>)| {
             let part = |what: &str, is_gap: fn(u32) -> bool| {
-                let found = times.iter().filter(|(_, times)| count > 1 && is_gap(**times));
+                let found = times.iter().filter(|(_, times)| is_gap(**times));
                 let found: Vec<String> = found.map(|(shard, _)| shard.to_string()).collect();
                 (!found.is_empty()).then(|| format!("of {count} shards, {what}: {}", first_few(&found)))
             };
             [part("missing", |times| times == 0), part("queried more than once", |times| times > 1)]
         };
-        let gaps: Vec<String> = grouped(exporters).into_iter().flat_map(text).flatten().collect();
+        let gaps: Vec<String> = self.shards().into_iter().flat_map(text).flatten().collect();
         let mut names: Vec<&str> = self.replies.iter().map(|(exporter, ..)| &*exporter.name).collect();
         names.sort_unstable();
         let twice = names.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| pair.first());

@@ -40,13 +40,15 @@ pub struct ReadArgs {
 
 /// `pdstool status`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Exit code: 0 unless numbers cannot be trusted, or an app is in error.
+#[command(
+    after_help = "Exit code: 0 unless numbers cannot be trusted, an app is in error, or --exporter leaves out a shard.
 
 Examples:
   pdstool status --watch
   pdstool status --exporter http://pds-exporter.internal:10090 -o json
   pdstool status --exporter shard-0:10090 --exporter shard-1:10090
-  pdstool status --exporter http://pds-exporter-headless:10090")]
+  pdstool status --exporter http://pds-exporter-headless:10090"
+)]
 pub struct StatusArgs {
     #[command(flatten)]
     read: ReadArgs,
@@ -65,7 +67,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// Prints verdicts with their reasons.
 ///
 /// # Errors
-/// If an exporter does not reply, numbers cannot be trusted, or an app is unhealthy.
+/// If an exporter does not reply, numbers cannot be trusted, an app is unhealthy, or a shard is missing.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
     let exporters = args.read.exporters.open().await?;
     if let Some(every) = args.read.watch {
@@ -83,7 +85,11 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
         };
         return Err(ToolError::failed(format!("{}: {wrong}", exporter.name)));
     }
-    Ok(())
+    // The exporter on this machine is judged alone.
+    match fleet.lacks_shards() && !args.read.exporters.exporters.is_empty() {
+        true => Err(ToolError::failed("the apps of missing shards have no verdict")),
+        false => Ok(()),
+    }
 }
 
 async fn show_status(console: &mut Console, args: &StatusArgs, exporters: &[Exporter]) -> Result<Fleet> {

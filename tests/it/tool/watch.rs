@@ -1,5 +1,6 @@
 //! Running exporters watched in a real terminal, and several of them at once.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -153,9 +154,19 @@ fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
             let output = run(command, "table", services);
             let said = stderr(&output);
             assert!(said.starts_with(part) && said.is_empty() == part.is_empty(), "{part}: {said}");
-            assert_eq!(output.status.code(), Some(0), "as for a warning: {said}");
+            let fails = command == "status" && part.contains("missing");
+            assert_eq!(output.status.code(), Some(fails.into()), "{said}");
+            assert_eq!(said.contains("error: the apps of missing shards have no verdict"), fails, "{said}");
         }
     }
+    let folder = crate::process::alone();
+    let mut shard = Command::new(folder.path().join("pds-exporter"));
+    let address = format!("127.0.0.1:{}", crate::server::free_port());
+    shard.args(["--demo", "--shard.count=2", "--web.listen-address", &address]);
+    let _shard = crate::process::Exporter::spawn(shard).unwrap();
+    let mut alone = Command::new(folder.path().join("pdstool"));
+    let said = ended(&alone.env_clear().args(["status", "--numbers-only"]).output().unwrap());
+    assert!(said.starts_with("exit code 0\n") && said.contains("missing: 1"), "on its machine: {said}");
     let services = [&first, &other, &down];
     let csv = stdout(&run("status", "csv", &services));
     let rows: Vec<&str> = csv.lines().skip(1).collect();
