@@ -175,7 +175,7 @@ pub enum LogFormat {
 /// An exporter that runs on this machine.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// Its flags, with the configuration file as an absolute path.
+    /// Its flags, with configuration and state file as absolute paths.
     pub flags: Flags,
     /// The variables in its environment that set keys; `None` if another user runs it.
     pub environment: Option<Vec<(String, String)>>,
@@ -203,6 +203,7 @@ pub fn running_exporter(program: &Path) -> Option<Running> {
         let mut flags = of_process(&line)?;
         if let Ok(folder) = std::fs::read_link(process.join("cwd")) {
             flags.config_file = folder.join(flags.config_file);
+            flags.state_path = flags.state_path.map(|path| folder.join(path));
         }
         Some(Running { flags, environment: environment_of(&process) })
     });

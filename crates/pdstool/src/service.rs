@@ -94,7 +94,7 @@ pub fn file(path: &Path) -> PathBuf {
 }
 
 /// Loads the configuration [`file()`] for `path`, as the exporter does that runs with this file: with its variables below
-/// those of `environment`, and with the state file of its flags unless `path` names the file.
+/// those of `environment`, and with the state file of its flags.
 ///
 /// # Errors
 /// If it is not valid.
@@ -105,17 +105,15 @@ pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
     let is_hidden = theirs.is_none();
     // The last of a name counts.
     let variables = theirs.into_iter().flatten().chain(environment.iter().cloned());
-    let is_named = !is_absent_default(path);
-    let loaded = pds_config::load(if is_named { path } else { &flags.config_file }, variables);
+    let file = if is_absent_default(path) { &flags.config_file } else { path };
+    let loaded = pds_config::load(file, variables);
     let mut config = match loaded {
         Err(error @ LoadError::Problems { .. }) if is_hidden => {
             return Err(ToolError::HiddenEnvironment(error));
         }
         loaded => loaded?.config,
     };
-    if !is_named && flags.state_path.is_some() {
-        config.state.path = flags.state_path;
-    }
+    config.state.path = flags.state_path.or(config.state.path);
     Ok(config)
 }
 

@@ -22,6 +22,7 @@ use super::exporter::{Exporter, ExporterError, address, local_exporter};
 use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
+use pds_config::Config;
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 
 /// `pdstool doctor`.
@@ -76,7 +77,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     report.add("configuration", found);
     step("looking at the daemon");
     let mut listens = args.listen_addresses.clone();
-    let ours = service.as_ref().map(|service| &service.config.api.base_url);
+    let ours = service.as_ref().map(|service| &service.config);
     let daemon = daemon(args, &mut listens, ours).await?;
     if let Some(service) = &service {
         let config = &service.config;
@@ -112,7 +113,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
 async fn daemon(
     args: &DoctorArgs,
     listens: &mut Vec<String>,
-    ours: Option<&Url>,
+    ours: Option<&Config>,
 ) -> Result<Option<daemon::Daemon>> {
     let Some(exporter) = args.exporter.clone().or_else(|| local_exporter(listens).ok()) else {
         return Ok(None);
@@ -124,9 +125,14 @@ async fn daemon(
     let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
     let flags = flags.filter(|_| args.exporter.is_none());
     let demo = flags.as_ref().is_some_and(|flags| flags.demo);
-    let mut daemon = daemon::daemon(&exporter, means_none, ours, demo).await;
+    let base_url = ours.map(|config| &config.api.base_url);
+    let mut daemon = daemon::daemon(&exporter, means_none, base_url, demo).await;
     let file = service::file(&args.service.config_file);
-    daemon.may_hold_state &= flags.is_none_or(|flags| service::is_same_file(&flags.config_file, &file));
+    let own = ours.and_then(|config| config.state.path.as_ref());
+    let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || service::is_same_file(given, own));
+    daemon.may_hold_state &= flags.is_none_or(|flags| {
+        service::is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
+    });
     if daemon.runs {
         listens.clear();
     } else if listens.is_empty() {

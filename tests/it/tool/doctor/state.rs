@@ -95,6 +95,31 @@ fn a_daemon_with_another_configuration_is_another_process() {
 }
 
 #[test]
+fn the_state_file_of_the_running_daemon_is_that_of_its_flag() {
+    let folder = crate::process::alone();
+    let file = folder.path().join("pds-exporter.toml");
+    let text = format!(
+        "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}"
+    );
+    std::fs::write(&file, text).unwrap();
+    let lock = std::fs::File::create(folder.path().join("state.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut daemon = Command::new(folder.path().join("pds-exporter"));
+    let address = format!("127.0.0.1:{}", crate::server::free_port());
+    daemon.args(["--state.path", "other", "--web.listen-address", &address]).current_dir(&folder);
+    let _daemon = crate::process::Exporter::spawn(daemon).unwrap();
+    let examined = |args: &[&str]| {
+        let mut doctor = Command::new(folder.path().join("pdstool"));
+        doctor.env_clear().args(["doctor", "-o", "json", "--config.file"]).arg(&file).args(args);
+        ended(&doctor.output().unwrap())
+    };
+    let [other, state] = ["other", "state"].map(|name| folder.path().join(name).display().to_string());
+    assert_has(&examined(&[]), &[&format!("{other} is in use by a running daemon")]);
+    assert_has(&examined(&["--state.path", &other]), &[&format!("{other} is in use by a running daemon")]);
+    assert_has(&examined(&["--state.path", &state]), &[&format!("{state} is in use by another process")]);
+}
+
+#[test]
 fn a_folder_where_no_file_can_be_created_is_a_problem() {
     let patient = Patient::new();
     let service = Service::start(answering);
