@@ -102,7 +102,9 @@ impl PollError {
             | Class::Paused
             | Class::Invalid
             | Class::Status(401 | 407 | 429) => Reach::All,
-            Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => Reach::Itself,
+            Class::Decode | Class::ErrorReply | Class::TooLarge | Class::Status(400 | 413 | 422) => {
+                Reach::Itself
+            }
             _ => Reach::SameKind,
         }
     }
@@ -112,7 +114,7 @@ impl PollError {
         match self {
             Self::Refused(refusal) => !matches!(refusal, Refusal::NotNext { .. } | Refusal::TooOld(_)),
             Self::Fetch(error) => match error.class() {
-                Class::Decode | Class::TooLarge => true,
+                Class::Decode | Class::ErrorReply | Class::TooLarge => true,
                 Class::Status(status) => {
                     status >= 400 && !matches!(status, 401 | 402 | 403 | 408 | 429 | 502..=504)
                 }

@@ -26,12 +26,13 @@ async fn log_and_page_quote_the_reply_at_the_error() {
     let (project, apps) = world.projects().remove(0);
     let page = format!("/apps/{project}/{}", apps[0]);
     let raw = Kind::RawError { status: 503, text: "upstream fell over".to_owned() };
-    let wrong_shape = Kind::RawError { status: 200, text: "{\"status\": 7}".to_owned() };
+    let replied = |text: &str| Kind::RawError { status: 200, text: text.to_owned() };
     for (kind, class, told) in [
         (Kind::Status { status: 500, retry_after: None }, "500", "returned 500: an injected fault"),
         (Kind::MalformedJson, "decode", "at line 1 column"),
         (raw, "503", "returned 503: upstream fell over"),
-        (wrong_shape, "decode", "status is "),
+        (replied("{\"data\": {}}"), "decode", "the reply has no status"),
+        (replied("{\"status\": 7}"), "error_reply", "returned an error: status '7'"),
         (Kind::Html { status: 502 }, "502", "returned 502: a web page (502)"),
     ] {
         let before = exporter.log().lines().count();

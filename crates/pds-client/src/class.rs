@@ -62,6 +62,7 @@ classes! {
     WebPage "web_page" "a web page refuses the request",
     TooLarge "too_large" "the reply is larger than `api.max_response_bytes`",
     Decode "decode" "the reply does not match the interface",
+    ErrorReply "error_reply" "a successful reply reports an error",
     Credentials "credentials" "no token; nothing was sent",
     UnauthorizedPaused "unauthorized_paused" "the token was refused recently; nothing was sent",
     ForbiddenPaused "forbidden_paused" "the token was refused for this path recently; nothing was sent",

@@ -87,6 +87,9 @@ pub enum Reason {
     /// A successful reply whose body violates the interface, in words, as the error itself would quote the whole reply.
     #[error("returned a reply that cannot be used: {0}")]
     Decode(String),
+    /// A successful reply that reports an error instead, in the service's words.
+    #[error("returned an error: {0}")]
+    Reported(String),
     /// There is no token to send. Nothing was sent.
     #[error("was not sent")]
     Credentials(#[from] CredentialsError),
@@ -127,6 +130,7 @@ impl FetchError {
             Reason::WebPage { .. } => Class::WebPage,
             Reason::TooLarge(_) => Class::TooLarge,
             Reason::Encoded(_) | Reason::Decode(_) => Class::Decode,
+            Reason::Reported(_) => Class::ErrorReply,
             Reason::Credentials(_) => Class::Credentials,
             Reason::Unauthorized { status: 403, .. } => Class::ForbiddenPaused,
             Reason::Unauthorized { .. } => Class::UnauthorizedPaused,

@@ -236,14 +236,17 @@ impl Client {
             decode(&fetched.body)
         };
         let read = read.map_err(|error| {
-            let problem = shared.redactor.text(with_sources(&error));
-            transport.failed(request, Reason::Decode(shortened(&problem)))
+            let reason = match error {
+                DecodeError::Reported(words) => Reason::Reported(shared.redactor.text(words)),
+                error => Reason::Decode(shortened(&shared.redactor.text(with_sources(&error)))),
+            };
+            transport.failed(request, reason)
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
         shared.observer.request_done(resource, class.code(), fetched.took);
-        let read = read?;
-        turn.account.record_outcome(&request.refused_as, sent, None);
-        Ok((read, fetched))
+        let failed = read.as_ref().err().map(FetchError::class);
+        turn.account.record_outcome(&request.refused_as, sent, failed);
+        Ok((read?, fetched))
     }
 
     /// Sends any request on behalf of an operator, without counting it. Only a GET is retried.

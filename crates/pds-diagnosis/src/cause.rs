@@ -169,7 +169,7 @@ causes! {
     SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
         "requests to the service time out"
         "Check the service; if it is only slow, raise api.timeout."
-    SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx" "interim"]
+    SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx" "interim" "error_reply"]
         "the service returns errors"
         "Wait, or report it to the owner of the service; the exporter polls again at each interval."
     NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]

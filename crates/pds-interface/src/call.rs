@@ -118,7 +118,7 @@ impl Call {
         }
         (self.decodes)(body).map_err(|error| match (error, self.command.secret) {
             // Its text could quote the secret.
-            (DecodeError::Json(_), Some(field)) => DecodeError::Lacks(field),
+            (DecodeError::Json(_) | DecodeError::Reported(_), Some(field)) => DecodeError::Lacks(field),
             (error, _) => error,
         })?;
         let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
@@ -127,7 +127,11 @@ impl Call {
             Some(secret) if self.command.secret == Some(**field) => secret.as_str().is_none_or(str::is_empty),
             Some(_) => false,
         };
-        self.needs.iter().find(lacks).map_or(Ok(()), |field| Err(DecodeError::Lacks(field)))
+        match (self.needs.iter().find(lacks).map(|field| DecodeError::Lacks(field)), self.command.secret) {
+            (None, _) => Ok(()),
+            (Some(error), None) => Err(error.explained(body)),
+            (Some(error), Some(_)) => Err(error),
+        }
     }
 
     /// Polled by the daemon.

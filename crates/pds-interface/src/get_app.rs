@@ -45,7 +45,16 @@ pub const RESOURCE: Resource = Resource::of(Place::get_app);
 impl ReplyBody for App {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let app: Self = object(body)?;
-        if app == Self::default() { Err(DecodeError::Nothing) } else { Ok(app) }
+        let is_error = || {
+            let Self { status, error_message, .. } = app.clone();
+            let reports_error = status.is_empty() || !error_message.is_empty();
+            reports_error && app == Self { status, error_message, ..Self::default() }
+        };
+        // An app in an error has an id, too.
+        match app.id.is_empty() && is_error() {
+            true => Err(DecodeError::Nothing.explained(body)),
+            false => Ok(app),
+        }
     }
 }
 

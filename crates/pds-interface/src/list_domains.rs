@@ -61,7 +61,8 @@ impl MetricSource for Facts {
         struct RawDomains {
             domains: Option<Box<RawValue>>,
         }
-        let list = object::<RawDomains>(body)?.domains.ok_or(DecodeError::Lacks("domains"))?;
+        let lacks = || DecodeError::Lacks("domains").explained(body);
+        let list = object::<RawDomains>(body)?.domains.ok_or_else(lacks)?;
         let domains: Vec<&RawValue> = serde_json::from_str(list.get())?;
         let fields = terms.domain_status.as_deref().map(|field| [field]);
         let mut stated = Vec::new();

@@ -7,7 +7,7 @@ use super::number::Number;
 use super::param::{Param, ParamKind, Resolution};
 use super::range::{TimeRange, parse_time};
 use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody, object};
+use super::reply::{DecodeError, ReplyBody, SUCCESS, object};
 use super::wire::{Text, or_default};
 
 /// The query parameters of both calls.
@@ -38,9 +38,6 @@ pub const QUERY: &[Param] = &[
     },
 ];
 
-/// The word of an envelope when data was retrieved.
-pub const SUCCESS: &str = "success";
-
 /// Metrics in their envelope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound = "T: Default + Serialize + serde::de::DeserializeOwned")]
@@ -64,7 +61,7 @@ impl<T> Envelope<T> {
 impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBody for Envelope<T> {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let reply: Self = object(body)?;
-        if *reply.status == *SUCCESS { Ok(reply) } else { Err(DecodeError::Status(reply.status.0)) }
+        if *reply.status == *SUCCESS { Ok(reply) } else { Err(DecodeError::Lacks("status").explained(body)) }
     }
 }
 

@@ -312,6 +312,9 @@ mod tests {
                 assert!(show(&Show, reply.as_bytes()).is_ok(), "{} {reply}", call.id);
             }
             assert!(is_good(&polled.example), "{}", call.id);
+            let error =
+                call.judge(br#"{"status":"error","errorMessage":"the database is down"}"#).unwrap_err();
+            assert_eq!(error.to_string(), "the service reports: the database is down", "{}", call.id);
             assert!(!["{}", "", "null", "<html>"].iter().any(is_good), "{}", call.id);
         }
     }

@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::Object;
+use super::wire::{Object, Text};
 
 /// Wire format of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
             Err(_) => Err(error),
         })
     })
-    .map_err(|error| page_title(body).map_or(DecodeError::Json(error), DecodeError::WebPage))
+    .map_err(|error| page_title(body).map_or(DecodeError::Json(error).explained(body), DecodeError::WebPage))
 }
 
 /// A body without its byte-order mark.
@@ -237,9 +237,9 @@ pub enum DecodeError {
     /// HTML: of a login, a proxy, or another server. Holds its title.
     #[error("the reply is a web page{0}")]
     WebPage(String),
-    /// The envelope of a metrics reply does not say `success`.
-    #[error("the reply's status is '{0}', not 'success'")]
-    Status(String),
+    /// An error, or a message alone. Holds the service's words.
+    #[error("the service reports: {0}")]
+    Reported(String),
     /// JSON without a single expected field.
     #[error("the reply contains no field of the interface")]
     Nothing,
@@ -257,27 +257,58 @@ pub enum DecodeError {
     Text(#[from] std::str::Utf8Error),
 }
 
+/// The word of an envelope when data was retrieved.
+pub(super) const SUCCESS: &str = "success";
+
+/// The error body of section 7, or one of another form.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ErrorBody {
+    error_message: Text,
+    message: Text,
+    error: Text,
+    status: Text,
+}
+
+impl ErrorBody {
+    /// The error body in `body`; empty if there is none.
+    fn of(body: &[u8]) -> Self {
+        let read = serde_json::from_slice(without_mark(body)).map(|Object(error)| error);
+        read.ok().filter(|error: &Self| *error.status != *SUCCESS).unwrap_or_default()
+    }
+
+    /// The service's words.
+    fn words(self) -> Option<String> {
+        let texts = [self.error_message, self.message, self.error].map(|text| beginning(&text, MAX_WORDS));
+        texts.into_iter().find(|text| !text.is_empty())
+    }
+}
+
+impl DecodeError {
+    /// The error that the service reports in the body of a successful reply, or else this one.
+    pub(super) fn explained(self, body: &[u8]) -> Self {
+        let error = ErrorBody::of(body);
+        let status = beginning(&error.status, MAX_WORDS);
+        let status = (!status.is_empty()).then(|| format!("status '{status}'"));
+        error.words().or(status).map_or(self, Self::Reported)
+    }
+}
+
 /// The words of `text`, one space between them, at most so many characters.
 fn beginning(text: &str, max: usize) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(max).collect()
 }
 
-/// The error body of section 7: `{message}`. A web page gives its title, any other body its beginning.
+/// The most characters of an error: enough for a log line.
+const MAX_WORDS: usize = 200;
+
+/// The service's words in an error body. A web page gives its title, any other body its beginning.
 pub fn error_message(body: &[u8]) -> String {
-    #[derive(serde::Deserialize)]
-    struct Message {
-        message: String,
-    }
-    // Enough for a log line.
-    const MAX: usize = 200;
     if let Some(title) = page_title(body) {
         return format!("a web page{title}");
     }
-    let text = match serde_json::from_slice::<Message>(body) {
-        Ok(Message { message }) => message,
-        Err(_) => String::from_utf8_lossy(&body[..body.len().min(4 * MAX)]).into_owned(),
-    };
-    beginning(&text, MAX)
+    let text = || String::from_utf8_lossy(&body[..body.len().min(4 * MAX_WORDS)]).into_owned();
+    ErrorBody::of(body).words().unwrap_or_else(|| beginning(&text(), MAX_WORDS))
 }
 
 #[cfg(test)]
@@ -290,6 +321,7 @@ mod tests {
     #[test]
     fn error_bodies_give_their_message_and_others_their_beginning() {
         assert_eq!(error_message(br#"{"message":"no such app"}"#), "no such app");
+        assert_eq!(error_message(br#"{"status":503,"error":"Unavailable","message":"\n"}"#), "Unavailable");
         assert_eq!(error_message(b"upstream\n fell  over"), "upstream fell over");
         assert_eq!(error_message(&[b'x'; 9000]).len(), 200);
         assert_eq!(error_message(b""), "");

@@ -427,11 +427,13 @@ pds_app_response_time_within_ratio{{{APP},threshold=\"60.0\"}} 0.5
 
     #[test]
     fn a_reply_without_success_is_no_reply() {
-        for body in
-            [r#"{"data":{},"status":"error"}"#, r#"{"data":null,"status":"no_data"}"#, r#"{"data":{}}"#]
-        {
+        for (body, error) in [
+            (r#"{"data":{},"status":"error","message":"later"}"#, "the service reports: later"),
+            (r#"{"data":null,"status":"no_data"}"#, "the service reports: status 'no_data'"),
+            (r#"{"data":{}}"#, "the reply has no status"),
+        ] {
             let read = RESOURCE.polled().read(body.as_bytes(), &[]);
-            assert!(matches!(read, Err(DecodeError::Status(_))), "{body}: {read:?}");
+            assert_eq!(read.unwrap_err().to_string(), error, "{body}");
         }
         for body in [
             "",

@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_reply_without_success_is_no_reply() {
         let read = RESOURCE.polled().read(br#"{"data":null,"status":"error"}"#, &[]);
-        assert!(matches!(read, Err(DecodeError::Status(status)) if status == "error"));
+        assert!(matches!(read, Err(DecodeError::Reported(words)) if words == "status 'error'"));
         for body in ["", "[]", r#"{"data":{"time_series":{}},"status":"success"}"#] {
             unreadable(&CALL, body);
         }

@@ -41,7 +41,8 @@ impl MetricSource for Alerts {
 
     fn read(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
         let alerts = Self::decode(body)?;
-        alerts.thresholds.is_some().then_some(alerts).ok_or(DecodeError::Lacks("thresholds"))
+        let lacks = || DecodeError::Lacks("thresholds").explained(body);
+        alerts.thresholds.is_some().then_some(alerts).ok_or_else(lacks)
     }
 }
 

@@ -201,6 +201,7 @@ fn projects_are_listed_with_the_token_of_every_project() {
         Some("Bearer two") => {
             ok(r#"[{"id":"p-1","name":"Search","role":"admin"},{"id":"p-2","name":"Ads","role":"viewer"}]"#)
         }
+        Some("Bearer ill") => ok(r#"{"status":"error","errorMessage":"overloaded"}"#),
         _ => status(401, r#"{"message":"unknown token"}"#),
     });
     let folder = tempfile::tempdir().unwrap();
@@ -222,6 +223,8 @@ fn projects_are_listed_with_the_token_of_every_project() {
     let some = list(&[("p-1", "one"), ("p-8", "bad"), ("p-9", "bad-too")]);
     assert_eq!(some.status.code(), Some(4), "{}", stderr(&some));
     assert!(stdout(&some).contains("p-1") && stderr(&some).contains("2 of 3 tokens failed: p-8, p-9: "));
+    let ill = stderr(&list(&[("p-1", "one"), ("p-8", "ill")]));
+    assert!(ill.contains("1 of 2 tokens failed: p-8: ") && ill.contains("reports: overloaded"), "{ill}");
 }
 
 #[test]

@@ -108,6 +108,23 @@ fn a_reply_without_content_fails_in_every_output_format() {
 }
 
 #[test]
+fn an_error_in_a_reply_is_quoted_in_every_output_format() {
+    const REPLY: &str = r#"{"status":"error","errorMessage":"the database\nis down"}"#;
+    let service = Service::start(|_| ok(REPLY));
+    for arguments in CALLS {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        for format in ["table", "json", "csv"] {
+            let output = call(&service.url(), &words).args(["--output", format]).output().unwrap();
+            let said = ended(&output);
+            assert_eq!(output.status.code(), Some(1), "{arguments} {format}: {said}");
+            // The words of a reply that may hold a secret are in the printed reply alone.
+            let is_quoted = stderr(&output).contains(": the database is down");
+            assert!(is_quoted || arguments.starts_with("api-key"), "{arguments} {format}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_reply_that_lacks_its_fact_fails_and_an_empty_one_has_a_header() {
     let metrics = |name: &str| format!("metrics {name} p-1-ranker");
     for (arguments, reply, code, csv) in [

@@ -3,6 +3,7 @@
 
 mod exporter;
 mod network;
+mod replies;
 mod token;
 
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
 use pds_diagnosis::cause::{self, About, Cause, Scope};
-use pds_interface::{Resource, get_app, list_projects, response_time};
+use pds_interface::Resource;
 use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -98,56 +99,6 @@ fn addressed(text: &str, to: impl Fn(&str) -> String) -> String {
 
 fn status(status: u16) -> Kind {
     Kind::Status { status, retry_after: None }
-}
-
-/// The service's answer.
-fn of_replies() -> Vec<SetUp> {
-    let field = |field: &str, json: &str| Kind::Value { field: field.to_owned(), json: json.to_owned() };
-    let case = SetUp::failing;
-    vec![
-        SetUp {
-            quirks: Quirks { ignores_range: true, ..Quirks::default() },
-            ..SetUp::of("ranges are ignored", &cause::RANGE_IGNORED)
-        },
-        case("replies without a total", &cause::RANGE_DIFFERS, field("total_requests", "null"))
-            .on(response_time::RESOURCE)
-            .saying("the reply has no total"),
-        case("403 for one call", &cause::FORBIDDEN, status(403)).on(get_app::RESOURCE),
-        SetUp::edited("another app", &cause::NOT_FOUND, |text| {
-            text.replace("apps = [\"", "apps = [\"mistyped-")
-        }),
-        SetUp::edited("an app without its project", &cause::NOT_FOUND, |text| {
-            let (before, app) = text.split_once("apps = [\"").unwrap();
-            format!("{before}apps = [\"{}", app.splitn(3, '-').nth(2).unwrap())
-        })
-        .saying(" is short for p-"),
-        SetUp {
-            edit: |text| text.replace("\"]", "-2\"]"),
-            ..case("a mistyped project", &cause::NOT_FOUND, field("id", "\"p-vbq86i4n\""))
-        }
-        .on(list_projects::RESOURCE)
-        .saying("the token knows no project p-vbq86i4m; the nearest is p-vbq86i4n"),
-        case("404 for one call", &cause::CALL_MISSING, status(404)).on(response_time::RESOURCE),
-        case("402 for one call", &cause::PAYMENT_REQUIRED, status(402)).on(get_app::RESOURCE),
-        SetUp {
-            api: "max_response_bytes = \"64KiB\"\n",
-            ..case("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
-        },
-        case("400 for one call", &cause::REQUEST_REFUSED, status(400)).on(response_time::RESOURCE),
-        case("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
-        case("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
-            .on(get_app::RESOURCE),
-        case(
-            "an app that reports an error",
-            &cause::APP_ERROR,
-            field("errorMessage", "\"CUDA out of memory\""),
-        )
-        .on(get_app::RESOURCE)
-        .saying("CUDA out of memory"),
-        case("an app in an error", &cause::APP_STATUS, field("status", "\"error\"")).on(get_app::RESOURCE),
-        case("a failed build", &cause::BUILD_FAILED, field("lastBuildStatus", "\"build_error\""))
-            .on(get_app::RESOURCE),
-    ]
 }
 
 /// A broken set-up with its exporter.
@@ -321,7 +272,7 @@ async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
         network::of_the_service(),
         network::of_proxies(),
         token::of_a_token(),
-        of_replies(),
+        replies::of_replies(),
         exporter::of_the_exporter(),
     ];
     for set_up in set_ups.into_iter().flatten() {

@@ -10,7 +10,7 @@ use crate::service::Service;
 use pds_client::Account;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
-use pds_interface::Request;
+use pds_interface::{Call, Request};
 
 use super::raw::Raw;
 
@@ -22,6 +22,7 @@ use super::raw::Raw;
 /// If no token gets a reply.
 pub async fn ask(
     service: &Service,
+    call: &Call,
     request: &Request,
     project: Option<&str>,
 ) -> Result<(Bytes, Option<ToolError>)> {
@@ -33,7 +34,7 @@ pub async fn ask(
     let mut entries: Vec<Raw> = Vec::new();
     let mut refusals = Vec::new();
     for account in &accounts {
-        match list(service, account, request).await {
+        match list(service, account, call, request).await {
             Ok(list) => {
                 for entry in list {
                     if !entries.contains(&entry) {
@@ -59,8 +60,10 @@ async fn made(service: &Service, account: &Account, request: &Request) -> Result
 }
 
 /// The list that the service returns for a token.
-async fn list(service: &Service, account: &Account, request: &Request) -> Result<Vec<Raw>> {
-    match Raw::of(&made(service, account, request).await?) {
+async fn list(service: &Service, account: &Account, call: &Call, request: &Request) -> Result<Vec<Raw>> {
+    let reply = made(service, account, request).await?;
+    call.judge(&reply)?;
+    match Raw::of(&reply) {
         Raw::List(list) => Ok(list),
         _ => Err(ToolError::failed("the reply is not a list")),
     }
