@@ -8,7 +8,7 @@ use super::param::{Param, ParamKind, Resolution};
 use super::range::{TimeRange, parse_time};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody, SUCCESS, object};
-use super::wire::{Text, or_default};
+use super::wire::{Text, an_object};
 
 /// The query parameters of both calls.
 pub const QUERY: &[Param] = &[
@@ -44,7 +44,7 @@ pub const QUERY: &[Param] = &[
 #[schemars(rename = "{T}Reply", bound = "T: Default + Serialize + JsonSchema")]
 pub struct Envelope<T> {
     /// The metrics.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "an_object")]
     pub data: T,
     /// Success when data was retrieved.
     #[serde(default)]

@@ -182,12 +182,12 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(is_list.then_some(elements))
 }
 
-/// An object that may be `null`, which reads as its default.
+/// A field that is an [`Object`].
 ///
 /// # Errors
-/// Errors of the value itself.
-pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+/// If it is anything else.
+pub(super) fn an_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0).unwrap_or_default())
+    Object::deserialize(deserializer).map(|Object(value)| value)
 }

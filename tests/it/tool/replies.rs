@@ -131,6 +131,8 @@ fn a_reply_that_lacks_its_fact_fails_and_an_empty_one_has_a_header() {
         (&*metrics("response-time"), r#"{"data":{},"status":"success"}"#, 1, ""),
         (&*metrics("run-execution-time"), r#"{"data":{},"status":"success"}"#, 1, ""),
         (&*metrics("response-time"), r#"{"data":{"total_requests":-1},"status":"success"}"#, 1, ""),
+        (&*metrics("response-time"), r#"{"data":null,"status":"success"}"#, 1, ""),
+        (&*metrics("run-execution-time"), r#"{"status":"success"}"#, 1, ""),
         ("plan change hobby --yes", r#"{"redirectUrl":"javascript:alert(1)"}"#, 1, ""),
         ("plan change hobby --yes", r#"{"redirectUrl":"<html>"}"#, 1, ""),
         ("plan change hobby --yes", r#"{"redirectUrl":["https://x"]}"#, 1, ""),

@@ -20,6 +20,9 @@ pub(super) fn of_replies() -> Vec<SetUp> {
         case("replies without a total", &cause::RANGE_DIFFERS, field("total_requests", "null"))
             .on(response_time::RESOURCE)
             .saying("the reply has no total"),
+        case("metrics without data", &cause::REPLY_UNREADABLE, field("data", "null"))
+            .on(response_time::RESOURCE)
+            .saying("invalid type: null, expected an object"),
         reported("an error instead of projects", list_projects::RESOURCE),
         reported("an error instead of domains", list_domains::RESOURCE),
         reported("an error instead of an app", get_app::RESOURCE),
