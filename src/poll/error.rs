@@ -124,9 +124,9 @@ impl PollError {
         }
     }
 
-    /// Whether it is a server error, which may be temporary.
+    /// Whether it is an error of the server, which may be temporary.
     pub(super) fn is_server_error(&self) -> bool {
-        matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..)))
+        matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..) | Class::ErrorReply))
     }
 
     /// Whether the service answered with an error status.

@@ -61,7 +61,7 @@ pub struct Answer {
     pub later: Option<i64>,
 }
 
-/// What one query found of a counter.
+/// The result of one query for a counter.
 #[derive(Debug, Default)]
 struct Found {
     /// The greatest cursor up to now; 0 if there is none.
@@ -75,14 +75,14 @@ struct Found {
 
 impl Found {
     fn cursor(&self) -> Option<Cursor> {
-        // Of targets with the same cursor, the last one to be scraped has the least pending time.
+        // The last target to be scraped with this cursor has the least pending time.
         let all_have = self.pending.len() == self.targets.len();
         let pending = self.pending.iter().min().filter(|_| all_have).copied().unwrap_or_default();
         (self.until > 0).then_some(Cursor { until: self.until, is_own: self.is_own, pending })
     }
 }
 
-/// What one query found, by counter.
+/// The result of one query, by counter.
 type Cursors = HashMap<Key, Found>;
 
 impl Source {
