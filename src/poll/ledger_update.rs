@@ -195,9 +195,9 @@ impl<'a> LedgerUpdate<'a> {
         self.becomes(next, Change::Begun);
     }
 
-    /// Whether `range` was given up.
-    pub(super) fn is_missing(&self, range: TimeRange) -> bool {
-        self.ledger().is_some_and(|ledger| ledger.is_missing(range))
+    /// Whether `range` was given up and has had no reply since.
+    pub(super) fn is_unanswered(&self, range: TimeRange) -> bool {
+        self.ledger().is_some_and(|ledger| ledger.is_unanswered(range))
     }
 
     /// Gives up the time from the cursor to `end`. Returns whether there is any.

@@ -160,7 +160,7 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         if asked.purpose == Purpose::Recheck {
             let is_refusal = error.is_refusal();
-            let is_final = is_refusal && (!error.is_server_error() || self.update.is_missing(asked.range));
+            let is_final = is_refusal && (!error.is_server_error() || self.update.is_unanswered(asked.range));
             self.update.not_answered(asked.range, is_final);
             tracing::debug!(target = %target.key, range = ?asked.range, %error, "a recheck failed");
             if is_refusal {

@@ -96,7 +96,7 @@ rows! {
     BOTH LedgerField::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
         "End of the last range added to the counters, Unix time";
     BOTH LedgerField::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
-        "Time never counted: older than max_catch_up when it could be requested, or still refused at the last recheck";
+        "Time never counted: older than max_catch_up when it could be requested, or still missing after the last recheck";
     BOTH LedgerField::Pending => gauge "pds_app_pending_seconds" ["resource"]
         "Time given up that will be requested again";
     REQUESTS LedgerField::Number(Number::Late) => counter "pds_app_late_requests_total" []

@@ -9,6 +9,10 @@
 //! Overcounts cannot be subtracted: they stay in the balance, and late data is offset against them first. A reply with
 //! far fewer requests is no correction: the hour is disputed, and nothing changes.
 //!
+//! A reply without requests is no evidence about time that was given up. The time stays pending, and is requested again
+//! like a disputed hour. At the end, the time is unaccounted if the service may no longer have it or if the rest of its
+//! hour had requests, and accounted otherwise.
+//!
 //! ```text
 //! hour ---- added ----|---- age ----|- phase -|-- requested again; late data added over an hour --|
 //! ```
@@ -27,8 +31,8 @@ const LOW_ANSWER: i64 = 600;
 /// Delays before a disputed hour is requested again, in seconds.
 const DISPUTED: [i64; 3] = [HOUR, 3 * HOUR, 24 * HOUR];
 
-/// How long an hour is kept after its greatest age, in seconds: the duration of a dispute.
-const KEPT_AFTER_LAST_AGE: i64 = 30 * HOUR;
+/// How long an hour is kept after its greatest age, in seconds: the duration of a dispute, and of outages in it.
+const KEPT_AFTER_LAST_AGE: i64 = 36 * HOUR;
 
 /// Bytes of a kept hour besides its counts.
 const HOUR_BYTES: usize = 6;
@@ -136,7 +140,7 @@ impl Ledger {
     pub fn recheck_due(&self, due: Due<'_>) -> Option<TimeRange> {
         let is_due = |stretch: &Stretch<'_>| {
             let is_pending = stretch.doubt.is_some()
-                || (1..=DISPUTED.len()).contains(&usize::from(stretch.dispute.answers))
+                || stretch.not_before > 0
                 || due.ages.reached(stretch.hour_end(), due.phase, self.until) > stretch.rechecks;
             stretch.hour_end() <= self.until && stretch.not_before <= self.until && is_pending
         };
@@ -174,6 +178,8 @@ impl Ledger {
         let mut next = self.learn(tally.shares.iter().map(|(at, _)| *at)).unwrap_or_else(|| self.clone());
         let (open, mut balance) = (next.open.clone(), next.open.balance());
         let mut stretches: Vec<Stretch<'_>> = open.stretches().collect();
+        let is_of_hour = |stretch: &&Stretch<'_>| stretch.hour_end() == end_of_hour(range.start);
+        let is_busy = stretches.iter().filter(is_of_hour).any(|stretch| stretch.added.total() > 0);
         let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) else {
             return Ok(None);
         };
@@ -183,7 +189,7 @@ impl Ledger {
         let mut outcome = Recheck::default();
         let figures = match stretch.doubt.take() {
             Some(doubt) => middle(&added, &doubt.list(next.buckets.len()), &answer),
-            None if stretch.missing || !differs(&added, &answer) => answer,
+            None if !differs(&added, &answer) => answer,
             None => {
                 let (now, before) = (last(&answer), total(&added));
                 stretch.doubt = Some(Counts::of(&answer.iter().copied().map(nearest).collect::<Vec<_>>()));
@@ -196,10 +202,13 @@ impl Ledger {
         let (figure, before) = (last(&figures), total(&added));
         let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
         stretch.not_before = 0;
-        if !stretch.missing && is_disputed(before, figure, is_gone) {
-            outcome.disputed = true;
-            next.disputed += u64::from(stretch.dispute.answers == 0);
-            let again = DISPUTED.get(usize::from(stretch.dispute.answers));
+        let again = DISPUTED.get(usize::from(stretch.dispute.answers));
+        outcome.disputed = match stretch.missing {
+            true => figure == 0.0 && (again.is_some() || is_gone || is_busy),
+            false => is_disputed(before, figure, is_gone),
+        };
+        if outcome.disputed {
+            next.disputed += u64::from(stretch.dispute.answers == 0 && !stretch.missing);
             stretch.not_before = again.map_or(0, |again| self.until + again);
             stretch.dispute =
                 Dispute { answers: stretch.dispute.answers.saturating_add(1), lacks: whole(before - figure) };
@@ -246,19 +255,25 @@ impl Ledger {
         Self { open: Open::of(&self.open.balance(), stretches), ..self.clone() }.without_done(due.ages)
     }
 
-    /// Whether the stretch `range` was given up.
-    pub fn is_missing(&self, range: TimeRange) -> bool {
-        self.open.stretches().any(|stretch| stretch.range() == range && stretch.missing)
+    /// Whether the stretch `range` was given up and has had no reply since.
+    pub fn is_unanswered(&self, range: TimeRange) -> bool {
+        let has_reply = |stretch: &Stretch<'_>| stretch.doubt.is_some() || stretch.dispute.answers > 0;
+        let mut stretches = self.open.stretches();
+        stretches.any(|stretch| stretch.range() == range && stretch.missing && !has_reply(&stretch))
     }
 
-    /// The ledger without the stretches that were rechecked at all ages.
+    /// The ledger without the stretches that were rechecked at all ages. An hour with pending time keeps its other
+    /// stretches: they show whether it had requests.
     fn without_done(self, ages: &Ages) -> Self {
         let is_done = |stretch: &Stretch<'_>| {
             usize::from(stretch.rechecks) >= ages.0.len()
                 && stretch.doubt.is_none()
                 && stretch.not_before == 0
         };
-        self.without_stretches(is_done).unwrap_or(self)
+        let pending = self.open.stretches().filter(|stretch| stretch.missing && !is_done(stretch));
+        let pending: Vec<i64> = pending.map(|stretch| stretch.hour_end()).collect();
+        let is_gone = |stretch: &Stretch<'_>| is_done(stretch) && !pending.contains(&stretch.hour_end());
+        self.without_stretches(is_gone).unwrap_or(self)
     }
 
     /// The ledger without the hours that ended before `oldest`. `None` if there are none.
@@ -673,6 +688,59 @@ pub(super) mod tests {
         let last = at(&refused, 18_000).not_answered(range(7200, 8100), true, due(&ages));
         assert_eq!((last.pending(), last.unaccounted), (0, 900));
         assert_eq!(two_hours().give_up(START + 8100, i64::MAX).unwrap().0.unaccounted, 900, "no rechecks");
+    }
+
+    /// Three quarters of an hour with `each` requests, and one that was given up.
+    fn part_of_an_hour(each: u64) -> Ledger {
+        quarters(3, each, &[(1.0, 1.0)]).give_up(START + 3600, START).unwrap().0
+    }
+
+    #[test]
+    fn zeros_about_pending_time_are_accounted_only_if_the_hour_is_idle_and_kept() {
+        let ages = ages(&[3600]);
+        let (accounted, unaccounted) = ((900, 0), (0, 900));
+        for (each, oldest, expected) in [
+            (0, None, accounted),
+            (0, Some(START + 2700), accounted),
+            (0, Some(START + 2701), unaccounted),
+            (10, None, unaccounted),
+        ] {
+            let due = Due { oldest, ..due(&ages) };
+            let (mut ledger, mut asked) = (part_of_an_hour(each), Vec::new());
+            for minute in 0..40 * 60 {
+                let now = at(&ledger, 7200 + 60 * minute);
+                let Some(hour) = now.recheck_due(due) else { continue };
+                let is_pending = hour == range(2700, 3600);
+                let reply = tally(if is_pending { 0 } else { 3 * each }, &[(1.0, 1.0)]);
+                ledger = now.recheck(hour, &reply, true, due).unwrap().unwrap().0;
+                asked.extend(is_pending.then_some(minute));
+            }
+            assert_eq!(asked, [1, 61, 241, 1681]);
+            let end = idle(ledger.clone(), 144_000);
+            let passed = (end.until - ledger.until).unsigned_abs();
+            assert_eq!((end.accounted - 2700 - passed, end.unaccounted), expected, "{each} {oldest:?}");
+            assert_eq!((end.pending(), starts(&end).len()), (0, 0));
+            assert_eq!((end.disputed, end.total), (0, 3 * each));
+        }
+    }
+
+    #[test]
+    fn pending_time_is_counted_once_two_replies_agree() {
+        let ages = ages(&[3600]);
+        let pending = range(2700, 3600);
+        let reply = |ledger: &Ledger, total| {
+            ledger.recheck(pending, &tally(total, &[(1.0, 1.0)]), true, due(&ages)).unwrap().unwrap().0
+        };
+        let empty = reply(&at(&part_of_an_hour(10), 7200), 0);
+        assert!(!empty.is_unanswered(pending) && part_of_an_hour(10).is_unanswered(pending));
+        let down = at(&empty, 10_800).not_answered(pending, false, due(&ages));
+        assert_eq!(down.pending(), 900);
+        let first = reply(&at(&down, 11_400), 12);
+        assert!(!first.is_unanswered(pending));
+        for (second, total) in [(12, 42), (900, 42), (11, 41), (0, 30)] {
+            let end = idle(reply(&first, second), 18_000);
+            assert_eq!((end.total, end.pending()), (total, if second == 0 { 900 } else { 0 }), "{second}");
+        }
     }
 
     #[test]

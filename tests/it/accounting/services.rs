@@ -121,16 +121,18 @@ async fn a_renamed_threshold_leaves_the_page_within_three_polls() {
     assert_eq!((ledger.total, fast), (truth(END).0, Some(truth(END).1)));
 }
 
+/// A service that refuses a minute for an hour.
+const REFUSING: Service = Service {
+    status: |now, range| {
+        let touches = range.start < at(12, 31) && range.end > at(12, 30);
+        if touches && now < at(13, 40) { 500 } else { 200 }
+    },
+    ..IDEAL
+};
+
 #[tokio::test(start_paused = true)]
 async fn a_stretch_that_is_refused_for_an_hour_is_counted_later() {
-    let service = Service {
-        status: |now, range| {
-            let touches = range.start < at(12, 31) && range.end > at(12, 30);
-            if touches && now < at(13, 40) { 500 } else { 200 }
-        },
-        ..IDEAL
-    };
-    let exporter = Exporter::start(service, UNAUDITED).await;
+    let exporter = Exporter::start(REFUSING, UNAUDITED).await;
     exporter.poll_until(at(12, 58), |_| ()).await;
     let stands = exporter.ledger();
     assert_eq!((stands.until, stands.pending()), (at(12, 30), 0), "a server error may be over in a while");
@@ -143,6 +145,24 @@ async fn a_stretch_that_is_refused_for_an_hour_is_counted_later() {
     assert_eq!(exporter.counts(), truth(END), "{ledger:?}");
     assert_eq!((ledger.pending(), ledger.unaccounted), (0, 0));
     assert_eq!(ledger.accounted, u64::try_from(ledger.until - START).unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn zeros_about_pending_time_are_not_believed() {
+    let knows: fn(i64, i64, bool) -> bool = |now, _, _| !(at(13, 45)..at(15, 15)).contains(&now);
+    let exporter = survived(Service { knows, ..REFUSING }, UNAUDITED).await;
+    let ledger = exporter.ledger();
+    assert_eq!((exporter.counts(), ledger.pending()), (truth(END), 0), "{ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pending_time_whose_history_is_gone_is_never_accounted() {
+    let service = Service { knows: |now, second, _| now < second + 2 * 3600, ..REFUSING };
+    let exporter = Exporter::start(service, "audit = false\nrecheck_after = [\"3h\"]").await;
+    exporter.poll_until(DONE, |_| ()).await;
+    let ledger = exporter.ledger();
+    let passed = u64::try_from(ledger.until - START).unwrap();
+    assert_eq!((ledger.accounted, ledger.pending()), (passed - 60, 60), "{ledger:?}");
 }
 
 /// Everything that the other services do, in one afternoon: late slow requests in whole percent, zeros, a refused stretch,
