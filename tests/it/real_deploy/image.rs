@@ -24,7 +24,7 @@ use crate::server::free_port;
 /// User and group of the image.
 const NOBODY: u32 = 65532;
 
-/// The most bytes that all of the image may have: both programs, of 11 and 12.5 MB, and nothing else of any size.
+/// The most bytes that all of the image may have: both programs, and nothing else of any size.
 const LARGEST: u64 = 27_000_000;
 
 /// Told to the build, as whoever publishes the image does. `benches/count` tells the same.
