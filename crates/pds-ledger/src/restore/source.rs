@@ -36,8 +36,8 @@ pub struct Source {
     lookback: Duration,
 }
 
-/// The labels that Prometheus sets on scraped targets.
-pub type Targets = HashSet<Labels>;
+/// Scraped targets: hashes of the labels that Prometheus sets on them.
+pub type Targets = HashSet<u64>;
 
 /// A cursor in Prometheus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,19 +66,20 @@ pub struct Answer {
 struct Found {
     /// The greatest cursor up to now; 0 if there is none.
     until: i64,
-    is_own: bool,
-    /// Hashes of the targets with this cursor, and the pending seconds of each that has any.
+    /// The targets with this cursor, and the pending seconds of each that has any.
     targets: Vec<u64>,
     pending: Vec<u64>,
+    /// The greatest cursor after now.
     later: Option<i64>,
 }
 
 impl Found {
-    fn cursor(&self) -> Option<Cursor> {
+    fn cursor(&self, own: &Targets) -> Option<Cursor> {
+        let is_own = self.targets.iter().any(|target| own.contains(target));
         // The last target to be scraped with this cursor has the least pending time.
         let all_have = self.pending.len() == self.targets.len();
         let pending = self.pending.iter().min().filter(|_| all_have).copied().unwrap_or_default();
-        (self.until > 0).then_some(Cursor { until: self.until, is_own: self.is_own, pending })
+        (self.until > 0).then_some(Cursor { until: self.until, is_own, pending })
     }
 }
 
@@ -150,21 +151,21 @@ impl Source {
         own: &Targets,
         answers: &mut Vec<Answer>,
     ) -> Result<(), Error> {
-        let (recent, own) = (RECENT.min(self.lookback), Arc::new(own.clone()));
+        let recent = RECENT.min(self.lookback);
         let (mut open, mut later) = (Vec::new(), Vec::new());
-        self.ask(keys, now, &own, query::greatest, recent, |answer| match answer {
+        self.ask(keys, now, own, query::greatest, recent, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             Answer { key, cursor: None, .. } => open.push(key),
             found => answers.push(found),
         })
         .await?;
-        self.ask(open, now, &own, query::greatest, self.lookback, |answer| match answer {
+        self.ask(open, now, own, query::greatest, self.lookback, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             other => answers.push(other),
         })
         .await?;
         // The greatest cursor of a series hides the others.
-        self.ask(later, now, &own, query::all, self.lookback, |answer| answers.push(answer)).await
+        self.ask(later, now, own, query::all, self.lookback, |answer| answers.push(answer)).await
     }
 
     /// Runs `query` over `window` for batches of `keys`, several at once, and then queries the pending time before the
@@ -173,7 +174,7 @@ impl Source {
         &self,
         keys: Vec<Key>,
         now: i64,
-        own: &Arc<Targets>,
+        own: &Targets,
         query: fn(&[Key], &str, Duration) -> String,
         window: Duration,
         mut answered: impl FnMut(Answer),
@@ -184,12 +185,12 @@ impl Source {
             while under_way.len() < MAX_QUERIES
                 && let Some(keys) = batches.pop_front()
             {
-                let (http, own) = (Arc::clone(&self.http), Arc::clone(own));
+                let http = Arc::clone(&self.http);
                 let [query, pending] =
                     [query, query::pending].map(|query| query(&keys, &self.selector, window));
                 under_way.spawn(async move {
                     let mut cursors = Cursors::new();
-                    let mut asked = http.query(&query, |sample| put(&mut cursors, sample, now, &own)).await;
+                    let mut asked = http.query(&query, |sample| put(&mut cursors, sample, now)).await;
                     if asked.is_ok() && cursors.values().any(|found| found.until > 0) {
                         asked = http.query(&pending, |sample| put_pending(&mut cursors, sample)).await;
                     }
@@ -201,7 +202,7 @@ impl Source {
                 Some(Ok((keys, Ok(mut cursors)))) => {
                     for key in keys {
                         let found = cursors.remove(&key).unwrap_or_default();
-                        answered(Answer { key, cursor: found.cursor(), later: found.later });
+                        answered(Answer { key, cursor: found.cursor(own), later: found.later });
                     }
                 }
                 Some(Ok((keys, Err(error)))) => {
@@ -223,20 +224,17 @@ impl Source {
 }
 
 /// Adds a series of a reply.
-fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
+fn put(cursors: &mut Cursors, mut sample: Sample, now: i64) {
     let mut labels = std::mem::take(&mut sample.labels);
     let Some(key) = take_key(&mut labels) else { return };
-    let labels = target(labels);
-    let (is_own, target) = (own.contains(&labels), hash(&labels));
+    let target = target(labels);
     let found = cursors.entry(key).or_default();
     for until in whole_values(&sample) {
         if until > now {
             found.later = found.later.max(Some(until));
         } else if until > found.until {
-            (found.until, found.is_own) = (until, is_own);
-            found.targets = vec![target];
+            (found.until, found.targets) = (until, vec![target]);
         } else if until == found.until && !found.targets.contains(&target) {
-            found.is_own |= is_own;
             found.targets.push(target);
         }
     }
@@ -246,7 +244,7 @@ fn put(cursors: &mut Cursors, mut sample: Sample, now: i64, own: &Targets) {
 fn put_pending(cursors: &mut Cursors, mut sample: Sample) {
     let mut labels = std::mem::take(&mut sample.labels);
     let Some(found) = take_key(&mut labels).and_then(|key| cursors.get_mut(&key)) else { return };
-    if found.targets.contains(&hash(&target(labels))) {
+    if found.targets.contains(&target(labels)) {
         found.pending.extend(whole_values(&sample).map(i64::unsigned_abs).next());
     }
 }
@@ -264,9 +262,9 @@ fn whole_values(sample: &Sample) -> impl Iterator<Item = i64> {
 /// If it is not a complete reply; the error states the reason.
 pub fn parse(reply: &[u8], now: i64) -> Result<Vec<Answer>, String> {
     let mut cursors = Cursors::new();
-    reply::read(reply, &mut |sample| put(&mut cursors, sample, now, &Targets::new()))
-        .map_err(|bad| format!("{bad:?}"))?;
-    let answer = |(key, found): (Key, Found)| Answer { key, cursor: found.cursor(), later: found.later };
+    reply::read(reply, &mut |sample| put(&mut cursors, sample, now)).map_err(|bad| format!("{bad:?}"))?;
+    let own = Targets::new();
+    let answer = |(key, found): (Key, Found)| Answer { key, cursor: found.cursor(&own), later: found.later };
     Ok(cursors.into_iter().map(answer).collect())
 }
 
@@ -276,16 +274,11 @@ fn take_key(labels: &mut Labels) -> Option<Key> {
     Some(Key { owner, resource: Resource::find(&labels.remove("resource")?)? })
 }
 
-/// All labels except those that the exporter or Prometheus itself sets (`__type__`, `__unit__`).
-fn target(mut labels: Labels) -> Labels {
+/// The hash of all labels except those that the exporter or Prometheus itself sets (`__type__`, `__unit__`).
+fn target(mut labels: Labels) -> u64 {
     labels.retain(|name, _| !name.starts_with("__"));
-    labels
-}
-
-/// Identifies a target among those of one query.
-fn hash(target: &Labels) -> u64 {
     let mut hasher = DefaultHasher::new();
-    target.hash(&mut hasher);
+    labels.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -310,14 +303,14 @@ mod tests {
 
     #[test]
     fn the_greatest_cursor_up_to_now_counts() {
-        let own = Targets::from([Labels::from([("instance".to_owned(), "own".to_owned())])]);
+        let own = Targets::from([target(Labels::from([("instance".to_owned(), "own".to_owned())]))]);
         let cursors_of = |series: &[(&str, &[&str])]| {
             let mut cursors = Cursors::new();
             for (instance, values) in series {
-                put(&mut cursors, sample(instance, values), 600, &own);
+                put(&mut cursors, sample(instance, values), 600);
             }
             let found = cursors.remove(&key()).unwrap_or_default();
-            (found.cursor().map(|cursor| (cursor.until, cursor.is_own)), found.later)
+            (found.cursor(&own).map(|cursor| (cursor.until, cursor.is_own)), found.later)
         };
         assert_eq!(cursors_of(&[("own", &["60", "120"]), ("other", &["180"])]), (Some((180, false)), None));
         assert_eq!(cursors_of(&[("other", &["180"]), ("own", &["180", "60"])]), (Some((180, true)), None));
@@ -330,10 +323,11 @@ mod tests {
         let pending_of = |cursors_of: &[(&str, &str)], series: &[(&str, &str)]| {
             let mut cursors = Cursors::new();
             for (instance, until) in cursors_of {
-                put(&mut cursors, sample(instance, &[until]), 600, &Targets::new());
+                put(&mut cursors, sample(instance, &[until]), 600);
             }
             series.iter().for_each(|(instance, value)| put_pending(&mut cursors, sample(instance, &[value])));
-            cursors.get(&key()).and_then(Found::cursor).map(|cursor| cursor.pending)
+            let found = cursors.get(&key());
+            found.and_then(|found| found.cursor(&Targets::new())).map(|cursor| cursor.pending)
         };
         let two = [("before", "60"), ("last", "120")];
         assert_eq!(pending_of(&two, &[("last", "900"), ("before", "60")]), Some(900));
