@@ -56,11 +56,14 @@ async fn answer(prometheus: Arc<Prometheus>, request: Request<Incoming>) -> Resp
 }
 
 impl Prometheus {
-    /// The answer to the query for processes and to that for cursors.
+    /// The answer to the query for processes and to that for cursors; nothing is pending.
     fn reply(&self, form: &[u8]) -> String {
         let mut pairs = url::form_urlencoded::parse(form);
         let (_, query) = pairs.find(|(name, _)| name == "query").unwrap();
         let (now, mut series) = (self.now, String::new());
+        if query.contains("pds_app_pending_seconds") {
+            return vector("");
+        }
         if let Some((_, apps)) = query.split_once(",app=~\"") {
             let (apps, _) = apps.split_once('"').unwrap();
             for app in apps.split('|') {
@@ -78,6 +81,11 @@ impl Prometheus {
         } else if let Some(loaded) = &self.seen.lock().unwrap().loaded {
             write!(series, r#"{{"metric":{{{TARGET}}},"value":[{now}.123,"{loaded}"]}}"#).unwrap();
         }
-        format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{series}]}}}}"#)
+        vector(&series)
     }
+}
+
+/// A reply with these series.
+fn vector(series: &str) -> String {
+    format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{series}]}}}}"#)
 }
