@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::helm::{example, examples, manifests, template};
 use super::kubernetes::kustomize;
-use super::{command, succeed, yaml};
+use super::{command, output, yaml};
 
 /// A check of checkov, and why it is meant so that it fails.
 type Accepted = (&'static str, &'static str);
@@ -31,65 +31,73 @@ const TEST: &[Accepted] = &[
     ("CKV2_K8S_6", "nobody reaches it: it serves nothing"),
 ];
 
-/// Panics unless checkov finds in the objects just what is accepted. Objects of others would speak for them, so each manifest
-/// has a run of its own.
-fn assert_hardened(objects: &[Value], accepted: &[&[Accepted]]) {
-    // Checkov passes over folders whose name begins with a dot, and is content.
+/// Objects, and the checks that they are known to fail.
+type Manifest = (String, Vec<Value>, Vec<&'static [Accepted]>);
+
+#[test]
+fn manifests_and_charts_fail_only_the_checks_that_are_accepted() {
+    // Checkov ignores folders whose name begins with a dot.
     let folder = tempfile::Builder::new().prefix("manifests").tempdir().unwrap();
-    let is_hook = |object: &Value| object.pointer("/metadata/annotations/helm.sh~1hook").is_some();
-    // A release's own objects are examined without its hooks, which may lack more.
-    let all_hooks = objects.iter().all(is_hook);
-    let examined = objects.iter().filter(|object| all_hooks || !is_hook(object));
-    for (index, object) in examined.enumerate() {
-        fs::write(folder.path().join(format!("{index}.json")), object.to_string()).unwrap();
+    let manifests: Vec<Manifest> = overlays().chain(charts()).chain(chart_examples()).collect();
+    // Objects of others would speak for them, so each manifest has a folder of its own.
+    for (number, (_, objects, _)) in manifests.iter().enumerate() {
+        let files = folder.path().join(number.to_string());
+        fs::create_dir(&files).unwrap();
+        for (index, object) in objects.iter().enumerate() {
+            fs::write(files.join(format!("{index}.json")), object.to_string()).unwrap();
+        }
     }
-    let flags = ["--framework=kubernetes", "--compact", "--quiet", "--skip-download", "--soft-fail"];
-    let said = succeed(command("checkov", flags).arg("--directory").arg(folder.path()));
-    let found: BTreeSet<&str> =
-        said.lines().filter_map(|line| line.strip_prefix("Check: ")?.split(':').next()).collect();
-    let accepted: BTreeSet<&str> = accepted.iter().copied().flatten().map(|(check, _)| *check).collect();
-    assert_eq!(found, accepted, "{objects:?}\n{said}");
-}
-
-#[test]
-fn the_manifests_are_hardened() {
-    for folder in ["base", "overlays/sharded", "overlays/operator"] {
-        assert_hardened(&yaml(&kustomize(folder)), &[TAG]);
+    let mut checkov = command("python3", ["tests/it/deploy/hardened.py"]);
+    checkov.args((0..manifests.len()).map(|number| folder.path().join(number.to_string())));
+    let failed = output(checkov);
+    assert_eq!(failed.lines().count(), manifests.len(), "{failed}");
+    for (failed, (name, objects, accepted)) in failed.lines().zip(manifests) {
+        let failed: BTreeSet<&str> = failed.split_whitespace().collect();
+        let accepted: BTreeSet<&str> = accepted.into_iter().flatten().map(|(check, _)| *check).collect();
+        assert_eq!(failed, accepted, "{name}: {objects:?}");
     }
 }
 
-#[test]
-fn the_chart_is_hardened() {
-    for values in [
+fn overlays() -> impl Iterator<Item = Manifest> {
+    let plain = ["base", "overlays/sharded", "overlays/operator"].map(|folder| (folder, vec![TAG]));
+    let overlays = plain.into_iter().chain([("overlays/sidecar", vec![TAG, BESIDE])]);
+    overlays.map(|(folder, accepted)| (folder.to_owned(), yaml(&kustomize(folder)), accepted))
+}
+
+fn charts() -> impl Iterator<Item = Manifest> {
+    let rendered = [
         &["mode=deployment"][..],
         &["mode=sharded"],
         &["webConfig.existingSecret=web", "webConfig.tls=true", "podMonitor.enabled=true"],
         &["podMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true"],
-    ] {
-        assert_hardened(&template("pds-exporter", values), &[TAG]);
-    }
+    ];
+    let charts = rendered.map(|values| {
+        let mut objects = template("pds-exporter", values);
+        // Hooks are examined by themselves, as they may lack more.
+        objects.retain(|object| !is_hook(object));
+        (values.join(","), objects, vec![TAG])
+    });
     let mut hooks = template("pds-exporter", &["mode=deployment"]);
-    hooks.retain(|object| object.pointer("/metadata/annotations/helm.sh~1hook").is_some());
-    assert_hardened(&hooks, &[TAG, TEST]);
+    hooks.retain(is_hook);
+    let patched = ("sidecar".to_owned(), vec![manifests::patched()], vec![TAG, BESIDE]);
+    charts.into_iter().chain([("hooks".to_owned(), hooks, vec![TAG, TEST]), patched])
 }
 
-#[test]
-fn the_examples_are_hardened() {
-    for name in examples() {
-        let accepted: &[&[Accepted]] = match &*name {
-            "openshift" => &[TAG, &[("CKV_K8S_40", "OpenShift assigns the user, who is a high one")]],
-            "persistent" => &[],
-            "restore" => &[TAG, &[("CKV_K8S_35", "the headers for Prometheus are a key, and no file")]],
-            // Its patch is examined with the workload.
-            "sidecar" => continue,
-            _ => &[TAG],
+fn chart_examples() -> impl Iterator<Item = Manifest> {
+    // The patch of the sidecar is examined with the workload.
+    examples().into_iter().filter(|name| name != "sidecar").map(|name| {
+        let accepted: Vec<&[Accepted]> = match &*name {
+            "openshift" => vec![TAG, &[("CKV_K8S_40", "OpenShift assigns the user, who is a high one")]],
+            "persistent" => vec![],
+            "restore" => vec![TAG, &[("CKV_K8S_35", "the headers for Prometheus are a key, and no file")]],
+            _ => vec![TAG],
         };
-        assert_hardened(&example(&name), accepted);
-    }
+        let mut objects = example(&name);
+        objects.retain(|object| !is_hook(object));
+        (name, objects, accepted)
+    })
 }
 
-#[test]
-fn sidecars_are_hardened_in_the_pod_of_another() {
-    assert_hardened(&yaml(&kustomize("overlays/sidecar")), &[TAG, BESIDE]);
-    assert_hardened(&[manifests::patched()], &[TAG, BESIDE]);
+fn is_hook(object: &Value) -> bool {
+    object.pointer("/metadata/annotations/helm.sh~1hook").is_some()
 }
