@@ -18,7 +18,7 @@ use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
 
 use super::blocks;
-use super::figures::{headline, in_prometheus, light, peers, resources};
+use super::figures::{in_prometheus, light, peers, resources};
 use crate::deploy::memory::{MIB, defaults, hostile};
 use crate::golden::assert_current;
 use crate::real_memory::PROCESSOR;
@@ -43,10 +43,9 @@ fn generated_tables_are_current() {
         ("docs/troubleshooting.md", "replies", replies()),
         ("docs/troubleshooting.md", "reasons", reasons()),
         ("docs/scale.md", "resources", resources()),
-        ("benches/README.md", "peers", peers()),
+        ("docs/performance.md", "peers", peers()),
         ("docs/scale.md", "prometheus", in_prometheus()),
         ("README.md", "light", light()),
-        ("docs/scale.md", "headline", headline()),
     ] {
         assert_current(file, name, &generated);
     }
