@@ -19,9 +19,9 @@ use crate::rig;
 use engine::{Engine, Kind, SELECTOR};
 
 /// How often an exporter is killed before a pair of servers.
-const KILLS: u64 = 40;
+const KILLS: u64 = 24;
 /// The same before one server.
-const FEW_KILLS: u64 = 10;
+const FEW_KILLS: u64 = 6;
 /// The longest life of one that is killed: it may know its cursor by then, and stand at 0.
 const MAX_LIFE: Duration = Duration::from_secs(12);
 /// After that, one that is let live may have left 0.
@@ -121,12 +121,12 @@ impl Cast {
         for kill in 0..kills {
             let exporter = self.start(&[]);
             // The moment is what is tested.
-            let least = if kill % 20 == 9 { LONG_LIFE } else { Duration::ZERO };
+            let least = if kill % 12 == 5 { LONG_LIFE } else { Duration::ZERO };
             tokio::time::sleep(least + random.up_to(MAX_LIFE)).await;
             exporter.kill();
         }
         self.world.faults().clear();
-        for count in [2, 3, 2] {
+        for count in [3, 2] {
             let shards = self.shards(count);
             self.counted_up_to_now(&shards).await;
             for shard in shards {
