@@ -1,6 +1,6 @@
 //! Exposes the counters of ledgers that keep up, and hides the others.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use tokio::time::{Duration, Instant};
 
@@ -24,6 +24,37 @@ const MAX_WAITS: u8 = 2;
 /// Minimum and maximum time for which a counter that began at a cursor of Prometheus is served at 0: about two scrapes,
 /// and two minutes.
 const BEGUN: std::ops::Range<Duration> = Duration::from_secs(60)..Duration::from_secs(120);
+
+/// Busy apps by account and call, and how many of them are silent.
+#[derive(Debug, Default)]
+pub struct Silence<'a>(BTreeMap<(&'a str, Resource), (usize, usize)>);
+
+impl<'a> Silence<'a> {
+    /// Adds the app of `target`.
+    pub fn add(&mut self, target: &'a Target) {
+        if let Some(since) = target.progress.busy() {
+            let key = (target.account.name(), target.key.resource);
+            let (busy, silent) = self.0.entry(key).or_default();
+            (*busy, *silent) = (*busy + 1, *silent + usize::from(since.is_some()));
+        }
+    }
+
+    /// Adds the apps of `other`.
+    pub fn merge(&mut self, other: Self) {
+        for (key, of) in other.0 {
+            let (busy, silent) = self.0.entry(key).or_default();
+            (*busy, *silent) = (*busy + of.0, *silent + of.1);
+        }
+    }
+
+    /// The number of apps whose zeros are not counted because the service seems to be down: the most of any account and
+    /// call without a relevant part of busy apps that still have requests.
+    pub fn apps(&self) -> usize {
+        const MIN_SILENT: usize = 3;
+        let is_outage = |(busy, silent): &&(usize, usize)| *silent >= MIN_SILENT && silent * 10 >= busy * 9;
+        self.0.values().filter(is_outage).map(|(_, silent)| *silent).max().unwrap_or_default()
+    }
+}
 
 impl Plan {
     /// Shows the counters of `target` while they keep up, and hides them otherwise. `former` is the ledger before it
@@ -98,7 +129,9 @@ impl Plan {
         let is_alike = |other: &Target| {
             other.key.resource == target.key.resource && other.account.name() == target.account.name()
         };
-        let silent: usize = self.silent(is_alike).sum();
+        let mut alike = Silence::default();
+        self.targets.iter().filter(|target| is_alike(target)).for_each(|target| alike.add(target));
+        let silent = alike.apps();
         let is_silent = silent > 0;
         let before = known.insert(key, (Instant::now(), is_silent));
         if is_silent && before.is_none_or(|(_, was_silent)| !was_silent) {
@@ -111,26 +144,6 @@ impl Plan {
             );
         }
         is_silent
-    }
-
-    /// Counts silent apps per account and call among the targets for which `of` is true. Omits accounts and calls of
-    /// which a relevant part of the busy apps still has requests.
-    fn silent(&self, of: impl Fn(&Target) -> bool) -> impl Iterator<Item = usize> {
-        const MIN_SILENT: usize = 3;
-        let mut counts: HashMap<(&str, Resource), (usize, usize)> = HashMap::new();
-        for target in self.targets.iter().filter(|target| of(target)) {
-            if let Some(since) = target.progress.busy() {
-                let (busy, silent) = counts.entry((target.account.name(), target.key.resource)).or_default();
-                (*busy, *silent) = (*busy + 1, *silent + usize::from(since.is_some()));
-            }
-        }
-        let is_outage = |(busy, silent): &(usize, usize)| *silent >= MIN_SILENT && silent * 10 >= busy * 9;
-        counts.into_values().filter(is_outage).map(|(_, silent)| silent)
-    }
-
-    /// The number of apps whose zeros are not counted because the service seems to be down.
-    pub fn silent_apps(&self) -> usize {
-        self.silent(|_| true).max().unwrap_or_default()
     }
 
     /// Whether nothing is counted until a check shows that the service's replies can be trusted.

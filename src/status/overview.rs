@@ -56,17 +56,21 @@ impl View {
         let projects: Vec<Project> = projects.collect();
         let apps = self.apps(count, &mut totals);
         let going_on = totals.going_on();
-        let count = |of: fn(&LazyApp) -> Verdict| {
-            Verdict::ALL.map(|verdict| apps.iter().filter(|app| of(app) == verdict).count())
-        };
-        let [problem, warning, waiting, ok] = count(|app| app.state);
-        let in_state = Apps { all: apps.len(), ok, warning, problem, waiting };
-        let [problem, warning, waiting, ok] = count(|app| app.verdict);
+        let silent_apps = totals.silence.apps();
         let is_untrusted =
             |problem: &Problem| problem.is_of_numbers() && problem.verdict() == Verdict::Problem;
+        let (mut states, mut verdicts, mut untrusted) = ([0; 4], [0; 4], 0);
+        for app in &apps {
+            states[app.state as usize] += 1;
+            verdicts[app.verdict as usize] += 1;
+            untrusted += usize::from(app.problems.iter().any(is_untrusted));
+        }
+        let [problem, warning, waiting, ok] = states;
+        let in_state = Apps { all: apps.len(), ok, warning, problem, waiting };
+        let [problem, warning, waiting, ok] = verdicts;
         let summary = Summary {
             apps: in_state,
-            untrusted: apps.iter().filter(|app| app.problems.iter().any(is_untrusted)).count(),
+            untrusted,
             ok,
             warning,
             problem,
@@ -85,7 +89,7 @@ impl View {
             projects,
             apps,
         };
-        status.summary.reasons = reasons(&status, self);
+        status.summary.reasons = reasons(&status, self, silent_apps);
         let of_numbers = status.summary.reasons.iter().find(|reason| reason.about == About::Numbers);
         status.summary.verdict = of_numbers.map_or(Verdict::Ok, |reason| reason.verdict);
         (status, going_on)

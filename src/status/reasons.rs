@@ -50,7 +50,7 @@ struct Found(BTreeMap<&'static str, Stopped>);
 
 /// All reasons why the verdict is not `ok`, most severe first. Consequences of a service that is silent, or that
 /// ignores the requested ranges, are omitted.
-pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
+pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<Reason> {
     let mut found = Found::default();
     found.add_service(&status.service, view);
     if let Some(set) = &view.plan.overload {
@@ -69,9 +69,8 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         stopped.objects.push(target.clone());
         stopped.detail = Some(format!("{what}; {remedy}"));
     }
-    let silent = view.plan.silent_apps();
-    if silent > 0 {
-        let silent = units::counted(silent, "app", "apps");
+    if silent_apps > 0 {
+        let silent = units::counted(silent_apps, "app", "apps");
         found.of(&cause::NO_REQUESTS).more = format!(": the counters of {silent} wait");
     }
     // Other shards have the apps of an empty shard.

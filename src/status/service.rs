@@ -11,6 +11,7 @@ use pds_core::clock::differ;
 use pds_diagnosis::cause::{self, Cause, Scope};
 use pds_interface::{Cadence, Counted};
 
+use crate::poll::counters::Silence;
 use crate::store::{Failure, What};
 use pds_diagnosis::incident::Disputed;
 use pds_diagnosis::model::{Counting, Resource, Service, ServiceState, State};
@@ -31,6 +32,8 @@ pub(super) struct Totals<'a> {
     pub(super) disputed_apps: usize,
     /// When the next poll of any is due.
     pub(super) due: Option<Instant>,
+    /// Apps whose requests have suddenly ended.
+    pub(super) silence: Silence<'a>,
     last_success: Option<Timestamp>,
     /// By the service accounts' names.
     accounts: BTreeMap<&'a str, AccountSummary>,
@@ -71,6 +74,7 @@ impl<'a> Totals<'a> {
             self.dispute(resource.disputed, 1);
         }
         self.due = self.due.into_iter().chain(target.progress.due()).min();
+        self.silence.add(target);
         self.last_success = self.last_success.max(resource.last_success);
         let reports = self.settings_report || target.endpoint.cadence == Cadence::Metrics;
         self.accounts.entry(target.account.name()).or_default().add(&AccountSummary::of(
@@ -113,6 +117,7 @@ impl<'a> Totals<'a> {
         self.rechecked.add(other.rechecked);
         self.dispute(other.disputed, other.disputed_apps);
         self.due = self.due.into_iter().chain(other.due).min();
+        self.silence.merge(other.silence);
         self.last_success = self.last_success.max(other.last_success);
         for (name, account) in other.accounts {
             self.accounts.entry(name).or_default().add(&account);

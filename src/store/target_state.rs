@@ -116,7 +116,9 @@ impl TargetState {
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
         let contents = self.contents.lock();
         let last_success = contents.last_success.and_then(timestamp);
-        let failing = contents.history.as_ref().and_then(|history| history.failing().cloned());
+        // Most targets are up; their histories are in no cache.
+        let history = contents.history.as_ref().filter(|_| contents.up == Some(false));
+        let failing = history.and_then(|history| history.failing().cloned());
         let health = Health { up: contents.up, last_success, failing };
         (health, contents.fresh(variant, now).is_some())
     }
