@@ -25,7 +25,7 @@ pub mod six_hours;
 pub mod target_state;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -91,8 +91,8 @@ struct Index {
     sections: Vec<Vec<Arc<TargetState>>>,
     /// The apps, sorted by their own id.
     apps: Vec<Arc<Owner>>,
-    /// Whether every target is known to have been polled.
-    complete: AtomicBool,
+    /// Cells known to be polled, from the first one on.
+    polled: AtomicUsize,
 }
 
 impl Index {
@@ -194,11 +194,12 @@ impl Store {
     /// Whether every target was polled at least once.
     pub fn is_complete(&self) -> bool {
         let index = self.index();
-        let is_polled = |cell: &Arc<TargetState>| cell.is_polled();
-        if !index.complete.load(Ordering::Relaxed) && index.sections.iter().flatten().all(is_polled) {
-            index.complete.store(true, Ordering::Relaxed);
-        }
-        index.complete.load(Ordering::Relaxed)
+        // Cells stay polled, so each call continues where the last one ended.
+        let known = index.polled.load(Ordering::Relaxed);
+        let mut others = index.sections.iter().flatten().skip(known);
+        let next = others.position(|cell| !cell.is_polled());
+        index.polled.store(next.map_or(usize::MAX, |next| known + next), Ordering::Relaxed);
+        next.is_none()
     }
 
     /// Makes the next page render anew, because something outside the store has changed.
