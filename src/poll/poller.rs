@@ -104,8 +104,9 @@ impl Poller {
     /// Switches to `plan`. A target that stays keeps its due time or its running poll; a new one is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
         self.plan.client.withdraw_polls();
-        let after: HashMap<&Key, usize> =
-            plan.targets.iter().enumerate().map(|(index, target)| (&target.key, index)).collect();
+        // At the start, none is running.
+        let all = plan.targets.iter().enumerate().filter(|_| !self.tasks.is_empty());
+        let after: HashMap<&Key, usize> = all.map(|(index, target)| (&target.key, index)).collect();
         self.tasks.retain(|_, started| {
             let key = self.plan.targets.get(started.target).map(|target| &target.key);
             let index = key.and_then(|key| after.get(key));

@@ -24,6 +24,7 @@ pub mod replies;
 pub mod six_hours;
 pub mod target_state;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -123,10 +124,10 @@ impl Store {
         }))
     }
 
-    /// Makes the store hold exactly these cells from `at` on. Existing cells keep their contents. The next page omits
-    /// obsolete cells, and names the apps that are gone.
-    pub fn reconcile(&self, wanted: Vec<(Key, Section)>, at: Timestamp) {
-        let before = self.index();
+    /// Makes the store hold exactly these cells from `at` on, and returns them. Existing cells keep their contents. The
+    /// next page omits obsolete cells, and names the apps that are gone.
+    pub fn reconcile(&self, wanted: Vec<(Key, Section)>, at: Timestamp) -> Vec<Arc<TargetState>> {
+        let (before, mut all) = (self.index(), Vec::with_capacity(wanted.len()));
         let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], ..Index::default() };
         for (key, section) in wanted {
             let place = section_index(section, key.resource);
@@ -138,6 +139,7 @@ impl Store {
                 .cell(&key, section)
                 .cloned()
                 .unwrap_or_else(|| Arc::new(TargetState::new(key, section, Arc::clone(&self.0.shared))));
+            all.push(Arc::clone(&cell));
             if let Some(cells) = index.sections.get_mut(place) {
                 cells.push(cell);
             }
@@ -157,12 +159,14 @@ impl Store {
         *self.0.cells.write() = Arc::new(index);
         self.0.shared.slot_seconds.store(six_hours::slot_seconds(apps), Ordering::Relaxed);
         self.0.shared.version.fetch_add(1, Ordering::Release);
+        all
     }
 
     /// Records apps that an earlier process counted until these times. Those no longer configured are gone since then.
     pub fn recall(&self, counted: impl Iterator<Item = (Arc<Owner>, Timestamp)>, now: Timestamp) {
         let index = self.index();
-        self.0.gone.lock().recall(counted.filter(|(owner, _)| !index.has_app(owner)), now);
+        let configured: HashSet<&Arc<Owner>> = index.apps.iter().collect();
+        self.0.gone.lock().recall(counted.filter(|(owner, _)| !configured.contains(owner)), now);
     }
 
     /// The cell with this key, if there is one.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::store::{Section, Store, Variant};
+use crate::store::{Section, TargetState, Variant};
 use pds_config::{App, Config, Objective};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
@@ -31,6 +31,14 @@ impl Place<'_> {
             Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
         Some((self.key(resource), promised))
     }
+}
+
+/// A place with its cells for one call.
+#[derive(Debug)]
+pub(super) struct Celled<'a> {
+    pub(super) place: &'a Place<'a>,
+    pub(super) cell: Arc<TargetState>,
+    pub(super) counter: Option<Arc<TargetState>>,
 }
 
 /// The projects that are polled themselves, and all apps, in the order of the configuration.
@@ -74,10 +82,9 @@ pub(super) fn wanted(config: &Config, places: &[Place<'_>], counts: bool) -> Vec
     cells
 }
 
-/// Writes the configured objectives to their cells.
-pub(super) fn show_objectives(places: &[Place<'_>], store: &Store) {
-    for (key, promised) in places.iter().filter_map(Place::objective) {
-        let Some(cell) = store.cell(&key, Section::Objective) else { continue };
+/// Writes the configured objectives to their cells, which precede the others.
+pub(super) fn show_objectives(places: &[Place<'_>], cells: &mut impl Iterator<Item = Arc<TargetState>>) {
+    for ((_, promised), cell) in places.iter().filter_map(Place::objective).zip(cells) {
         let mut sink = Sink::default();
         sink.next_family();
         let seconds = promised.threshold.as_secs_f64();

@@ -24,7 +24,7 @@ use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
 pub(super) use cells::containers;
-use cells::{Place, places, polled, show_objectives, wanted, within};
+use cells::{Celled, places, polled, show_objectives, wanted, within};
 
 /// The parts that polls share, independent of the configuration.
 #[derive(Clone, Debug)]
@@ -154,15 +154,9 @@ impl Plan {
         let now = context.clock.now();
         let knows_ledgers = context.ledgers.is_open();
         let counts = config.accounting.enabled && knows_ledgers;
-        context.store.reconcile(wanted(&config, &places, counts), now);
-        if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
-            let ends = context.ledgers.ends().into_iter();
-            let ends = ends.filter(|(app, _)| config.shard.owns_app(&app.project, &app.app));
-            context
-                .store
-                .recall(ends.filter_map(|(app, at)| Some((app, Timestamp::from_second(at).ok()?))), now);
-        }
-        show_objectives(&places, &context.store);
+        let cells = context.store.reconcile(wanted(&config, &places, counts), now);
+        let mut cells = cells.into_iter().peekable();
+        show_objectives(&places, &mut cells);
         let windows: Vec<ConfiguredWindow> = config
             .poll
             .windows
@@ -198,23 +192,36 @@ impl Plan {
             replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {
-            for about in plan.about(resource.polled().scope, &places) {
-                let target = plan.target(resource, &about, context, &progress);
+            let scope = resource.polled().scope;
+            // In the order of `wanted`.
+            let celled = within(scope, &places).map_while(|place| {
+                let counter = cells.next_if(|cell| cell.section == Section::Counters);
+                Some(Celled { place, counter, cell: cells.next()? })
+            });
+            for about in plan.about(scope, celled) {
+                let target = plan.target(resource, about, context, &progress);
                 plan.targets.extend(target.map(Arc::new));
             }
+        }
+        // Ledgers now share the names of configured apps, which makes comparing them quick.
+        if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
+            let ends = context.ledgers.ends().into_iter();
+            let ends = ends.filter(|(app, _)| config.shard.owns_app(&app.project, &app.app));
+            let ends = ends.filter_map(|(app, at)| Some((app, Timestamp::from_second(at).ok()?)));
+            context.store.recall(ends, now);
         }
         context.telemetry.targets(plan.targets.iter().map(|target| target.subjects.len()).sum());
         plan
     }
 
     /// The subjects of each target of this scope: one of `places`, or all projects of a service account.
-    fn about<'a>(&self, scope: Scope, places: &'a [Place<'a>]) -> Vec<Vec<&'a Place<'a>>> {
+    fn about<'a>(&self, scope: Scope, places: impl Iterator<Item = Celled<'a>>) -> Vec<Vec<Celled<'a>>> {
         if scope != Scope::Account {
-            return within(scope, places).map(|place| vec![place]).collect();
+            return places.map(|place| vec![place]).collect();
         }
-        let mut accounts: Vec<(Account, Vec<&Place<'_>>)> = Vec::new();
-        for place in within(scope, places) {
-            let account = self.client.account(&place.owner.project);
+        let mut accounts: Vec<(Account, Vec<Celled<'_>>)> = Vec::new();
+        for place in places {
+            let account = self.client.account(&place.place.owner.project);
             match accounts.iter_mut().find(|(known, _)| *known == account) {
                 Some((_, places)) => places.push(place),
                 None => accounts.push((account, vec![place])),
@@ -227,25 +234,22 @@ impl Plan {
     fn target(
         &self,
         resource: Resource,
-        places: &[&Place<'_>],
+        mut places: Vec<Celled<'_>>,
         context: &Context,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {
-        let store = &context.store;
-        let mut subjects = Vec::with_capacity(places.len());
-        for place in places {
-            let cell = store.cell(&place.key(resource), Section::Endpoint)?;
-            let app = place.app.map(|(index, _)| index);
-            subjects.push(TargetSubject { project: place.project, app, cell });
-        }
+        let first = places.first_mut()?;
         // An existing cell keeps its key, which is shared.
-        let key = subjects.first()?.cell.key.clone();
-        let counter = store.cell(&key, Section::Counters);
+        let (key, counter) = (first.cell.key.clone(), first.counter.take());
         let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
+        let subject = |Celled { place, cell, .. }: Celled<'_>| {
+            let app = place.app.map(|(index, _)| index);
+            TargetSubject { project: place.project, app, cell }
+        };
         let target = Target {
             endpoint: resource.polled(),
             account: self.client.account(&key.owner.project),
-            subjects: subjects.into(),
+            subjects: places.into_iter().map(subject).collect(),
             counter,
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
             key,
@@ -255,7 +259,8 @@ impl Plan {
             subject.cell.set_stale_after(Some(stale_after));
         }
         self.forget_others(&target);
-        if let Some(ledger) = ledger {
+        // Counters are hidden until replies have shown which time has settled.
+        if let Some(ledger) = ledger.filter(|_| self.watermark.at_present().started.is_some()) {
             self.show_counters(context, &target, &ledger, None);
         }
         Some(target)
