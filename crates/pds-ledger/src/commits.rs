@@ -17,7 +17,7 @@ use super::key::Key;
 use super::ledger::{Hold, Ledger};
 use super::record::Record;
 use super::restore::Restoring;
-use super::state::{MAX_COMMIT, StateFile};
+use super::state::{Found, MAX_COMMIT, StateFile};
 
 /// Reported to [`Observer::committed`] until the state file is read.
 pub const SILENT: &str = "the state folder does not answer";
@@ -57,11 +57,9 @@ pub(super) struct Ledgers {
 
 impl Ledgers {
     /// Adds the ledgers of the file.
-    pub(super) fn hold(&mut self, found: Vec<(Key, Ledger)>) {
-        for (key, mut ledger) in found {
-            ledger.share_thresholds(&mut self.thresholds);
-            self.by_key.insert(key, Arc::new(ledger));
-        }
+    pub(super) fn hold(&mut self, found: Found) {
+        self.by_key = found.by_bytes.into_values().collect();
+        self.thresholds = found.thresholds;
         self.is_opening = false;
     }
 

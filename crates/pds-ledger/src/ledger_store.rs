@@ -10,6 +10,7 @@ use tokio::time::Duration;
 
 use pds_interface::Counted;
 
+use super::buckets::Buckets;
 use super::commits::{Committer, Entry, Ledgers, Observer, commit_all};
 use super::error::{NotCommitted, StateError};
 use super::key::{Key, Owner};
@@ -124,13 +125,11 @@ impl LedgerStore {
     /// on the page before they grow.
     #[must_use]
     pub fn new_ledger(&self, key: &Key, second: i64) -> Ledger {
-        let ledger = Ledger::open(second);
-        match key.resource.polled().counted {
-            Some(Counted::Requests) => {
-                ledger.learn(self.ledgers.read().thresholds.iter().copied()).unwrap_or(ledger)
-            }
-            _ => ledger,
+        let mut ledger = Ledger::open(second);
+        if key.resource.polled().counted == Some(Counted::Requests) {
+            ledger.buckets = Buckets::at_zero(Arc::clone(&self.ledgers.read().thresholds));
         }
+        ledger
     }
 
     /// Commits `ledger` as the ledger of `key`.

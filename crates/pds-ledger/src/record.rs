@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::Key;
+use crate::{Key, MAX_THRESHOLDS};
 
 use super::buckets::{Absent, Buckets};
 use super::counters::Number;
@@ -99,28 +99,38 @@ pub fn decode(record: &[u8]) -> Option<Ledger> {
         ledger.sample = Some(Box::new(Sample { start, counted, asked, results }));
     }
     let count = take(&mut bytes)?;
-    let mut threshold = || match take(&mut bytes)? {
+    let threshold = || match take(&mut bytes)? {
         0 => take_bytes(&mut bytes).map(f64::from_le_bytes),
         micros => Some((micros >> 1) as f64 / 1e6),
     };
-    let thresholds = (0..count).map(|_| threshold()).collect::<Option<Arc<_>>>()?;
+    let thresholds: Arc<[f64]> = list(count, threshold)?.into();
     let mut below = 0u64;
-    let mut within = || {
+    let within = || {
         below = below.wrapping_add(take_signed(&mut bytes)?.cast_unsigned());
         Some(below)
     };
-    let within = (0..count).map(|_| within()).collect::<Option<Box<_>>>()?;
+    let within = list(count, within)?.into();
     let count = take(&mut bytes)?;
-    let mut absent = || {
+    let absent = || {
         let (index, since) = (usize::try_from(take(&mut bytes)?).ok()?, take_signed(&mut bytes)?);
         let [replies, flags] = take_bytes(&mut bytes)?;
         let is_known = index < thresholds.len();
         is_known.then_some(Absent { index, replies, since, replaced: flags & 1 != 0, left: flags & 2 != 0 })
     };
-    let absent = (0..count).map(|_| absent()).collect::<Option<Box<_>>>()?;
+    let absent = list(count, absent)?.into();
     ledger.buckets = Buckets { thresholds, within, absent };
     ledger.open = Open::parse(bytes)?;
     Some(ledger)
+}
+
+/// As many values of `next`, in one allocation; `None` if one is invalid.
+fn list<T>(count: u64, mut next: impl FnMut() -> Option<T>) -> Option<Vec<T>> {
+    let count = usize::try_from(count).ok()?;
+    let mut list = Vec::with_capacity(count.min(MAX_THRESHOLDS));
+    for _ in 0..count {
+        list.push(next()?);
+    }
+    Some(list)
 }
 
 /// The next bytes.

@@ -86,17 +86,17 @@ impl StateFile {
     ///
     /// # Errors
     /// If the file cannot be used; see [`StateError`].
-    pub async fn open(path: &Path) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
+    pub async fn open(path: &Path) -> Result<(Self, Found), StateError> {
         blocking(path, |path| {
             let folder = Folder::lock(path)?;
             if !path.exists() {
                 let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
                 tracing::info!(path = %path.display(), "created a new state file: counters begin at zero");
-                return Ok((Self(log), Vec::new()));
+                return Ok((Self(log), Found::default()));
             }
             let mut found = Found::default();
             let log = Log::open(path.to_owned(), folder, &mut |key, value| found.take(key, value))?;
-            Ok((Self(log), found.ledgers()))
+            Ok((Self(log), found))
         })
         .await
     }
@@ -134,36 +134,39 @@ fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
     parse(path, file, length)
 }
 
-/// The ledgers read from a file, by the bytes of their keys.
-#[derive(Default)]
-struct Found(HashMap<Box<[u8]>, (Key, Ledger)>);
+/// The ledgers read from a file.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// By the bytes of their keys.
+    pub(super) by_bytes: HashMap<Box<[u8]>, (Key, Arc<Ledger>)>,
+    /// The thresholds of the last one.
+    pub(super) thresholds: Arc<[f64]>,
+}
 
 impl Found {
     fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), &'static str> {
         const WRONG: &str = "a ledger differs from what was written";
         let Some(value) = value else {
-            self.0.remove(key);
+            self.by_bytes.remove(key);
             return Ok(());
         };
-        let ledger = decode(value).ok_or(WRONG)?;
-        if let Some(held) = self.0.get_mut(key) {
+        let mut ledger = decode(value).ok_or(WRONG)?;
+        ledger.share_thresholds(&mut self.thresholds);
+        let ledger = Arc::new(ledger);
+        if let Some(held) = self.by_bytes.get_mut(key) {
             held.1 = ledger;
         } else {
-            self.0.insert(key.into(), (key_of(key).ok_or(WRONG)?, ledger));
+            self.by_bytes.insert(key.into(), (key_of(key).ok_or(WRONG)?, ledger));
         }
         Ok(())
     }
 
-    /// All of them, by key.
-    fn ledgers(self) -> Vec<(Key, Ledger)> {
-        let mut ledgers: Vec<(Key, Ledger)> = self.0.into_values().collect();
+    /// All of them, sorted by key.
+    pub fn ledgers(self) -> Vec<(Key, Ledger)> {
+        let ledgers = self.by_bytes.into_values();
+        let ledgers = ledgers.map(|(key, ledger)| (key, Arc::unwrap_or_clone(ledger)));
+        let mut ledgers: Vec<(Key, Ledger)> = ledgers.collect();
         ledgers.sort_by(|(one, _), (other, _)| one.cmp(other));
-        // Both ledgers of an app share its names.
-        for of_app in ledgers.chunk_by_mut(|(one, _), (other, _)| one.owner == other.owner) {
-            if let [(first, _), others @ ..] = of_app {
-                others.iter_mut().for_each(|(key, _)| key.owner = Arc::clone(&first.owner));
-            }
-        }
         ledgers
     }
 }
@@ -234,17 +237,17 @@ mod tests {
             Key { owner: Owner::new("p\0p".into(), "\0a".into()), resource: run_execution_time::RESOURCE };
         written.push((key, Ledger::open(-1)));
         let (mut state, found) = StateFile::open(&path).await.unwrap();
-        assert_eq!(found, []);
+        assert_eq!(found.ledgers(), []);
         state.commit(&records(&written), Vec::new).unwrap();
         assert_eq!(read(&path).await.unwrap(), written, "while it is in use");
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(parse(&path, &*bytes, bytes.len() as u64).unwrap(), written);
         drop(state);
         let (mut state, found) = StateFile::open(&path).await.unwrap();
-        assert_eq!(found, written);
+        assert_eq!(found.ledgers(), written);
         state.commit(&[(written[0].0.clone(), None)], Vec::new).unwrap();
         drop(state);
-        assert_eq!(StateFile::open(&path).await.unwrap().1, written[1..]);
+        assert_eq!(StateFile::open(&path).await.unwrap().1.ledgers(), written[1..]);
     }
 
     #[tokio::test]
@@ -300,7 +303,7 @@ mod tests {
             bad[at] ^= 0x55;
             std::fs::write(path, &bad).unwrap();
             if let Ok((_, found)) = StateFile::open(path).await {
-                assert!(found == written, "byte {at} turned over changes the ledgers in silence");
+                assert!(found.ledgers() == written, "byte {at} turned over changes the ledgers in silence");
             } else {
                 refused += 1;
                 assert!(std::fs::read(path).unwrap() == bad, "byte {at}: a damaged file is overwritten");
@@ -330,7 +333,7 @@ mod tests {
             refusal(&copy).await;
         }
         std::fs::write(&copy, &good).unwrap();
-        assert!(StateFile::open(&copy).await.unwrap().1 == written, "as it is");
+        assert!(StateFile::open(&copy).await.unwrap().1.ledgers() == written, "as it is");
         assert_damage_is_noticed(&copy, &good, &written).await;
     }
 
@@ -376,7 +379,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         state.commit(&[total(2)], Vec::new).unwrap();
         drop(state);
-        assert_eq!(StateFile::open(&path).await.unwrap().1[0].1.total, 2);
+        assert_eq!(StateFile::open(&path).await.unwrap().1.ledgers()[0].1.total, 2);
     }
 
     #[tokio::test]
@@ -400,7 +403,7 @@ mod tests {
         assert_eq!(names, ["state.log", "state.log.lock"], "nothing else is left beside it");
         std::fs::write(dir.path().join("state.log.new-1"), "left by a process that died").unwrap();
         drop(state);
-        assert!(StateFile::open(&path).await.unwrap().1 == written);
+        assert!(StateFile::open(&path).await.unwrap().1.ledgers() == written);
         assert!(!dir.path().join("state.log.new-1").exists());
     }
 
