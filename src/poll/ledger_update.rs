@@ -48,9 +48,9 @@ impl<'a> LedgerUpdate<'a> {
         let counts = target.counter.is_some();
         // The cursor is still being restored.
         let may_open = counts && context.ledgers.hidden_by(&target.key) != Some(Hold::Unknown);
-        let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
+        let before = context.ledgers.ledger(&target.key);
+        let ledger = before.clone().filter(|_| may_open);
         ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
-        let before = ledger.clone();
         let mut update =
             Self { poll, ledger, before, may_open, change: Change::None, gave_up: None, rechecked: None };
         update.follow_clock();
@@ -151,7 +151,9 @@ impl<'a> LedgerUpdate<'a> {
                         if let Some(sample) = sample.filter(|_| audit::begin_sample(self.poll, range.end)) {
                             next.sample = Some(Box::new(sample));
                         }
-                        self.counted_again(next, recheck);
+                        let change = if recheck.doubtful { Change::Learnt } else { Change::Added };
+                        self.becomes(next, change);
+                        self.rechecked = Some(recheck).filter(|recheck| !recheck.doubtful);
                     }
                 }
             }
@@ -174,15 +176,6 @@ impl<'a> LedgerUpdate<'a> {
         evidence.believes()
     }
 
-    /// Replaces the ledger by `next`, in which an hour was rechecked.
-    fn counted_again(&mut self, next: Ledger, recheck: Recheck) {
-        if recheck.doubtful {
-            return self.becomes(next, Change::Learnt);
-        }
-        self.becomes(next, Change::Added);
-        self.rechecked = Some(self.rechecked.map_or(recheck, |before| before.and(recheck)));
-    }
-
     /// Requests the sampled hour if it is due, to determine how much of it was counted. A failed request is not
     /// repeated.
     pub(super) async fn sample(&mut self) {
@@ -193,11 +186,6 @@ impl<'a> LedgerUpdate<'a> {
         let Some(next) = self.ledger().map(|ledger| ledger.after_sample(known)) else { return };
         audit::note_samples(self.poll, &next);
         self.becomes(next, Change::Begun);
-    }
-
-    /// Whether `range` was given up and has had no reply since.
-    pub(super) fn is_unanswered(&self, range: TimeRange) -> bool {
-        self.ledger().is_some_and(|ledger| ledger.is_unanswered(range))
     }
 
     /// Gives up the time from the cursor to `end`. Returns whether there is any.
@@ -218,28 +206,18 @@ impl<'a> LedgerUpdate<'a> {
         if lost || (unknown && self.before.is_none()) {
             return target.counter.iter().for_each(|cell| cell.clear());
         }
-        let Some(ledger) = self.ledger else {
-            if let Some(ledger) = context.ledgers.ledger(&target.key) {
-                plan.show_counters(context, target, &ledger, None);
-            }
-            return;
+        let ledger = match (self.ledger.map(Arc::unwrap_or_clone), self.change) {
+            (None, _) | (_, Change::None) => None,
+            (Some(ledger), Change::Learnt) => Some(context.ledgers.insert_in_memory(&target.key, ledger)),
+            // The store counts and logs failed writes; the poll itself succeeded or failed without them.
+            (Some(ledger), _) => context.ledgers.commit(&target.key, ledger).await.ok(),
         };
-        let committed = match self.change {
-            Change::None => Ok(ledger),
-            Change::Learnt => Ok(context.ledgers.insert_in_memory(&target.key, Arc::unwrap_or_clone(ledger))),
-            Change::Begun | Change::Added => {
-                context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await
-            }
+        let Some(ledger) = ledger else {
+            // The store may have got a ledger meanwhile.
+            let ledger = self.before.or_else(|| context.ledgers.ledger(&target.key));
+            return ledger.iter().for_each(|ledger| plan.show_counters(context, target, ledger, None));
         };
-        // The store counts and logs failed writes; the poll itself succeeded or failed without them.
-        let Ok(ledger) = committed else {
-            if let Some(before) = &self.before {
-                plan.show_counters(context, target, before, None);
-            }
-            return;
-        };
-        let former = self.before.as_deref().unwrap_or(&ledger);
-        plan.show_counters(context, target, &ledger, (self.change > Change::None).then_some(former));
+        plan.show_counters(context, target, &ledger, Some(self.before.as_deref().unwrap_or(&ledger)));
         if let Some(recheck) = self.rechecked {
             target.progress.add_recheck(recheck);
         }

@@ -82,32 +82,25 @@ impl Buckets {
     /// Adds buckets for missing `thresholds`, which are sorted, as far as they fit. Each begins with the greatest count
     /// of a lower bucket. Returns their indices, sorted.
     pub(super) fn learn(&mut self, thresholds: impl IntoIterator<Item = f64>) -> Vec<usize> {
-        let mut learnt = Vec::new();
-        let (mut known, mut within) = (Vec::new(), Vec::new());
-        for threshold in thresholds {
-            let at = known.len().max(self.len());
-            if at >= MAX_THRESHOLDS {
-                break;
-            }
-            if known.is_empty() && self.index_of(threshold).is_ok() {
-                continue;
-            }
-            if known.is_empty() {
-                (known, within) = (self.thresholds.to_vec(), self.within.to_vec());
-            }
-            if let Err(index) = known.binary_search_by(|known| known.total_cmp(&threshold)) {
-                let below = within.iter().take(index).copied().max();
-                known.insert(index, threshold);
-                within.insert(index, below.unwrap_or_default());
-                learnt.push(index);
-            }
+        let mut new: Vec<f64> = thresholds.into_iter().filter(|at| self.index_of(*at).is_err()).collect();
+        new.dedup();
+        new.truncate(MAX_THRESHOLDS.saturating_sub(self.len()));
+        if new.is_empty() {
+            return Vec::new();
         }
-        if !learnt.is_empty() {
-            (self.thresholds, self.within) = (known.into(), within.into());
-            for absent in &mut self.absent {
-                absent.index =
-                    learnt.iter().fold(absent.index, |index, learnt| index + usize::from(*learnt <= index));
-            }
+        let (mut learnt, mut within) = (Vec::with_capacity(new.len()), self.within.to_vec());
+        let mut known = self.thresholds.to_vec();
+        for threshold in new {
+            let index = known.partition_point(|known| known.total_cmp(&threshold).is_lt());
+            let below = within.iter().take(index).copied().max();
+            known.insert(index, threshold);
+            within.insert(index, below.unwrap_or_default());
+            learnt.push(index);
+        }
+        (self.thresholds, self.within) = (known.into(), within.into());
+        for absent in &mut self.absent {
+            absent.index =
+                learnt.iter().fold(absent.index, |index, learnt| index + usize::from(*learnt <= index));
         }
         learnt
     }
@@ -191,11 +184,11 @@ impl Buckets {
 
     /// The part of `count` requests, distributed like `shares`, that each bucket holds. Buckets that `shares` lack keep
     /// their `known` count, because absence is no correction.
-    pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[i64]) -> Vec<f64> {
-        let figure = |(share, known): (Option<(bool, f64)>, &i64)| match share {
+    pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[f64]) -> Vec<f64> {
+        let figure = |(share, known): (Option<(bool, f64)>, &f64)| match share {
             Some((true, share)) => share * count,
-            Some((false, share)) => (share * count).max(signed(*known)),
-            None => signed(*known),
+            Some((false, share)) => (share * count).max(*known),
+            None => *known,
         };
         self.spread(shares).into_iter().zip(known).map(figure).collect()
     }

@@ -107,24 +107,19 @@ impl Ledger {
     #[must_use]
     pub fn give_up(&self, oldest: i64, hourly_from: i64) -> Option<(Self, TimeRange)> {
         let range = TimeRange { start: self.until, end: oldest };
-        (oldest > self.until).then(|| (self.without(oldest, hourly_from), range))
-    }
-
-    fn without(&self, oldest: i64, hourly_from: i64) -> Self {
-        let (mut pending, mut start) = (Vec::new(), self.until);
+        if oldest <= self.until {
+            return None;
+        }
+        let (mut pending, mut start) = (Vec::new(), self.until.max(hourly_from));
         while start < oldest {
-            let is_hourly = start >= hourly_from;
-            let next = if is_hourly { end_of_hour(start) } else { hourly_from };
-            let end = oldest.min(next);
-            if is_hourly {
-                pending.push(Stretch { start, end, missing: true, ..Stretch::default() });
-            }
+            let end = oldest.min(end_of_hour(start));
+            pending.push(Stretch { start, end, missing: true, ..Stretch::default() });
             start = end;
         }
-        let seconds = TimeRange { start: self.until, end: oldest }.seconds();
         let later: u64 = pending.iter().map(Stretch::seconds).sum();
         let open = Open::of(&self.open.balance(), self.open.stretches().chain(pending));
-        Self { unaccounted: self.unaccounted + seconds - later, until: oldest, open, ..self.clone() }
+        let unaccounted = self.unaccounted + range.seconds() - later;
+        Some((Self { unaccounted, until: oldest, open, ..self.clone() }, range))
     }
 
     /// Seconds given up that will be requested again, or whose data is being added to the counters.

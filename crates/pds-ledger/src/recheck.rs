@@ -112,20 +112,6 @@ pub struct Recheck {
     pub disputed: bool,
 }
 
-impl Recheck {
-    /// Both together.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            counted: self.counted + other.counted,
-            late: self.late + other.late,
-            overcounted: self.overcounted + other.overcounted,
-            doubtful: self.doubtful || other.doubtful,
-            disputed: self.disputed || other.disputed,
-        }
-    }
-}
-
 /// Data that is missing in the service's last replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disputed {
@@ -183,38 +169,44 @@ impl Ledger {
         let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) else {
             return Ok(None);
         };
-        let added = stretch.added.list(next.buckets.len());
+        let thresholds = next.buckets.len();
+        let list = |counts: &Counts<'_>| counts.list(thresholds).into_iter().map(signed).collect::<Vec<_>>();
+        let added = list(&stretch.added);
         let mut answer = next.buckets.figures(&tally.shares, count, &added);
         answer.push(count);
-        let mut outcome = Recheck::default();
-        let figures = match stretch.doubt.take() {
-            Some(doubt) => middle(&added, &doubt.list(next.buckets.len()), &answer),
-            None if !differs(&added, &answer) => answer,
+        let (figures, doubtful) = match stretch.doubt.take() {
+            Some(doubt) => (middle(&added, &list(&doubt), &answer), false),
             None => {
-                let (now, before) = (last(&answer), total(&added));
-                stretch.doubt = Some(Counts::of(&answer.iter().copied().map(nearest).collect::<Vec<_>>()));
-                stretch.not_before = if now < before { self.until + LOW_ANSWER } else { 0 };
-                let (late, overcounted) = (whole(now - before), whole(before - now));
-                next.open = Open::of(&balance, stretches);
-                return Ok(Some((next, Recheck { late, overcounted, doubtful: true, ..outcome })));
+                let doubtful = differs(&added, &answer);
+                (answer, doubtful)
             }
         };
-        let (figure, before) = (last(&figures), total(&added));
+        let (figure, before) = (last(&figures), last(&added));
+        let (late, overcounted) = (whole(figure - before), whole(before - figure));
+        let mut outcome = Recheck { late, overcounted, doubtful, ..Recheck::default() };
+        let counts = Counts::of(&figures.iter().copied().map(nearest).collect::<Vec<_>>());
+        if doubtful {
+            stretch.doubt = Some(counts);
+            stretch.not_before = if figure < before { self.until + LOW_ANSWER } else { 0 };
+            next.open = Open::of(&balance, stretches);
+            return Ok(Some((next, outcome)));
+        }
         let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
         stretch.not_before = 0;
         let again = DISPUTED.get(usize::from(stretch.dispute.answers));
-        outcome.disputed = match stretch.missing {
+        let is_disputed = match stretch.missing {
             true => figure == 0.0 && (again.is_some() || is_gone || is_busy),
             false => is_disputed(before, figure, is_gone),
         };
-        if outcome.disputed {
+        if is_disputed {
+            outcome = Recheck { disputed: true, ..Recheck::default() };
             next.disputed += u64::from(stretch.dispute.answers == 0 && !stretch.missing);
             stretch.not_before = again.map_or(0, |again| self.until + again);
             stretch.dispute =
                 Dispute { answers: stretch.dispute.answers.saturating_add(1), lacks: whole(before - figure) };
         } else {
             let exact = stretch.rechecks == 0;
-            let difference = |(figure, added): (&f64, &i64)| match figure - signed(*added) {
+            let difference = |(figure, added): (&f64, &f64)| match figure - added {
                 // Amounts recorded at an earlier age are rounded.
                 small if !exact && small.abs() <= 0.5 => 0,
                 difference => nearest(difference * signed(PARTS)),
@@ -223,12 +215,10 @@ impl Ledger {
             let answered = if std::mem::take(&mut stretch.missing) { stretch.end - stretch.start } else { 0 };
             differences.push(answered * PARTS);
             balance.add(self.until, &differences);
-            outcome.late = whole(figure - before);
-            outcome.overcounted = whole(before - figure);
-            outcome.counted = if stretch.rechecks == 0 { whole(figure) } else { outcome.late };
-            next.overcounted = next.overcounted.saturating_add(outcome.overcounted);
-            next.late = next.late.saturating_add(outcome.late.min(self.debt()));
-            stretch.added = Counts::of(&figures.iter().copied().map(nearest).collect::<Vec<_>>());
+            outcome.counted = if exact { whole(figure) } else { late };
+            next.overcounted = next.overcounted.saturating_add(overcounted);
+            next.late = next.late.saturating_add(late.min(self.debt()));
+            stretch.added = counts;
             stretch.dispute = Dispute::default();
         }
         stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
@@ -305,29 +295,21 @@ fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
 
 /// Whether a second reply must confirm this one: its total differs, or the count within a threshold differs by more
 /// than the rounding of shares.
-fn differs(added: &[i64], answer: &[f64]) -> bool {
+fn differs(added: &[f64], answer: &[f64]) -> bool {
     let of_hour = last(answer);
-    let within = |(added, answer): (&i64, &f64)| (answer - signed(*added)).abs() > 2.0 + of_hour * 0.05;
-    (of_hour - total(added)).abs() >= 1.0 || added.iter().zip(answer).any(within)
+    let within = |(added, answer): (&f64, &f64)| (answer - added).abs() > 2.0 + of_hour * 0.05;
+    (of_hour - last(added)).abs() >= 1.0 || added.iter().zip(answer).any(within)
 }
 
 /// The median of each three.
-fn middle(one: &[i64], two: &[i64], three: &[f64]) -> Vec<f64> {
-    let middle = |((one, two), three): ((&i64, &i64), &f64)| {
-        let (one, two) = (signed(*one), signed(*two));
-        one.max(two).min(one.min(two).max(*three))
-    };
+fn middle(one: &[f64], two: &[f64], three: &[f64]) -> Vec<f64> {
+    let middle = |((one, two), three): ((&f64, &f64), &f64)| one.max(*two).min(one.min(*two).max(*three));
     one.iter().zip(two).zip(three).map(middle).collect()
 }
 
 /// The total of figures.
 fn last(figures: &[f64]) -> f64 {
     figures.last().copied().unwrap_or_default()
-}
-
-/// The total of counts.
-fn total(counts: &[i64]) -> f64 {
-    counts.last().copied().map_or(0.0, signed)
 }
 
 /// The nearest whole number to a count or a difference of counts.
@@ -437,16 +419,6 @@ pub(super) mod tests {
         let left = |oldest| Some(starts(&two_hours().without_hours_before(START + oldest)?));
         assert_eq!([0, 3600].map(left), [None, None]);
         assert_eq!([3601, 7201].map(left), [Some(vec![3600]), Some(vec![])]);
-    }
-
-    #[test]
-    fn two_rechecks_add_up() {
-        let one = Recheck { counted: 5, late: 4, overcounted: 3, doubtful: true, disputed: false };
-        let other = Recheck { counted: 3, late: 7, overcounted: 2, doubtful: false, disputed: true };
-        assert_eq!(
-            one.and(other),
-            Recheck { counted: 8, late: 11, overcounted: 5, doubtful: true, disputed: true }
-        );
     }
 
     #[test]
