@@ -42,19 +42,20 @@ pub(super) async fn give_up<'a>(
     // If the newest step is refused too, time is not the cause.
     let answered = if refused.start < newest { search.note_answered(newest).await } else { None };
     if answered == Some(false) {
-        target.progress.forget_refusals();
+        target.progress.more().refusals = None;
     }
     if answered != Some(true) {
         return false;
     }
     let Some(range) = search.hole(refused, newest).await else { return false };
     if search.confirm(range, newest).await != Some(true) {
-        target.progress.forget_refusals();
+        // The refusals so far prove nothing.
+        target.progress.more().refusals = None;
     } else if update.give_up(range.end) {
         let time = |second| Timestamp::from_second(second).unwrap_or_default();
         let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
         context.transitions.hole(&target.key, &hole);
-        target.progress.found(hole);
+        target.progress.more().hole = Some(Box::new(hole));
         return true;
     }
     false

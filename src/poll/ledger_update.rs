@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pds_diagnosis::verdict::CountedAgain;
 use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::recheck::{Due, Recheck};
 use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
@@ -139,7 +140,8 @@ impl<'a> LedgerUpdate<'a> {
                     let next = if tally.total > Some(0) { plan.audit.verified(next) } else { next };
                     let objective = plan.app_of(target).and_then(|app| app.objective);
                     if let Some(step) = objective.and_then(|_| tally.rounding()) {
-                        target.progress.note_share_step(step);
+                        let mut more = target.progress.more();
+                        more.share_step = Some(more.share_step.map_or(step, |known| known.min(step)));
                     }
                     self.becomes(next, Change::Added);
                 }
@@ -206,20 +208,22 @@ impl<'a> LedgerUpdate<'a> {
         if lost || (unknown && self.before.is_none()) {
             return target.counter.iter().for_each(|cell| cell.clear());
         }
-        let ledger = match (self.ledger.map(Arc::unwrap_or_clone), self.change) {
-            (None, _) | (_, Change::None) => None,
-            (Some(ledger), Change::Learnt) => Some(context.ledgers.insert_in_memory(&target.key, ledger)),
+        let changed = self.ledger.filter(|_| self.change > Change::None).map(Arc::unwrap_or_clone);
+        let ledger = match changed {
+            None => None,
+            Some(ledger) if self.change == Change::Learnt => {
+                Some(context.ledgers.insert_in_memory(&target.key, ledger))
+            }
             // The store counts and logs failed writes; the poll itself succeeded or failed without them.
-            (Some(ledger), _) => context.ledgers.commit(&target.key, ledger).await.ok(),
+            Some(ledger) => context.ledgers.commit(&target.key, ledger).await.ok(),
         };
         let Some(ledger) = ledger else {
-            // The store may have got a ledger meanwhile.
-            let ledger = self.before.or_else(|| context.ledgers.ledger(&target.key));
+            let ledger = context.ledgers.ledger(&target.key);
             return ledger.iter().for_each(|ledger| plan.show_counters(context, target, ledger, None));
         };
         plan.show_counters(context, target, &ledger, Some(self.before.as_deref().unwrap_or(&ledger)));
-        if let Some(recheck) = self.rechecked {
-            target.progress.add_recheck(recheck);
+        if let Some(Recheck { counted, late, overcounted, .. }) = self.rechecked {
+            target.progress.more().rechecked.add(CountedAgain { counted, late, overcounted });
         }
         let gave_up = &target.progress.gave_up;
         if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {

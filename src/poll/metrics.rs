@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
 use pds_interface::TimeRange;
-use pds_ledger::{HOUR, Refusal};
+use pds_ledger::{HOUR, Ledger, Refusal};
 
 use super::audit;
 use super::error::{PollError, Reach};
@@ -160,7 +160,9 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         if asked.purpose == Purpose::Recheck {
             let is_refusal = error.is_refusal();
-            let is_final = is_refusal && (!error.is_server_error() || self.update.is_unanswered(asked.range));
+            let is_unanswered = |ledger: &Ledger| ledger.is_unanswered(asked.range);
+            let is_final =
+                is_refusal && (!error.is_server_error() || self.update.ledger().is_some_and(is_unanswered));
             self.update.not_answered(asked.range, is_final);
             tracing::debug!(target = %target.key, range = ?asked.range, %error, "a recheck failed");
             if is_refusal {

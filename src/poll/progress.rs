@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant};
 
 use pds_diagnosis::incident::GivenUp;
 use pds_diagnosis::verdict::CountedAgain;
-use pds_ledger::{Ledger, recheck::Recheck};
+use pds_ledger::Ledger;
 
 use super::datapoints::Datapoints;
 
@@ -46,13 +46,11 @@ pub struct Standing {
     pub(super) polls: u8,
 }
 
-impl From<Ledger> for Start {
-    fn from(first: Ledger) -> Self {
-        Self { first: Box::new(first), shown: None }
-    }
-}
-
 impl Start {
+    pub(super) fn new(first: Ledger) -> Box<Self> {
+        Box::new(Self { first: Box::new(first), shown: None })
+    }
+
     /// Records that the counter is on the page. The first call keeps the store's `version`; later calls count the polls
     /// in which its ledger `moved`.
     pub(super) fn stand(&mut self, version: u64, moved: bool) {
@@ -89,28 +87,26 @@ struct Remembered {
 
 /// State of targets that count or have containers. Rare parts are boxed.
 #[derive(Debug, Default)]
-struct More {
+pub(super) struct More {
     /// When a busy app fell silent, while its zeros are not counted yet.
     silent_since: Option<Instant>,
     /// The number of steps for which it has been busy.
     busy: u8,
-    rechecked: CountedAgain,
+    pub(super) rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
     audited: u32,
-    refusals: Option<Box<Refusals>>,
+    pub(super) refusals: Option<Box<Refusals>>,
     /// The time that was given up last because the service does not answer for it.
-    hole: Option<Box<GivenUp>>,
-    containers: Option<Box<Containers>>,
+    pub(super) hole: Option<Box<GivenUp>>,
+    #[expect(clippy::box_collection, reason = "most apps have no containers")]
+    containers: Option<Box<BTreeMap<Arc<str>, Container>>>,
     /// A counter that waits for a page to be read.
-    start: Option<Box<Start>>,
+    pub(super) start: Option<Box<Start>>,
     /// The smallest rounding step of shares seen, for an app with an objective.
-    share_step: Option<f64>,
+    pub(super) share_step: Option<f64>,
 }
 
-/// The containers of an app.
-#[derive(Debug, Default)]
-struct Containers(BTreeMap<Arc<str>, Container>);
-
+/// A container of an app.
 #[derive(Debug, Default)]
 struct Container {
     /// Whether the service refused the last request about it.
@@ -121,7 +117,7 @@ struct Container {
 
 /// Refusals of the range at a cursor.
 #[derive(Debug)]
-struct Refusals {
+pub(super) struct Refusals {
     /// The cursor.
     until: i64,
     count: u32,
@@ -158,13 +154,7 @@ impl Progress {
         self.remembered.lock().more.as_ref()?.share_step
     }
 
-    /// Records that a counted reply rounds shares to `step`.
-    pub fn note_share_step(&self, step: f64) {
-        let known = &mut self.more().share_step;
-        *known = Some(known.map_or(step, |known| known.min(step)));
-    }
-
-    fn more(&self) -> MappedMutexGuard<'_, More> {
+    pub(super) fn more(&self) -> MappedMutexGuard<'_, More> {
         MutexGuard::map(self.remembered.lock(), |remembered| &mut **remembered.more.get_or_insert_default())
     }
 
@@ -224,11 +214,6 @@ impl Progress {
         Some(more.silent_since)
     }
 
-    /// Adds the result of a recheck.
-    pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
-        self.more().rechecked.add(CountedAgain { counted, late, overcounted });
-    }
-
     /// Records that the service refused the range at the cursor `until`, perhaps with a server error. Returns whether
     /// to look for a hole.
     pub(super) fn refused(&self, until: i64, interval: Duration, server_error: bool) -> bool {
@@ -241,36 +226,16 @@ impl Progress {
         known.count >= MIN_REFUSALS && known.since.elapsed() >= least.max(interval * MIN_INTERVALS)
     }
 
-    /// Discards the refusals so far, which prove nothing.
-    pub(super) fn forget_refusals(&self) {
-        self.more().refusals = None;
-    }
-
-    /// Records a hole that was given up.
-    pub(super) fn found(&self, hole: GivenUp) {
-        self.more().hole = Some(Box::new(hole));
-    }
-
     /// Records the audit period. Returns whether it is later than the last recorded period; false for the first.
     pub(super) fn begin_period(&self, period: u32) -> bool {
         let before = std::mem::replace(&mut self.more().audited, period);
         before != 0 && before < period
     }
-
-    /// Removes and returns the counter that waits for a page to be read.
-    pub(super) fn take_start(&self) -> Option<Start> {
-        self.more().start.take().map(|start| *start)
-    }
-
-    /// Sets or clears the counter that waits for a page to be read.
-    pub(super) fn put_start(&self, start: Option<Start>) {
-        self.more().start = start.map(Box::new);
-    }
 }
 
 impl More {
     fn container(&mut self, id: &Arc<str>) -> &mut Container {
-        self.containers.get_or_insert_default().0.entry(Arc::clone(id)).or_default()
+        self.containers.get_or_insert_default().entry(Arc::clone(id)).or_default()
     }
 }
 

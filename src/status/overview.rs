@@ -10,7 +10,6 @@ use std::{iter, thread};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
-use crate::poll::counters::Counters;
 use crate::poll::error::ANSWERED_SINCE;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
@@ -303,11 +302,11 @@ impl View {
     fn counting(&self, target: &Target, Found { ledger, hold }: &Found) -> (Counting, Option<Duration>) {
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
         let explained = stale_after.saturating_add(self.plan.watermark.step());
-        match self.plan.counters(target, ledger, *hold, self.settled) {
+        match self.plan.shown_for(target, ledger, *hold, self.settled) {
             _ if ledger.until.saturating_sub(self.settled.second) > explained => (Counting::Ahead, None),
-            Counters::Hidden(_) if *hold == Some(Hold::Unknown) => (Counting::Restoring, None),
-            Counters::Hidden(behind) => (Counting::Behind, Some(behind)),
-            Counters::Shown(_) => (Counting::Current, None),
+            None if *hold == Some(Hold::Unknown) => (Counting::Restoring, None),
+            None => (Counting::Behind, Some(self.settled.behind(ledger.until))),
+            Some(_) => (Counting::Current, None),
         }
     }
 }

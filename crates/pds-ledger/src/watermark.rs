@@ -254,6 +254,12 @@ impl Settled {
         self.second.div_euclid(self.step) * self.step
     }
 
+    /// How far a ledger whose cursor is `until` is behind that.
+    pub fn behind(self, until: i64) -> Duration {
+        let behind = self.step_end().saturating_sub(until);
+        Duration::from_secs(u64::try_from(behind).unwrap_or_default())
+    }
+
     /// How long the counters of a ledger stay shown if its cursor is `until` and moves every `interval`; `None` if they
     /// are hidden.
     ///

@@ -49,8 +49,8 @@ impl Context {
     }
 }
 
-/// By account and resource: the time of the last check, and whether the service seemed to be down then.
-pub(super) type Silences = HashMap<(Arc<str>, Resource), (Instant, bool)>;
+/// The time of the last check, and the accounts and resources for which the service seemed to be down then.
+pub(super) type Silences = (Option<Instant>, HashSet<(Arc<str>, Resource)>);
 
 /// The targets of a configuration.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub struct Plan {
     pub windows_warned: AtomicBool,
     /// Whether a warning was logged that the service does not send a configured threshold.
     pub thresholds_warned: AtomicBool,
-    /// Whether the service seemed to be down, by account and resource, with the time of the check.
+    /// For which targets the service seems to be down.
     pub(super) silences: Mutex<Silences>,
     /// Whether the ledgers were loaded when the plan was built; otherwise it has no counters.
     knows_ledgers: bool,
