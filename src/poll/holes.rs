@@ -54,8 +54,9 @@ pub(super) async fn give_up<'a>(
     } else if update.give_up(range.end) {
         let time = |second| Timestamp::from_second(second).unwrap_or_default();
         let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
-        context.transitions.hole(&target.key, &hole);
         target.progress.more().hole = Some(Box::new(hole));
+        let reason = format!("the service refuses it, although it answers later ranges: {reason}");
+        context.transitions.gave_up(&target.key, range, &reason);
         return true;
     }
     false

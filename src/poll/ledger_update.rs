@@ -34,9 +34,7 @@ pub struct LedgerUpdate<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     None,
-    /// A change that costs nothing to repeat; it stays in memory.
-    Learnt,
-    /// Opened, resumed, or gave up time.
+    /// Opened, resumed, gave up time, or learnt something.
     Begun,
     /// Added a reply.
     Added,
@@ -81,7 +79,7 @@ impl<'a> LedgerUpdate<'a> {
         let Some(next) = self.ledger().map(|ledger| ledger.not_answered(range, refused, self.due())) else {
             return;
         };
-        self.becomes(next, if refused { Change::Begun } else { Change::Learnt });
+        self.becomes(next, Change::Begun);
     }
 
     /// Adds the reply to the request `asked`; `date` is the service's time.
@@ -128,7 +126,7 @@ impl<'a> LedgerUpdate<'a> {
             match asked.purpose {
                 Purpose::Window => {
                     if let Some(learnt) = learn(ledger, tally) {
-                        self.becomes(learnt, Change::Learnt);
+                        self.becomes(learnt, Change::Begun);
                     }
                 }
                 Purpose::Counted
@@ -153,7 +151,7 @@ impl<'a> LedgerUpdate<'a> {
                         if let Some(sample) = sample.filter(|_| audit::begin_sample(self.poll, range.end)) {
                             next.sample = Some(Box::new(sample));
                         }
-                        let change = if recheck.doubtful { Change::Learnt } else { Change::Added };
+                        let change = if recheck.doubtful { Change::Begun } else { Change::Added };
                         self.becomes(next, change);
                         self.rechecked = Some(recheck).filter(|recheck| !recheck.doubtful);
                     }
@@ -208,16 +206,12 @@ impl<'a> LedgerUpdate<'a> {
         if lost || (unknown && self.before.is_none()) {
             return target.counter.iter().for_each(|cell| cell.clear());
         }
-        let changed = self.ledger.filter(|_| self.change > Change::None).map(Arc::unwrap_or_clone);
-        let ledger = match changed {
+        let committed = match self.ledger.filter(|_| self.change > Change::None) {
             None => None,
-            Some(ledger) if self.change == Change::Learnt => {
-                Some(context.ledgers.insert_in_memory(&target.key, ledger))
-            }
             // The store counts and logs failed writes; the poll itself succeeded or failed without them.
-            Some(ledger) => context.ledgers.commit(&target.key, ledger).await.ok(),
+            Some(ledger) => context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await.ok(),
         };
-        let Some(ledger) = ledger else {
+        let Some(ledger) = committed else {
             let ledger = context.ledgers.ledger(&target.key);
             return ledger.iter().for_each(|ledger| plan.show_counters(context, target, ledger, None));
         };
@@ -227,7 +221,9 @@ impl<'a> LedgerUpdate<'a> {
         }
         let gave_up = &target.progress.gave_up;
         if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {
-            context.transitions.gave_up(&target.key, gone.seconds());
+            let reason = "it was older than accounting.max_catch_up; pds_app_unaccounted_seconds_total counts further \
+                          seconds";
+            context.transitions.gave_up(&target.key, gone, reason);
         }
         if self.change == Change::Added {
             gave_up.store(false, Ordering::Relaxed);

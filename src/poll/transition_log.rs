@@ -11,21 +11,22 @@ use parking_lot::Mutex;
 use tokio::time::Duration;
 
 use crate::store::{PollFailure, Transition};
+use pds_interface::TimeRange;
+use pds_interface::range::rfc3339;
 use pds_ledger::Key;
 
 use super::error::PollError;
-use pds_diagnosis::incident::GivenUp;
 
 /// Lines about single targets per period and class.
-pub const LINES: u32 = 10;
+pub const LINES: u64 = 10;
 /// The period over which lines of a class are counted.
 pub const PERIOD: Duration = Duration::from_secs(60);
 
 /// The transitions of all targets.
 #[derive(Debug, Default)]
 pub struct TransitionLog {
-    /// The changes of the current period.
-    present: Mutex<BTreeMap<LogClass, Logged>>,
+    /// The number of changes in the current period.
+    present: Mutex<BTreeMap<LogClass, u64>>,
 }
 
 /// Changes that are counted together.
@@ -35,15 +36,7 @@ enum LogClass {
     Failing(&'static str),
     Recovered,
     GaveUp,
-    Hole,
     Container,
-}
-
-#[derive(Debug, Default)]
-struct Logged {
-    lines: u32,
-    /// Changes without a line of their own.
-    further: u64,
 }
 
 impl TransitionLog {
@@ -64,30 +57,17 @@ impl TransitionLog {
         }
     }
 
-    /// Logs that the counters of the target `key` gave up `seconds`.
-    pub fn gave_up(&self, key: &Key, seconds: u64) {
+    /// Logs that the counters of the target `key` give up `range`.
+    pub fn gave_up(&self, key: &Key, range: TimeRange, reason: &str) {
         if self.take_line(LogClass::GaveUp) {
             tracing::warn!(
                 resource = key.resource.as_str(),
                 project = %key.owner.project,
                 app = %key.owner.app,
-                seconds,
-                "gave up time older than accounting.max_catch_up; pds_app_unaccounted_seconds_total counts further seconds"
-            );
-        }
-    }
-
-    /// Logs that the counters of the target `key` give up a stretch of time that the service refuses.
-    pub fn hole(&self, key: &Key, hole: &GivenUp) {
-        if self.take_line(LogClass::Hole) {
-            tracing::warn!(
-                resource = key.resource.as_str(),
-                project = %key.owner.project,
-                app = %key.owner.app,
-                start = hole.start.to_string(),
-                end = hole.end.to_string(),
-                reason = &*hole.reason,
-                "gave up time that the service refuses although it answers later ranges"
+                start = rfc3339(range.start),
+                end = rfc3339(range.end),
+                reason,
+                "gave up time"
             );
         }
     }
@@ -108,22 +88,17 @@ impl TransitionLog {
 
     /// Ends the period, and logs how many changes had no line of their own.
     pub fn sum_up(&self) {
-        for (class, logged) in std::mem::take(&mut *self.present.lock()) {
-            log_further(class, logged.further);
+        for (class, changes) in std::mem::take(&mut *self.present.lock()) {
+            log_further(class, changes.saturating_sub(LINES));
         }
     }
 
     /// Counts a change. Returns whether it gets a line of its own.
     fn take_line(&self, class: LogClass) -> bool {
         let mut present = self.present.lock();
-        let logged = present.entry(class).or_default();
-        let is_logged = logged.lines < LINES;
-        if is_logged {
-            logged.lines += 1;
-        } else {
-            logged.further += 1;
-        }
-        is_logged
+        let changes = present.entry(class).or_default();
+        *changes += 1;
+        *changes <= LINES
     }
 }
 
@@ -137,10 +112,7 @@ fn log_further(class: LogClass, targets: u64) {
         LogClass::Container => {
             tracing::warn!(targets, "the service refuses requests for further containers")
         }
-        LogClass::Hole => {
-            tracing::warn!(targets, "gave up time of further targets that the service refuses")
-        }
-        LogClass::GaveUp => tracing::warn!(targets, "gave up old time of further targets"),
+        LogClass::GaveUp => tracing::warn!(targets, "gave up time of further targets"),
     }
 }
 
@@ -151,12 +123,13 @@ mod tests {
     #[test]
     fn each_class_has_its_lines_in_each_period_and_the_rest_is_summed_up_when_it_ends() {
         let transitions = TransitionLog::default();
-        let lines = |class, times: u32| (0..times).filter(|_| transitions.take_line(class)).count();
+        let lines = |class, times: u64| (0..times).filter(|_| transitions.take_line(class)).count();
         assert_eq!(lines(LogClass::Failing("500"), LINES + 7), 10);
         assert_eq!(lines(LogClass::Failing("connect"), 12), 10, "another reason is told");
         assert_eq!(lines(LogClass::Recovered, 1), 1);
         assert_eq!(lines(LogClass::GaveUp, 11), 10);
-        let further = |class| transitions.present.lock().get(&class).map(|logged| logged.further);
+        let further =
+            |class| transitions.present.lock().get(&class).map(|changes| changes.saturating_sub(LINES));
         assert_eq!(further(LogClass::Failing("500")), Some(7));
         assert_eq!(further(LogClass::Recovered), Some(0), "each had its line");
         transitions.sum_up();

@@ -152,13 +152,6 @@ impl LedgerStore {
         if records.is_empty() { Ok(()) } else { self.write(records).await }
     }
 
-    /// Sets the ledger of `key` in memory only, for facts that cost nothing to learn again.
-    pub fn insert_in_memory(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
-        let ledger = self.shared(ledger);
-        self.ledgers.write().by_key.insert(key.clone(), Arc::clone(&ledger));
-        ledger
-    }
-
     /// Keeps the ledger of `key` from being shown or opened.
     pub fn hide(&self, key: &Key, hold: Hold) {
         self.ledgers.write().holds.insert(key.clone(), hold);
@@ -414,7 +407,7 @@ mod tests {
             (ledger.until, ledger.buckets().collect::<Vec<_>>())
         };
         assert_eq!(new(&requests("b")), (60, vec![]));
-        store.insert_in_memory(&requests("a"), ledger(60));
+        store.commit(&requests("a"), ledger(60)).await.unwrap();
         assert_eq!(new(&requests("b")), (60, vec![(0.5, 0), (2.5, 0)]));
         assert_eq!(new(&key("b", run_execution_time::RESOURCE)), (60, vec![]), "runs have none");
     }

@@ -271,11 +271,6 @@ impl Settled {
         if until < self.started?.min(self.step_end()) {
             return None;
         }
-        self.keeps_up_for(until, interval)
-    }
-
-    /// Like [`Settled::shown_for`], regardless of the time that had settled when counting began.
-    pub fn keeps_up_for(self, until: i64, interval: Duration) -> Option<Duration> {
         let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
         // A clock set back does not prolong it.
         let left = until.saturating_add(allowed).saturating_sub(self.second).min(allowed);

@@ -173,9 +173,6 @@ impl Plan {
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
             .collect();
-        let same_filter = before
-            .filter(|before| before.config.api.query_names.container == config.api.query_names.container);
-        let filter_warned = same_filter.is_some_and(|before| before.filter_warned.load(Ordering::Relaxed));
         let mut plan = Self {
             config: Arc::clone(&config),
             client,
@@ -184,7 +181,7 @@ impl Plan {
             audit: Audit::of(&config, before.map(|plan| &plan.audit), &context.telemetry),
             targets: Vec::new(),
             overload: config.requests_per_minute().exceeds(&config.api),
-            filter_warned: AtomicBool::new(filter_warned),
+            filter_warned: AtomicBool::default(),
             windows_warned: AtomicBool::default(),
             thresholds_warned: AtomicBool::default(),
             silences: Mutex::default(),

@@ -412,8 +412,8 @@ mod tests {
     #[tokio::test]
     async fn counters_without_a_ledger_of_their_own_are_held_back() {
         let ledgers = in_memory().await;
-        ledgers.insert_in_memory(&key("known"), Ledger::open(SETTLED - 3600));
-        ledgers.insert_in_memory(&key("set aside"), Ledger::open(SETTLED).put_aside().unwrap());
+        ledgers.commit(&key("known"), Ledger::open(SETTLED - 3600)).await.unwrap();
+        ledgers.commit(&key("set aside"), Ledger::open(SETTLED).put_aside().unwrap()).await.unwrap();
         let (restorer, _) = lacking(&ledgers, &["known", "new", "set aside"], false).await;
         assert_eq!(missing(&restorer), ["new", "set aside"]);
         let held = |app: &str| ledgers.hidden_by(&key(app));
@@ -431,7 +431,7 @@ mod tests {
         let ledgers = in_memory().await;
         let aside = Ledger { total: 5, ..Ledger::open(SETTLED - 3600) }.put_aside().unwrap();
         for app in ["aside", "moved"] {
-            ledgers.insert_in_memory(&key(app), aside.clone());
+            ledgers.commit(&key(app), aside.clone()).await.unwrap();
         }
         let apps = ["aside", "found", "moved", "new", "unanswered"];
         let (restorer, job) = lacking(&ledgers, &apps, false).await;
