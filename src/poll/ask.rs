@@ -7,20 +7,14 @@ use pds_interface::{Arguments, Cadence, Subject, Tally, TimeRange, Window};
 use super::error::PollError;
 use super::plan::Poll;
 
-/// The reply to a request.
-pub(super) struct Answer {
-    pub reading: Reading,
-    pub date: Option<jiff::Timestamp>,
-}
-
 impl<'a> Poll<'a> {
-    /// Sends one request and reads its reply for each of `subjects`.
+    /// Sends one request and reads its reply for each of `subjects`. Returns it with the service's time.
     pub(super) async fn ask(
         self,
         range: Option<TimeRange>,
         container: Option<&str>,
         subjects: &[Subject<'_>],
-    ) -> Result<Answer, PollError> {
+    ) -> Result<(Reading, Option<jiff::Timestamp>), PollError> {
         let Self { context, plan, target, turn } = self;
         let resource = target.key.resource;
         let mut arguments = Arguments::about(&target.key.owner.project, &target.key.owner.app)
@@ -49,13 +43,13 @@ impl<'a> Poll<'a> {
         if let Some(answered) = reading.tally.as_mut().and_then(|tally| tally.range.as_mut()) {
             *answered = plan.config.accounting.range_end.answered(*answered);
         }
-        Ok(Answer { reading, date: fetched.date })
+        Ok((reading, fetched.date))
     }
 
     /// Requests the total of `range`, and nothing else.
     pub(super) async fn tally(self, range: TimeRange) -> Result<(Tally, Option<jiff::Timestamp>), PollError> {
-        let answer = self.ask(Some(range), None, &[]).await?;
-        Ok((answer.reading.tally.unwrap_or_default(), answer.date))
+        let (reading, date) = self.ask(Some(range), None, &[]).await?;
+        Ok((reading.tally.unwrap_or_default(), date))
     }
 
     /// Replaces the series of each subject with those of `reading`.

@@ -101,7 +101,7 @@ fn after(error: &PollError) -> Outcome {
 }
 
 async fn settings(poll: Poll<'_>) -> Result<(), PollError> {
-    let reading = poll.ask(None, None, &poll.subjects(None)).await?.reading;
+    let (reading, _) = poll.ask(None, None, &poll.subjects(None)).await?;
     poll.show(reading, &Variant::default());
     Ok(())
 }

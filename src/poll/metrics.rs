@@ -214,12 +214,12 @@ impl<'a> MetricsPoll<'a, '_> {
         if asked.purpose == Purpose::Counted {
             self.follow_size(asked.range, answer.as_ref().err());
         }
-        let mut answer = answer?;
-        if let Some(answered) = answer.reading.tally.as_ref().and_then(|tally| tally.range) {
+        let (mut reading, date) = answer?;
+        if let Some(answered) = reading.tally.as_ref().and_then(|tally| tally.range) {
             self.compare(asked, answered)?;
         }
-        self.replies.add(self.poll, asked, &answer.reading);
-        let tally = answer.reading.tally.take().unwrap_or_default();
+        self.replies.add(self.poll, asked, &reading);
+        let tally = reading.tally.take().unwrap_or_default();
         if asked.purpose == Purpose::Counted
             && tally.total > Some(0)
             && audit::is_needed(plan, &tally)
@@ -231,9 +231,9 @@ impl<'a> MetricsPoll<'a, '_> {
             self.replies = Replies::default();
             ranges::windows(plan, target).iter().for_each(|window| self.forget(window));
         } else {
-            self.poll.show(answer.reading, &asked.variant());
+            self.poll.show(reading, &asked.variant());
         }
-        self.update.take(&tally, asked, answer.date)
+        self.update.take(&tally, asked, date)
     }
 
     /// Compares the range that a reply states with the requested range. The ledger checks that a counted range is

@@ -21,8 +21,9 @@ const MIN_INTERVALS: u32 = 5;
 /// How long a range must be refused if the refusal is a server error, which may be an outage.
 const SERVER_ERRORS: Duration = Duration::from_secs(1800);
 
-/// An app is busy after so many steps in a row with so many requests each: (requests, steps).
-const BUSY: (u64, u64) = (10, 10);
+/// An app is busy after so many steps in a row with so many requests each.
+const BUSY_STEPS: u8 = 10;
+const BUSY_REQUESTS: u64 = 10;
 /// Maximum time for which zeros of busy apps are treated as an outage of the service.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
@@ -177,28 +178,25 @@ impl Progress {
     /// Records the total of a range of `steps`. Returns whether it is a zero that is not counted yet: if a busy app has
     /// no requests, its range is requested once more, and then again while there `is_outage`.
     pub(super) fn is_silent(&self, total: Option<u64>, steps: u64, is_outage: impl FnOnce() -> bool) -> bool {
-        let (each, most) = BUSY;
-        let since = {
-            let mut more = self.more();
-            if total.is_none() || (total == Some(0) && u64::from(more.busy) < most) {
-                more.busy = if total.is_some() { 0 } else { more.busy };
-                return false;
-            }
-            if total > Some(0) {
-                let is_busy = total >= Some(each.saturating_mul(steps));
-                let busy = u64::from(more.busy).saturating_add(steps).min(most);
-                more.busy = if is_busy { u8::try_from(busy).unwrap_or(u8::MAX) } else { 0 };
-                more.silent_since = None;
-                return false;
-            }
-            match more.silent_since {
-                Some(since) => since,
-                None => {
-                    more.silent_since = Some(Instant::now());
-                    return true;
-                }
-            }
+        let Some(total) = total else { return false };
+        let mut more = self.more();
+        if total > 0 {
+            let is_busy = total >= BUSY_REQUESTS.saturating_mul(steps);
+            let busy = more.busy.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
+            more.busy = if is_busy { busy.min(BUSY_STEPS) } else { 0 };
+            more.silent_since = None;
+            return false;
+        }
+        if more.busy < BUSY_STEPS {
+            more.busy = 0;
+            return false;
+        }
+        let Some(since) = more.silent_since else {
+            more.silent_since = Some(Instant::now());
+            return true;
         };
+        // An outage shows in the state of all targets.
+        drop(more);
         if since.elapsed() < MAX_SILENCE && is_outage() {
             return true;
         }
@@ -210,7 +208,7 @@ impl Progress {
     /// For a busy app, when it fell silent, if it has. `None` for other apps.
     pub fn busy(&self) -> Option<Option<Instant>> {
         let remembered = self.remembered.lock();
-        let more = remembered.more.as_ref().filter(|more| u64::from(more.busy) >= BUSY.1)?;
+        let more = remembered.more.as_ref().filter(|more| more.busy >= BUSY_STEPS)?;
         Some(more.silent_since)
     }
 

@@ -283,10 +283,10 @@ impl View {
             rechecked: rechecked.late_share().map(|_| rechecked),
             given_up: target.progress.hole(),
             pending_seconds: ledger.map_or(0, |ledger| ledger.pending()),
-            disputed: ledger.and_then(|ledger| ledger.disputes()).map(|dispute| Disputed {
-                start: time(dispute.range.start).unwrap_or_default(),
-                end: time(dispute.range.end).unwrap_or_default(),
-                lacks: dispute.lacks,
+            disputed: ledger.and_then(|ledger| ledger.disputes()).map(|(range, lacks)| Disputed {
+                start: time(range.start).unwrap_or_default(),
+                end: time(range.end).unwrap_or_default(),
+                lacks,
             }),
         }
     }

@@ -112,15 +112,6 @@ pub struct Recheck {
     pub disputed: bool,
 }
 
-/// Data that is missing in the service's last replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disputed {
-    /// The range from the start of the first hour to the end of the last.
-    pub range: TimeRange,
-    /// How many fewer there were.
-    pub lacks: u64,
-}
-
 impl Ledger {
     /// The oldest stretch that is due for a recheck.
     pub fn recheck_due(&self, due: Due<'_>) -> Option<TimeRange> {
@@ -140,12 +131,13 @@ impl Ledger {
         Some(self.open.stretches().find(is_it)?.added.total())
     }
 
-    /// Data that the service no longer has, within the time that is still rechecked.
-    pub fn disputes(&self) -> Option<Disputed> {
+    /// Data that the service no longer has, within the time that is still rechecked: the range from the start of the
+    /// first hour to the end of the last, and how many fewer requests there were.
+    pub fn disputes(&self) -> Option<(TimeRange, u64)> {
         let mut disputed = self.open.stretches().filter(|stretch| stretch.dispute.lacks > 0).peekable();
         let start = disputed.peek()?.start;
         let (end, lacks) = disputed.fold((start, 0), |(_, sum), of| (of.end, sum + of.dispute.lacks));
-        Some(Disputed { range: TimeRange { start, end }, lacks })
+        Some((TimeRange { start, end }, lacks))
     }
 
     /// The ledger after a recheck of the stretch `range`. `None` if no recheck of it is due. A different reply changes
@@ -587,7 +579,7 @@ pub(super) mod tests {
             let Some(hour) = hour else { continue };
             ledger = now.recheck(hour, &reply(37), true, due(&ages)).unwrap().unwrap().0;
             asked.push(minute);
-            let disputed = Disputed { range: hour, lacks: 3 };
+            let disputed = (hour, 3);
             assert_eq!(ledger.disputes().unwrap_or(disputed), disputed);
         }
         let hours = |hours: i64| 10 + 60 * hours;
@@ -606,7 +598,7 @@ pub(super) mod tests {
         let ages = ages(&[3600]);
         let reply = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
         let (disputed, outcome) = recheck(&two_hours(), range(0, 3600), &reply(0), &ages);
-        assert!(outcome.disputed && disputed.disputes().is_some_and(|disputed| disputed.lacks == 40));
+        assert!(outcome.disputed && disputed.disputes().is_some_and(|(_, lacks)| lacks == 40));
         let (found, outcome) = recheck(&at(&disputed, 10_800), range(0, 3600), &reply(44), &ages);
         assert_eq!((outcome.late, outcome.disputed, found.disputes(), found.disputed), (4, false, None, 1));
         assert_eq!(idle(found, 14_400).total, 84);

@@ -227,9 +227,7 @@ fn sensitive(value: &str, what: impl FnOnce() -> String) -> Result<HeaderValue, 
 /// Reads the file on the current thread: it is small, local, and rarely read.
 fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
     let failed = |source| Error::Login(key, path.to_owned(), source);
-    let file = plain_file::read(path, MAX_LOGIN).map_err(failed)?;
-    let text = String::from_utf8(file.bytes).map_err(|_| failed(std::io::Error::other("not UTF-8")))?;
-    match text.trim() {
+    match plain_file::read_text(path, MAX_LOGIN).map_err(failed)?.trim() {
         "" => Err(failed(std::io::Error::other("it is empty"))),
         text => Ok(Secret::new(text)),
     }

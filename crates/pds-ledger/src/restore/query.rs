@@ -1,6 +1,6 @@
 //! The queries, in PromQL.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -38,22 +38,16 @@ pub(super) fn pending(keys: &[Key], selector: &str, window: Duration) -> String 
 /// All samples of `metric` within `window`.
 fn samples(metric: &str, keys: &[Key], selector: &str, window: Duration) -> String {
     let resources = one_of("resource", keys.iter().map(|key| key.resource.as_str()));
-    let window = window.as_secs().max(1);
-    format!("{{__name__=\"{metric}\",{resources}{}{selector}}}[{window}s]", apps(keys))
-}
-
-/// Matchers for the apps of `keys`. With several projects, they match a few other apps too.
-fn apps(keys: &[Key]) -> String {
+    // With several projects, these match a few other apps too.
     let projects = one_of("project", keys.iter().map(|key| &*key.owner.project));
-    projects + &one_of("app", keys.iter().map(|key| &*key.owner.app))
+    let apps = one_of("app", keys.iter().map(|key| &*key.owner.app));
+    let window = window.as_secs().max(1);
+    format!("{{__name__=\"{metric}\",{resources}{projects}{apps}{selector}}}[{window}s]")
 }
 
 /// The matcher `name=~"a|b",` for these values, each once.
-fn one_of(name: &str, values: impl Iterator<Item = impl AsRef<str> + Ord>) -> String {
-    let mut values: Vec<_> = values.collect();
-    values.sort();
-    values.dedup();
-    let values: Vec<String> = values.iter().map(|value| literal(value.as_ref())).collect();
+fn one_of<'a>(name: &str, values: impl Iterator<Item = &'a str>) -> String {
+    let values: Vec<String> = BTreeSet::from_iter(values).into_iter().map(literal).collect();
     format!("{name}=~\"{}\",", values.join("|"))
 }
 
