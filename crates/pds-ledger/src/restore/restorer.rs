@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
@@ -42,7 +42,8 @@ struct Inner {
     ledgers: LedgerStore,
     observer: Arc<dyn Observer>,
     state: Mutex<State>,
-    changed: Notify,
+    /// Signals that [`Restorer::follow`] was called: answers to earlier queries are stale.
+    changed: watch::Sender<()>,
     /// Signals that [`Restorer::known`] has counters to return.
     known: Notify,
 }
@@ -64,8 +65,6 @@ struct State {
     followed: Option<Followed>,
     /// The counters whose cursors are missing.
     missing: BTreeMap<Key, Missing>,
-    /// Incremented by [`Restorer::follow`]: answers to earlier queries are stale.
-    generation: u64,
     /// Since when Prometheus has answered without a sample of this process.
     unseen: Option<Instant>,
     /// Whether Prometheus has returned a cursor, so that tenant, selector and labels are right.
@@ -94,7 +93,14 @@ struct Missing {
 struct Job {
     followed: Followed,
     keys: Vec<Key>,
-    generation: u64,
+    /// Whether the configuration has changed since.
+    changed: watch::Receiver<()>,
+}
+
+impl Job {
+    fn is_stale(&self) -> bool {
+        self.changed.has_changed().unwrap_or(true)
+    }
 }
 
 /// Next step after an attempt.
@@ -111,7 +117,7 @@ enum Next {
 impl Restorer {
     /// A restorer for `ledgers`, without a source.
     pub fn new(ledgers: LedgerStore, observer: Arc<dyn Observer>) -> Self {
-        let (state, changed, known) = (Mutex::default(), Notify::new(), Notify::new());
+        let (state, changed, known) = (Mutex::default(), watch::Sender::new(()), Notify::new());
         Self(Arc::new(Inner { ledgers, observer, state, changed, known }))
     }
 
@@ -125,7 +131,7 @@ impl Restorer {
         added: impl IntoIterator<Item = (Key, Duration)>,
     ) {
         let mut state = self.0.state.lock();
-        state.generation += 1;
+        self.0.changed.send_replace(());
         state.unseen = None;
         state.missing.retain(|key, _| {
             let stays = followed.is_some() && wanted(key);
@@ -135,7 +141,7 @@ impl Restorer {
             stays
         });
         let Some(followed) = followed else {
-            *state = State { generation: state.generation, ..State::default() };
+            *state = State::default();
             return self.0.observer.restoring(None);
         };
         let (since, step) = (followed.watermark.first_cursor(), followed.watermark.step().unsigned_abs());
@@ -151,8 +157,6 @@ impl Restorer {
             tracing::info!(counters = state.missing.len(), "reading the cursors of counters from Prometheus");
         }
         self.tell(&mut state, None);
-        drop(state);
-        self.0.changed.notify_one();
     }
 
     /// Waits for counters whose cursors have become known. Poll them at once: they are hidden until then.
@@ -168,8 +172,9 @@ impl Restorer {
 
     /// Reads missing cursors, for ever.
     pub async fn run(self) {
-        let mut wait = Duration::ZERO;
+        let (mut wait, mut changed) = (Duration::ZERO, self.0.changed.subscribe());
         loop {
+            changed.mark_unchanged();
             let followed = self.0.state.lock().followed.clone();
             if followed.is_some_and(|followed| followed.watermark.now().is_none()) {
                 sleep(CLOCKS).await;
@@ -177,7 +182,8 @@ impl Restorer {
             }
             wait = match self.attempt().await {
                 Next::Rest => {
-                    self.0.changed.notified().await;
+                    // The sender lives as long as `self`.
+                    let _ = changed.changed().await;
                     wait = Duration::ZERO;
                     continue;
                 }
@@ -186,7 +192,7 @@ impl Restorer {
             };
             tokio::select! {
                 () = sleep(wait.mul_f64(0.75 + fastrand::f64() / 2.0)) => {}
-                () = self.0.changed.notified() => wait = Duration::ZERO,
+                _ = changed.changed() => wait = Duration::ZERO,
             }
         }
     }
@@ -208,22 +214,20 @@ impl Restorer {
             };
             match &state.followed {
                 Some(followed) if !keys.is_empty() => {
-                    Job { followed: followed.clone(), keys, generation: state.generation }
+                    Job { followed: followed.clone(), keys, changed: self.0.changed.subscribe() }
                 }
                 _ => return Next::Rest,
             }
         };
         let Some(now) = job.followed.watermark.now() else { return Next::TryAgain };
+        let mut changed = job.changed.clone();
         let asked = tokio::select! {
             asked = self.ask(&job, now) => asked,
             // The counters, and perhaps the source, have changed.
-            () = self.replaced(&job) => {
-                self.0.changed.notify_one();
-                return Next::TryAgain;
-            }
+            _ = changed.changed() => return Next::TryAgain,
         };
         let mut state = self.0.state.lock();
-        if state.generation != job.generation {
+        if job.is_stale() {
             return Next::TryAgain;
         }
         let (next, obstacle) = asked.unwrap_or_else(|error| {
@@ -232,13 +236,6 @@ impl Restorer {
         });
         self.tell(&mut state, obstacle);
         next
-    }
-
-    /// Waits until [`Restorer::follow`] has replaced the queries of `job`.
-    async fn replaced(&self, job: &Job) {
-        while self.0.state.lock().generation == job.generation {
-            self.0.changed.notified().await;
-        }
     }
 
     /// Queries once. `now` is the time by the service's clock.
@@ -293,7 +290,7 @@ impl Restorer {
                 }
             }
         }
-        if self.0.state.lock().generation != job.generation {
+        if job.is_stale() {
             return Ok(());
         }
         self.0.ledgers.commit_all(committed).await?;
@@ -322,7 +319,7 @@ impl Restorer {
     /// cursor.
     fn decidable(&self, job: &Job, key: &Key, cursor: Option<Cursor>) -> Option<Missing> {
         let mut state = self.0.state.lock();
-        if job.generation != state.generation {
+        if job.is_stale() {
             return None;
         }
         let missing = state.missing.get_mut(key)?;
@@ -391,7 +388,7 @@ mod tests {
         restorer.follow(Some(followed(is_shard)), |_| true, added);
         let state = restorer.0.state.lock();
         let (followed, keys) = (state.followed.clone().unwrap(), state.missing.keys().cloned().collect());
-        let job = Job { followed, keys, generation: state.generation };
+        let job = Job { followed, keys, changed: restorer.0.changed.subscribe() };
         drop(state);
         (restorer, job)
     }
