@@ -22,7 +22,7 @@ use pds_interface::{Tally, TimeRange};
 use super::buckets::signed;
 use super::error::Refusal;
 use super::ledger::{self, Ledger};
-use super::stretch::{Counts, Dispute, HOUR, Open, PARTS, Stretch, end_of_hour};
+use super::stretch::{Counts, HOUR, Open, PARTS, Stretch, end_of_hour};
 
 /// Delay before a lower reply is confirmed, in seconds, as a reply may be incomplete for a while. A stretch without a
 /// reply waits as long.
@@ -134,9 +134,9 @@ impl Ledger {
     /// Data that the service no longer has, within the time that is still rechecked: the range from the start of the
     /// first hour to the end of the last, and how many fewer requests there were.
     pub fn disputes(&self) -> Option<(TimeRange, u64)> {
-        let mut disputed = self.open.stretches().filter(|stretch| stretch.dispute.lacks > 0).peekable();
+        let mut disputed = self.open.stretches().filter(|stretch| stretch.lacks > 0).peekable();
         let start = disputed.peek()?.start;
-        let (end, lacks) = disputed.fold((start, 0), |(_, sum), of| (of.end, sum + of.dispute.lacks));
+        let (end, lacks) = disputed.fold((start, 0), |(_, sum), of| (of.end, sum + of.lacks));
         Some((TimeRange { start, end }, lacks))
     }
 
@@ -185,17 +185,16 @@ impl Ledger {
         }
         let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
         stretch.not_before = 0;
-        let again = DISPUTED.get(usize::from(stretch.dispute.answers));
+        let again = DISPUTED.get(usize::from(stretch.disputes));
         let is_disputed = match stretch.missing {
             true => figure == 0.0 && (again.is_some() || is_gone || is_busy),
             false => is_disputed(before, figure, is_gone),
         };
         if is_disputed {
             outcome = Recheck { disputed: true, ..Recheck::default() };
-            next.disputed += u64::from(stretch.dispute.answers == 0 && !stretch.missing);
+            next.disputed += u64::from(stretch.disputes == 0 && !stretch.missing);
             stretch.not_before = again.map_or(0, |again| self.until + again);
-            stretch.dispute =
-                Dispute { answers: stretch.dispute.answers.saturating_add(1), lacks: whole(before - figure) };
+            (stretch.disputes, stretch.lacks) = (stretch.disputes.saturating_add(1), whole(before - figure));
         } else {
             let exact = stretch.rechecks == 0;
             let difference = |(figure, added): (&f64, &f64)| match figure - added {
@@ -211,7 +210,7 @@ impl Ledger {
             next.overcounted = next.overcounted.saturating_add(overcounted);
             next.late = next.late.saturating_add(late.min(self.debt()));
             stretch.added = counts;
-            stretch.dispute = Dispute::default();
+            (stretch.disputes, stretch.lacks) = (0, 0);
         }
         stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
         next.rechecked_until = next.rechecked_until.max(range.end);
@@ -229,7 +228,7 @@ impl Ledger {
             match refused {
                 true => {
                     stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
-                    (stretch.doubt, stretch.dispute, stretch.not_before) = (None, Dispute::default(), 0);
+                    (stretch.doubt, stretch.disputes, stretch.lacks, stretch.not_before) = (None, 0, 0, 0);
                 }
                 false => stretch.not_before = self.until + LOW_ANSWER,
             }
@@ -239,7 +238,7 @@ impl Ledger {
 
     /// Whether the stretch `range` was given up and has had no reply since.
     pub fn is_unanswered(&self, range: TimeRange) -> bool {
-        let has_reply = |stretch: &Stretch<'_>| stretch.doubt.is_some() || stretch.dispute.answers > 0;
+        let has_reply = |stretch: &Stretch<'_>| stretch.doubt.is_some() || stretch.disputes > 0;
         let mut stretches = self.open.stretches();
         stretches.any(|stretch| stretch.range() == range && stretch.missing && !has_reply(&stretch))
     }

@@ -27,19 +27,12 @@ pub(super) struct Stretch<'a> {
     pub(super) added: Counts<'a>,
     /// A different reply, until a second reply confirms it.
     pub(super) doubt: Option<Counts<'a>>,
-    /// Replies with far fewer requests.
-    pub(super) dispute: Dispute,
-    /// It is not requested before the cursor reaches this second; 0 if only its ages decide.
-    pub(super) not_before: i64,
-}
-
-/// Replies with far fewer requests than were added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Dispute {
-    /// The number of such replies.
-    pub(super) answers: u8,
+    /// The number of replies with far fewer requests than were added.
+    pub(super) disputes: u8,
     /// The number of requests missing in the last of them.
     pub(super) lacks: u64,
+    /// It is not requested before the cursor reaches this second; 0 if only its ages decide.
+    pub(super) not_before: i64,
 }
 
 /// A sampled hour.
@@ -83,15 +76,15 @@ impl Stretch<'_> {
         const MORE: u8 = 4;
         put_signed(bytes, self.start - former_end);
         put_signed(bytes, self.end - self.start);
-        let more = self.dispute != Dispute::default() || self.not_before != 0;
+        let more = (self.disputes, self.lacks, self.not_before) != (0, 0, 0);
         let flags =
             u8::from(self.missing) | (DOUBT * u8::from(self.doubt.is_some())) | (MORE * u8::from(more));
         bytes.extend([flags, self.rechecks]);
         self.added.pack(bytes);
         self.doubt.iter().for_each(|doubt| doubt.pack(bytes));
         if more {
-            put(bytes, self.dispute.answers.into());
-            put(bytes, self.dispute.lacks);
+            put(bytes, self.disputes.into());
+            put(bytes, self.lacks);
             put_signed(bytes, self.not_before);
         }
     }
@@ -113,7 +106,8 @@ impl<'a> Stretch<'a> {
         let mut stretch =
             Self { start, end, rechecks, missing: flags & 1 != 0, added, doubt, ..Self::default() };
         if flags & 4 != 0 {
-            stretch.dispute = Dispute { answers: u8::try_from(take(bytes)?).ok()?, lacks: take(bytes)? };
+            stretch.disputes = take(bytes)?.try_into().ok()?;
+            stretch.lacks = take(bytes)?;
             stretch.not_before = take_signed(bytes)?;
         }
         Some(stretch)
@@ -351,7 +345,8 @@ mod tests {
             end: 7320,
             missing: true,
             doubt: Some(counts),
-            dispute: Dispute { answers: 1, lacks: 70 },
+            disputes: 1,
+            lacks: 70,
             not_before: 11_000,
             ..Stretch::default()
         };

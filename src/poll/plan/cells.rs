@@ -6,7 +6,7 @@ use crate::store::{Section, TargetState, Variant};
 use pds_config::{App, Config, Objective};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
-use pds_interface::{Counted, Resource, Scope};
+use pds_interface::{Resource, Scope, response_time};
 use pds_ledger::{Key, Owner};
 
 /// A project, or one of its apps.
@@ -26,10 +26,7 @@ impl Place<'_> {
 
     /// The configured objective, which alert rules read, under the key of the response times that it limits.
     fn objective(&self) -> Option<(Key, Objective)> {
-        let promised = self.app?.1.objective?;
-        let resource =
-            Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
-        Some((self.key(resource), promised))
+        Some((self.key(response_time::RESOURCE), self.app?.1.objective?))
     }
 }
 

@@ -116,10 +116,9 @@ impl Error {
 #[derive(Debug)]
 pub(super) struct Http {
     client: reqwest::Client,
+    pub(super) config: Prometheus,
     /// URL of the query, as shown and as sent.
     url: String,
-    login: Option<Login>,
-    headers: Vec<(http::HeaderName, Secret)>,
     /// Memory for replies until they are decoded.
     memory: Share,
 }
@@ -134,8 +133,7 @@ impl Http {
         };
         let client = reached.client()?.build()?;
         let url = format!("{}/api/v1/query", config.url.as_str().trim_end_matches('/'));
-        let (login, headers) = (config.login.clone(), config.headers.clone());
-        Ok(Self { client, url, login, headers, memory })
+        Ok(Self { client, config: config.clone(), url, memory })
     }
 
     /// Passes on the series of `query` at the present time of that Prometheus. On an error, drop the series passed on
@@ -189,11 +187,11 @@ impl Http {
             (CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded")),
         ]);
         let mut secrets = Vec::new();
-        for (name, value) in &self.headers {
+        for (name, value) in &self.config.headers {
             headers.append(name, sensitive(value.expose(), || format!("the value of header {name}"))?);
             secrets.push(value.clone());
         }
-        let login = match &self.login {
+        let login = match &self.config.login {
             None => return Ok((headers, secrets)),
             Some(Login::Token(path)) => {
                 let token = read("prometheus_token_file", path)?;

@@ -30,11 +30,7 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A Prometheus, or another program with its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct Source {
-    http: Arc<Http>,
-    selector: Arc<str>,
-    lookback: Duration,
-}
+pub struct Source(Arc<Http>);
 
 /// Scraped targets: hashes of the labels that Prometheus sets on them.
 pub type Targets = HashSet<u64>;
@@ -92,16 +88,12 @@ impl Source {
     /// # Errors
     /// If its trust anchors cannot be used.
     pub fn new(config: &Prometheus, memory: Share) -> Result<Self, BuildError> {
-        Ok(Self {
-            http: Arc::new(Http::new(config, memory)?),
-            selector: config.selector.trim().into(),
-            lookback: config.lookback,
-        })
+        Ok(Self(Arc::new(Http::new(config, memory)?)))
     }
 
     /// The label matchers of every query.
     pub fn selector(&self) -> &str {
-        &self.selector
+        self.0.config.selector.trim()
     }
 
     /// The series that `query` returns now, with their labels.
@@ -114,7 +106,7 @@ impl Source {
             let value = sample.values().next();
             series.extend(value.map(|value| (sample.labels, value)));
         };
-        self.http.query(query, put).await?;
+        self.0.query(query, put).await?;
         Ok(series)
     }
 
@@ -131,7 +123,7 @@ impl Source {
                 targets.insert(target(sample.labels));
             }
         };
-        self.http.query(&query::processes(&self.selector), put).await?;
+        self.0.query(&query::processes(self.selector()), put).await?;
         Ok(targets)
     }
 
@@ -151,7 +143,8 @@ impl Source {
         own: &Targets,
         answers: &mut Vec<Answer>,
     ) -> Result<(), Error> {
-        let recent = RECENT.min(self.lookback);
+        let lookback = self.0.config.lookback;
+        let recent = RECENT.min(lookback);
         let (mut open, mut later) = (Vec::new(), Vec::new());
         self.ask(keys, now, own, query::greatest, recent, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
@@ -159,13 +152,13 @@ impl Source {
             found => answers.push(found),
         })
         .await?;
-        self.ask(open, now, own, query::greatest, self.lookback, |answer| match answer {
+        self.ask(open, now, own, query::greatest, lookback, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             other => answers.push(other),
         })
         .await?;
         // The greatest cursor of a series hides the others.
-        self.ask(later, now, own, query::all, self.lookback, |answer| answers.push(answer)).await
+        self.ask(later, now, own, query::all, lookback, |answer| answers.push(answer)).await
     }
 
     /// Runs `query` over `window` for batches of `keys`, several at once, and then queries the pending time before the
@@ -185,9 +178,9 @@ impl Source {
             while under_way.len() < MAX_QUERIES
                 && let Some(keys) = batches.pop_front()
             {
-                let http = Arc::clone(&self.http);
+                let http = Arc::clone(&self.0);
                 let [query, pending] =
-                    [query, query::pending].map(|query| query(&keys, &self.selector, window));
+                    [query, query::pending].map(|query| query(&keys, self.selector(), window));
                 under_way.spawn(async move {
                     let mut cursors = Cursors::new();
                     let mut asked = http.query(&query, |sample| put(&mut cursors, sample, now)).await;
