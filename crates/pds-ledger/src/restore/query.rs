@@ -1,7 +1,6 @@
 //! The queries, in PromQL.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::Key;
@@ -51,25 +50,14 @@ fn one_of<'a>(name: &str, values: impl Iterator<Item = &'a str>) -> String {
     format!("{name}=~\"{}\",", values.join("|"))
 }
 
-/// `value` as a regular expression that matches only itself, inside a quoted string.
+/// `value` as a regular expression that matches only itself, inside a quoted string: characters with a meaning in either
+/// are written as `\\x{2e}`.
 fn literal(value: &str) -> String {
     let mut out = String::new();
     for character in value.chars() {
         match character {
-            // A backslash for the expression, and each backslash twice for the string.
-            '\\' => out.push_str("\\\\\\\\"),
-            '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' => {
-                out.push_str("\\\\");
-                out.push(character);
-            }
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            // Characters that a quoted string cannot hold.
-            control if control.is_control() => {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            plain => out.push(plain),
+            plain if plain.is_alphanumeric() || plain == '-' || plain == '_' => out.push(plain),
+            other => out.push_str(&format!("\\\\x{{{:x}}}", u32::from(other))),
         }
     }
     out
@@ -125,7 +113,7 @@ mod tests {
         assert_eq!(
             greatest(&keys, "job=\"pds\"", Duration::from_secs(300)),
             "max_over_time({__name__=\"pds_app_accounted_until_timestamp_seconds\",resource=~\"response_time\",\
-             project=~\"p-1\",app=~\"p-1-a\\\\.b|p-1-b\",job=\"pds\"}[300s])"
+             project=~\"p-1\",app=~\"p-1-a\\\\x{2e}b|p-1-b\",job=\"pds\"}[300s])"
         );
         assert!(all(&keys[..1], "", Duration::ZERO).ends_with(",app=~\"p-1-b\",}[1s]"));
         assert!(pending(&keys[..1], "", Duration::ZERO).ends_with(",app=~\"p-1-b\",}[1s]) > 0"));
@@ -138,8 +126,8 @@ mod tests {
 
     #[test]
     fn an_id_matches_itself_alone() {
-        let out = literal("a\\b\"c\n(d)\u{7}$");
-        assert_eq!(out, "a\\\\\\\\b\\\"c\\n\\\\(d\\\\)\\u0007\\\\$");
+        let out = literal("a\\b\"c-\n(d_é)\u{7}$");
+        assert_eq!(out, r#"a\\x{5c}b\\x{22}c-\\x{a}\\x{28}d_é\\x{29}\\x{7}\\x{24}"#);
     }
 
     #[test]
