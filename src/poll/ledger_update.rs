@@ -25,19 +25,10 @@ pub struct LedgerUpdate<'a> {
     before: Option<Arc<Ledger>>,
     /// Whether a missing ledger may be opened.
     may_open: bool,
-    change: Change,
+    /// Whether a reply was added.
+    added: bool,
     gave_up: Option<TimeRange>,
     rechecked: Option<Recheck>,
-}
-
-/// The greatest change that a poll made to its ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Change {
-    None,
-    /// Opened, resumed, gave up time, or learnt something.
-    Begun,
-    /// Added a reply.
-    Added,
 }
 
 impl<'a> LedgerUpdate<'a> {
@@ -51,7 +42,7 @@ impl<'a> LedgerUpdate<'a> {
         let ledger = before.clone().filter(|_| may_open);
         ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
         let mut update =
-            Self { poll, ledger, before, may_open, change: Change::None, gave_up: None, rechecked: None };
+            Self { poll, ledger, before, may_open, added: false, gave_up: None, rechecked: None };
         update.follow_clock();
         update
     }
@@ -79,7 +70,7 @@ impl<'a> LedgerUpdate<'a> {
         let Some(next) = self.ledger().map(|ledger| ledger.not_answered(range, refused, self.due())) else {
             return;
         };
-        self.becomes(next, Change::Begun);
+        self.becomes(next);
     }
 
     /// Adds the reply to the request `asked`; `date` is the service's time.
@@ -126,7 +117,7 @@ impl<'a> LedgerUpdate<'a> {
             match asked.purpose {
                 Purpose::Window => {
                     if let Some(learnt) = learn(ledger, tally) {
-                        self.becomes(learnt, Change::Begun);
+                        self.becomes(learnt);
                     }
                 }
                 Purpose::Counted
@@ -141,7 +132,8 @@ impl<'a> LedgerUpdate<'a> {
                         let mut more = target.progress.more();
                         more.share_step = Some(more.share_step.map_or(step, |known| known.min(step)));
                     }
-                    self.becomes(next, Change::Added);
+                    self.becomes(next);
+                    self.added = true;
                 }
                 Purpose::Recheck => {
                     if let Some((mut next, recheck)) =
@@ -151,9 +143,9 @@ impl<'a> LedgerUpdate<'a> {
                         if let Some(sample) = sample.filter(|_| audit::begin_sample(self.poll, range.end)) {
                             next.sample = Some(Box::new(sample));
                         }
-                        let change = if recheck.doubtful { Change::Begun } else { Change::Added };
-                        self.becomes(next, change);
+                        self.becomes(next);
                         self.rechecked = Some(recheck).filter(|recheck| !recheck.doubtful);
+                        self.added |= self.rechecked.is_some();
                     }
                 }
             }
@@ -185,7 +177,7 @@ impl<'a> LedgerUpdate<'a> {
         let known = audit::known(self.poll, sample.range()).await;
         let Some(next) = self.ledger().map(|ledger| ledger.after_sample(known)) else { return };
         audit::note_samples(self.poll, &next);
-        self.becomes(next, Change::Begun);
+        self.becomes(next);
     }
 
     /// Gives up the time from the cursor to `end`. Returns whether there is any.
@@ -194,7 +186,7 @@ impl<'a> LedgerUpdate<'a> {
         let Some((next, _)) = self.ledger().and_then(|ledger| ledger.give_up(end, hourly_from)) else {
             return false;
         };
-        self.becomes(next, Change::Begun);
+        self.becomes(next);
         true
     }
 
@@ -206,7 +198,9 @@ impl<'a> LedgerUpdate<'a> {
         if lost || (unknown && self.before.is_none()) {
             return target.counter.iter().for_each(|cell| cell.clear());
         }
-        let committed = match self.ledger.filter(|_| self.change > Change::None) {
+        let is_known =
+            |ledger: &Arc<Ledger>| self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, ledger));
+        let committed = match self.ledger.filter(|ledger| !is_known(ledger)) {
             None => None,
             // The store counts and logs failed writes; the poll itself succeeded or failed without them.
             Some(ledger) => context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await.ok(),
@@ -225,7 +219,7 @@ impl<'a> LedgerUpdate<'a> {
                           seconds";
             context.transitions.gave_up(&target.key, gone, reason);
         }
-        if self.change == Change::Added {
+        if self.added {
             gave_up.store(false, Ordering::Relaxed);
         }
     }
@@ -238,32 +232,31 @@ impl<'a> LedgerUpdate<'a> {
         match &self.ledger {
             None => {
                 if let Some(first) = watermark.first_cursor().filter(|_| self.may_open) {
-                    self.becomes(context.ledgers.new_ledger(&target.key, first), Change::Begun);
+                    self.becomes(context.ledgers.new_ledger(&target.key, first));
                 }
             }
             Some(ledger) if ledger.set_aside => {
                 if let Some(now) = watermark.first_cursor() {
                     let resumed = ledger.resumed_at(now);
-                    self.becomes(resumed, Change::Begun);
+                    self.becomes(resumed);
                 }
             }
             Some(ledger) => {
                 let Some(oldest) = watermark.oldest() else { return };
                 if let Some((next, gone)) = ledger.give_up(oldest, watermark.hourly_from()) {
-                    self.becomes(next, Change::Begun);
+                    self.becomes(next);
                     self.gave_up = Some(gone);
                 }
                 let kept = watermark.ages().kept_from(watermark.settled());
                 if let Some(next) = self.ledger().and_then(|ledger| ledger.without_hours_before(kept)) {
-                    self.becomes(next, Change::Begun);
+                    self.becomes(next);
                 }
             }
         }
     }
 
-    fn becomes(&mut self, next: Ledger, change: Change) {
+    fn becomes(&mut self, next: Ledger) {
         self.ledger = Some(Arc::new(next));
-        self.change = self.change.max(change);
     }
 }
 

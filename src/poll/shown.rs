@@ -21,8 +21,6 @@ pub struct Replies<'a>(Vec<WindowReply<'a>>);
 #[derive(Debug)]
 struct WindowReply<'a> {
     asked: RangeAsk<'a>,
-    /// Index of its window; a range that is only counted has the index after the last window.
-    window: usize,
     tally: Option<Tally>,
     point: Option<Point>,
 }
@@ -36,11 +34,11 @@ impl<'a> Replies<'a> {
         asked: &RangeAsk<'a>,
         reading: &Reading,
     ) {
-        let window = match asked.window {
-            Some(window) => window.index,
-            None if asked.purpose == Purpose::Counted => plan.windows.len(),
-            None => return,
-        };
+        if asked.purpose == Purpose::Recheck {
+            return;
+        }
+        // A range that is only counted has the index after the last window.
+        let window = asked.window.map_or(plan.windows.len(), |window| window.index);
         // A range rounded outwards begins with a whole bucket. Data beyond the requested end has not settled.
         let answered = reading.tally.as_ref().and_then(|tally| tally.range);
         let start = answered.map_or(asked.range.start, |of| of.start.min(asked.range.start));
@@ -50,7 +48,7 @@ impl<'a> Replies<'a> {
             target.progress.datapoints(|seen| seen.newest(resolution, of, &reading.points, whole))
         });
         let (tally, point) = (reading.tally.clone(), point.flatten());
-        self.0.push(WindowReply { asked: asked.clone(), window, tally, point });
+        self.0.push(WindowReply { asked: asked.clone(), tally, point });
     }
 
     /// The count of the first configured window without container filter, if it had traffic.
@@ -60,7 +58,7 @@ impl<'a> Replies<'a> {
     }
 
     fn of_first_window(&self) -> impl Iterator<Item = &WindowReply<'a>> {
-        self.0.iter().filter(|reply| reply.window == 0)
+        self.0.iter().filter(|reply| reply.asked.window.is_some_and(|window| window.index == 0))
     }
 
     /// Shows the newest complete datapoint of all replies for each container, from the first configured window that has

@@ -147,9 +147,8 @@ impl Buckets {
     pub(super) fn with_thresholds_of(&self, other: &Self) -> Self {
         let mut with = self.clone();
         with.learn(other.thresholds.iter().copied());
-        let thresholds: Vec<(f64, f64)> = other.shown().map(|(threshold, _)| (threshold, 0.0)).collect();
-        let absent = with.absent.len();
-        if absent > 0 {
+        if !with.absent.is_empty() {
+            let thresholds: Vec<(f64, f64)> = other.shown().map(|(at, _)| (at, 0.0)).collect();
             with.follow(&thresholds, TimeRange { start: i64::MAX, end: i64::MAX });
         }
         with

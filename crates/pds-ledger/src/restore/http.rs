@@ -139,7 +139,9 @@ impl Http {
     /// Passes on the series of `query` at the present time of that Prometheus. On an error, drop the series passed on
     /// before.
     pub(super) async fn query(&self, query: &str, mut each: impl FnMut(Sample) + Send) -> Result<(), Error> {
-        let answered = tokio::time::timeout(TIMEOUT, self.exchange(form(query), &mut each));
+        let form =
+            Serializer::new(String::new()).append_pair("query", query).extend_pairs(PARAMETERS).finish();
+        let answered = tokio::time::timeout(TIMEOUT, self.exchange(form, &mut each));
         answered.await.unwrap_or_else(|_| Err(Error::Timeout(self.url.clone())))
     }
 
@@ -209,11 +211,6 @@ impl Http {
         headers.insert(AUTHORIZATION, sensitive(&login, || "the token".to_owned())?);
         Ok((headers, secrets))
     }
-}
-
-/// The query as a form.
-fn form(query: &str) -> String {
-    Serializer::new(String::new()).append_pair("query", query).extend_pairs(PARAMETERS).finish()
 }
 
 fn sensitive(value: &str, what: impl FnOnce() -> String) -> Result<HeaderValue, Error> {

@@ -15,19 +15,8 @@ pub(crate) type Labels = BTreeMap<String, String>;
 /// The most samples of one reply; a series without samples counts as one. A larger query is divided.
 pub(super) const MAX_SAMPLES: usize = 200_000;
 
-/// A time in Unix seconds, and a value.
-type Point = (f64, Value);
-
-/// A value, which is sent as text; `None` if it is not a number.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(from = "String")]
-struct Value(Option<f64>);
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self(text.parse().ok())
-    }
-}
+/// A time in Unix seconds, and a value as text.
+type Point = (f64, String);
 
 /// A series: its value at the time of the query, or all its samples of a range.
 #[derive(Debug, Deserialize)]
@@ -43,7 +32,7 @@ impl Sample {
     /// The values that are numbers. VictoriaMetrics returns NaN where a series ended.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         let values = self.value.iter().chain(&self.values);
-        values.filter_map(|(_, value)| value.0.filter(|value| !value.is_nan()))
+        values.filter_map(|(_, value)| value.parse().ok().filter(|value: &f64| !value.is_nan()))
     }
 }
 

@@ -242,7 +242,8 @@ impl Restorer {
     async fn ask(&self, job: &Job, now: i64) -> Result<(Next, Option<Obstacle>), Error> {
         let source = &job.followed.source;
         let own = source.targets(self.0.observer.config_loaded()).await?;
-        if own.is_empty() && !self.was_unseen_for_long() {
+        let unseen = || self.0.state.lock().unseen.get_or_insert_with(Instant::now).elapsed();
+        if own.is_empty() && unseen() < MAX_UNSEEN {
             return Ok((Next::AskForSample, Some(Obstacle::unseen())));
         }
         let (answers, result) = source.cursors(job.keys.clone(), now, &own).await;
@@ -256,53 +257,47 @@ impl Restorer {
         })
     }
 
-    /// Whether Prometheus has answered without a sample of this process for the longest time allowed.
-    fn was_unseen_for_long(&self) -> bool {
-        let mut state = self.0.state.lock();
-        state.unseen.get_or_insert_with(Instant::now).elapsed() >= MAX_UNSEEN
-    }
-
     /// Applies the answers, commits, and releases the counters. `unseen`: Prometheus has no sample of this process.
     async fn take(&self, job: &Job, answers: Vec<Answer>, unseen: bool) -> Result<(), Error> {
-        let (mut begun, mut opened, mut committed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut decided, mut opened, mut committed) = (Vec::new(), Vec::new(), Vec::new());
         let later = answers.iter().find_map(|answer| Some((answer.key.clone(), answer.later?)));
         let is_proven = answers.iter().any(|answer| answer.cursor.is_some());
         for Answer { key, cursor, .. } in answers {
             let Some(missing) = self.decidable(job, &key, cursor) else { continue };
-            match (cursor, self.0.ledgers.ledger(&key)) {
+            let new = |second| self.0.ledgers.new_ledger(&key, second);
+            let (ledger, hold) = match (cursor, self.0.ledgers.ledger(&key)) {
                 // Set aside, and not counted by another shard since.
                 (Some(Cursor { until, .. }), Some(known)) if until <= known.until => {
-                    committed.push((key.clone(), known.resumed_at(until)));
-                    begun.push((key, None));
+                    (Some(known.resumed_at(until)), None)
                 }
+                // Nothing requests pending time again.
                 (Some(Cursor { until, pending, .. }), _) => {
-                    let ledger = self.0.ledgers.new_ledger(&key, until);
-                    // Nothing requests pending time again.
-                    committed.push((key.clone(), Ledger { unaccounted: pending, ..ledger }));
-                    begun.push((key, Some(Hold::Begun { until, pending })));
+                    let ledger = Ledger { unaccounted: pending, ..new(until) };
+                    (Some(ledger), Some(Hold::Begun { until, pending }))
                 }
-                (None, known) => {
-                    let since = missing.since.or(job.followed.watermark.at_present().started);
-                    if let (None, Some(since)) = (known, since) {
-                        committed.push((key.clone(), self.0.ledgers.new_ledger(&key, since)));
-                    }
-                    opened.push(key);
+                (None, Some(_)) => (None, None),
+                (None, None) => {
+                    (missing.since.or(job.followed.watermark.at_present().started).map(new), None)
                 }
-            }
+            };
+            committed.extend(ledger.map(|ledger| (key.clone(), ledger)));
+            opened.extend(cursor.is_none().then(|| key.clone()));
+            decided.push((key, hold));
         }
+        let begun = decided.len() - opened.len();
         if job.is_stale() {
             return Ok(());
         }
         self.0.ledgers.commit_all(committed).await?;
-        progress::log(job.followed.source.selector(), begun.len(), &opened, later, unseen);
+        progress::log(job.followed.source.selector(), begun, &opened, later, unseen);
         let mut state = self.0.state.lock();
-        state.outcome.restored += begun.len();
+        state.outcome.restored += begun;
         state.outcome.opened += opened.len();
         state.is_proven |= is_proven;
         let room = if state.is_proven { 0 } else { MAX_UNFOUND };
-        state.unfound.extend(opened.iter().cloned());
+        state.unfound.extend(opened);
         state.unfound.truncate(room);
-        for (key, hold) in begun.into_iter().chain(opened.into_iter().map(|key| (key, None))) {
+        for (key, hold) in decided {
             match hold {
                 Some(hold) => self.0.ledgers.hide(&key, hold),
                 None => self.0.ledgers.release(&key),
