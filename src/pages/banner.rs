@@ -5,10 +5,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::Status;
-use pds_diagnosis::cause::{self, ALL, Cause, Scope, Verdict};
-use pds_diagnosis::incident::Disputed;
-use pds_diagnosis::model::ServiceState;
-use pds_diagnosis::verdict::{Audited, CountedAgain, Reason};
+use pds_diagnosis::{Audited, Cause, CountedAgain, Disputed, Reason, Scope, ServiceState, Verdict, cause};
 
 use super::format::{
     self, absolute, age, ago, count as counted, count_of, missing, number, seconds, sign, until,
@@ -222,7 +219,8 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
 /// The grade of a tile: the worst verdict of the reasons about it.
 fn worst(frame: Frame<'_>, is_about: fn(&Cause) -> bool) -> Verdict {
     let reasons = frame.status.summary.reasons.iter();
-    let about = reasons.filter(|reason| ALL.iter().any(|cause| cause.code == reason.code && is_about(cause)));
+    let about =
+        reasons.filter(|reason| cause::ALL.iter().any(|cause| cause.code == reason.code && is_about(cause)));
     about.map(|reason| reason.verdict).fold(Verdict::Ok, Verdict::min)
 }
 

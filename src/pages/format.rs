@@ -8,9 +8,8 @@ use pds_core::units::span;
 pub(super) use pds_core::units::{
     bytes, clock, count_of, counted as count, dollars, number, seconds, time as absolute,
 };
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::model::State;
-pub(super) use pds_diagnosis::model::{class_title as class, resource_title as resource};
+use pds_diagnosis::{State, Verdict};
+pub(super) use pds_diagnosis::{class_title as class, resource_title as resource};
 
 /// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
 pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {

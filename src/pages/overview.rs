@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::LazyApp;
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::columns::{Cell, Column};
-use pds_diagnosis::model::{App, Project, Resource, State};
-use pds_diagnosis::verdict::Summary;
+use pds_diagnosis::{App, Cell, Column, Project, Resource, State, Summary, Verdict};
 
 use super::banner::{banner, facts};
 use super::format::{self, age, ago, count, count_of, missing, number, sign, value, verdict, verdict_of};

@@ -4,11 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use url::form_urlencoded::parse;
 
-use pds_diagnosis::cause::ALL;
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::columns::Column;
-use pds_diagnosis::columns::Listed;
-use pds_diagnosis::model::Project;
+use pds_diagnosis::{Column, Listed, Project, Verdict, cause};
 
 use super::links::encode;
 
@@ -68,7 +64,7 @@ impl Query {
                 "name" => assign(&mut query.name, value.trim()),
                 "app" => assign(&mut query.app, &value),
                 "reason" => {
-                    let known = value.is_empty() || ALL.iter().any(|cause| cause.code == value);
+                    let known = value.is_empty() || cause::ALL.iter().any(|cause| cause.code == value);
                     known && assign(&mut query.reason, &value)
                 }
                 "problems" => flag(&mut query.problems, &value),
@@ -188,11 +184,7 @@ impl Query {
 mod tests {
     use jiff::Timestamp;
 
-    use pds_diagnosis::columns::COLUMNS;
-    use pds_diagnosis::incident::LastError;
-    use pds_diagnosis::model::ResponseTime;
-    use pds_diagnosis::model::{App, Resource, State};
-    use pds_diagnosis::verdict::Problem;
+    use pds_diagnosis::{App, LastError, Problem, Resource, ResponseTime, State, columns};
 
     use super::*;
 
@@ -294,7 +286,7 @@ mod tests {
     #[test]
     fn every_column_sorts_both_ways_by_its_own_value_alone() {
         // A later test distinguishes names.
-        for column in COLUMNS.iter().filter(|column| column.key != "app") {
+        for column in columns::COLUMNS.iter().filter(|column| column.key != "app") {
             // The other columns have the opposite order.
             let apps = [1, 3, 0, 2].map(|rank| {
                 let id = format!("app-{rank}");
@@ -313,7 +305,7 @@ mod tests {
     #[test]
     fn a_missing_value_comes_last_both_ways_and_equal_ones_stay_in_order() {
         let present = ["verdict", "app", "project", "freshness"];
-        for column in COLUMNS.iter().filter(|column| !present.contains(&column.key)) {
+        for column in columns::COLUMNS.iter().filter(|column| !present.contains(&column.key)) {
             for reversed in ["0", "1"] {
                 let mut without = with(column.key, app("p-1", "app-0", 1), &App::default());
                 if column.key == "replicas" {

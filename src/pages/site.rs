@@ -14,7 +14,7 @@ use crate::status::{Source, Status};
 use pds_config::Shard;
 use pds_core::printable::is_terminal_control;
 use pds_core::template::Template;
-use pds_diagnosis::model::Exporter;
+use pds_diagnosis::Exporter;
 use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use crate::status::incidents::REACH;
-use pds_diagnosis::incident::{Incident, IncidentKind};
+use pds_diagnosis::{Incident, IncidentKind};
 
 use super::format::count;
 use super::layout::Frame;

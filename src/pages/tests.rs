@@ -11,7 +11,7 @@ use tokio::time::{Duration, advance};
 use crate::status::Source;
 use crate::status::tests::fixture::{self, Fixture, HOSTILE};
 use pds_client::Observer as _;
-use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::Verdict;
 use pds_exposition::{Family, Group};
 use pds_interface::{Resource, get_app};
 

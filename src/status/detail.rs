@@ -9,9 +9,7 @@ use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_
 use super::exporter::next_poll;
 use super::settings::{self, Changed, Group, builds, changed};
 use super::view::{Part, View};
-use pds_diagnosis::incident::Incident;
-use pds_diagnosis::model::{App, Counting};
-use pds_diagnosis::verdict::CountedAgain;
+use pds_diagnosis::{App, CountedAgain, Counting, Incident};
 
 /// One app in full.
 #[derive(Clone, Debug)]

@@ -7,10 +7,7 @@ use std::sync::{Arc, OnceLock};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::columns::Listed;
-use pds_diagnosis::model::{App, Exporter, Project, Service};
-use pds_diagnosis::verdict::{Problem, Summary};
+use pds_diagnosis::{App, Exporter, Listed, Problem, Project, Service, Summary, Verdict};
 
 use super::judge::Judged;
 use super::view::{Place, View};

@@ -10,7 +10,7 @@ use pds_telemetry::{Snapshot, UnexpectedValue};
 
 use super::view::View;
 use pds_core::clock::to_second;
-use pds_diagnosis::model::{Exporter, Restoring, Token, Unexpected};
+use pds_diagnosis::{Exporter, Restoring, Token, Unexpected};
 
 /// How long a panic counts as a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);

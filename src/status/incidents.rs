@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Duration;
 
 use crate::store::{Event, Events, What};
-use pds_diagnosis::cause::Cause;
-use pds_diagnosis::incident::{Incident, IncidentKind};
+use pds_diagnosis::{Cause, Incident, IncidentKind};
 
 use pds_core::clock::to_second;
 

@@ -6,11 +6,9 @@ use pds_core::units;
 use pds_interface::Counted;
 use pds_interface::get_app::{self, family};
 
-use pds_diagnosis::cause::{self, Cause, Scope, Verdict};
+use pds_diagnosis::{Cause, Counting, Failing, Problem, Scope, State, Verdict, cause, resource_title};
 
 use super::view::{Part, Values, View};
-use pds_diagnosis::model::{Counting, State, resource_title};
-use pds_diagnosis::verdict::{Failing, Problem};
 
 use Counting::{Ahead, Behind, Current, Restoring};
 

@@ -15,8 +15,10 @@ use crate::poll::plan::{Target, TargetSubject};
 use crate::store::{Change, Failure, History, Point, Variant};
 use pds_client::{Class, Outcome};
 use pds_core::printable::is_terminal_control;
-use pds_diagnosis::cause::{About, Cause, Verdict};
-use pds_diagnosis::incident::Disputed;
+use pds_diagnosis::{
+    About, App, Apps, Audited, Cause, Counting, Disputed, Failing, LastError, Problem, Project, Resource,
+    ResponseTime, State, Summary, TrendPoint, Verdict, class_title,
+};
 use pds_exposition::Family;
 use pds_interface::get_app::family;
 use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
@@ -32,9 +34,6 @@ use super::service::Totals;
 use super::settings::builds;
 use super::view::{Part, Place, Values, View};
 use pds_core::clock::to_second;
-use pds_diagnosis::incident::LastError;
-use pds_diagnosis::model::{App, Counting, Project, Resource, ResponseTime, State, TrendPoint, class_title};
-use pds_diagnosis::verdict::{Apps, Audited, Failing, Problem, Summary};
 
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;

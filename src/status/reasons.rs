@@ -8,16 +8,15 @@ use std::mem;
 use jiff::Timestamp;
 
 use pds_core::units;
-use pds_diagnosis::cause::{self, ALL, Cause, Scope, Verdict};
+use pds_diagnosis::{
+    Cause, Exporter, Failing, Listed as _, Problem, Reason, Restoring, Scope, Service, Token, Unexpected,
+    Verdict, cause, clock_difference,
+};
 use pds_telemetry::Difference;
 
 use super::document::Status;
 use super::judge::{Causes, in_brackets};
 use super::view::View;
-use pds_diagnosis::cause_text::clock_difference;
-use pds_diagnosis::columns::Listed as _;
-use pds_diagnosis::model::{Exporter, Restoring, Service, Token, Unexpected};
-use pds_diagnosis::verdict::{Failing, Problem, Reason};
 
 /// Polls that start later than this are a reason, in seconds.
 const MAX_POLL_LAG: f64 = 10.0;
@@ -107,7 +106,7 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
         let rank = (cause.verdict, Reverse(stopped.class_since.filter(|_| cause.stops_account())));
         is_reported.then(|| (rank, stopped.reason(cause, tokens, view)))
     };
-    let mut reasons: Vec<_> = ALL.iter().filter_map(reason).collect();
+    let mut reasons: Vec<_> = cause::ALL.iter().filter_map(reason).collect();
     // Stable: the order of the causes.
     reasons.sort_by_key(|(rank, _)| *rank);
     reasons.into_iter().map(|(_, reason)| reason).collect()
@@ -326,7 +325,7 @@ impl ReasonLog {
         let mut gone = mem::take(&mut self.0);
         let mut new = Vec::new();
         for reason in reasons.iter().filter(|reason| reason.verdict != Verdict::Waiting) {
-            let Some(cause) = ALL.iter().find(|cause| cause.code == reason.code) else { continue };
+            let Some(cause) = cause::ALL.iter().find(|cause| cause.code == reason.code) else { continue };
             self.0.insert(cause.code);
             if !gone.remove(cause.code) {
                 new.push(reason);

@@ -8,14 +8,13 @@ use tokio::time::Instant;
 
 use pds_client::Account;
 use pds_core::clock::differ;
-use pds_diagnosis::cause::{self, Cause, Scope};
+use pds_diagnosis::{
+    Cause, CountedAgain, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State, cause,
+};
 use pds_interface::{Cadence, Counted};
 
 use crate::poll::counters::Silence;
 use crate::store::{Failure, What};
-use pds_diagnosis::incident::Disputed;
-use pds_diagnosis::model::{Counting, Resource, Service, ServiceState, State};
-use pds_diagnosis::verdict::{CountedAgain, Failing};
 
 use super::incidents::{GoingOn, SERVICE};
 use super::view::{Part, View};

@@ -11,7 +11,7 @@ use pds_interface::get_app::family;
 
 use super::view::Values;
 use pds_core::clock::to_second;
-use pds_diagnosis::incident::{Incident, IncidentKind};
+use pds_diagnosis::{Incident, IncidentKind};
 
 /// Settings that belong together.
 #[derive(Clone, Debug, PartialEq)]

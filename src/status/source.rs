@@ -19,7 +19,7 @@ use super::incidents::Observed;
 use super::reasons::ReasonLog;
 use super::view::View;
 use crate::store::What;
-use pds_diagnosis::verdict::Reason;
+use pds_diagnosis::Reason;
 
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);

@@ -9,8 +9,7 @@ use tokio::time::{Duration, advance};
 use super::settings::Value;
 use fixture::Fixture;
 use pds_config::{Config, Project};
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::model::{Counting, ServiceState, State};
+use pds_diagnosis::{Counting, ServiceState, State, Verdict};
 use pds_interface::{Resource, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
 

@@ -21,9 +21,7 @@ use pds_ledger::{Owner, Settled, ledger_store::Found};
 use pds_telemetry::Snapshot;
 
 use super::incidents::Observed;
-use pds_diagnosis::cause::Cause;
-use pds_diagnosis::cause_text::mistake_in_id;
-use pds_diagnosis::model;
+use pds_diagnosis::{Cause, mistake_in_id, model};
 
 /// The most unknown ids that a view compares with known ids.
 const MAX_COMPARED: usize = 100;

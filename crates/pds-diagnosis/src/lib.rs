@@ -15,3 +15,10 @@ pub mod columns;
 pub mod incident;
 pub mod model;
 pub mod verdict;
+
+pub use cause::{About, Cause, Scope, Verdict};
+pub use cause_text::{clock_difference, mistake_in_id};
+pub use columns::{Cell, Column, Listed};
+pub use incident::{Disputed, GivenUp, Incident, IncidentKind, LastError};
+pub use model::*;
+pub use verdict::{Apps, Audited, CountedAgain, Failing, Problem, Reason, Summary};

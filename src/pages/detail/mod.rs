@@ -15,8 +15,7 @@ use maud::{Markup, html};
 
 use crate::status::detail::Detail;
 use pds_config::Web;
-use pds_diagnosis::cause::Verdict;
-use pds_diagnosis::verdict::Problem;
+use pds_diagnosis::{Problem, Verdict};
 
 use super::format::{number, seconds, sign, value, verdict};
 use super::layout::Frame;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::status::detail::Detail;
 use crate::store::{Event, What};
-use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::Verdict;
 
 use super::super::banner::{count, counted_again, no_longer_there};
 use super::super::format::{self, ago, graded, missing, seconds, until, verdict_of};

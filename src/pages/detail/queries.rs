@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use pds_config::Web;
-use pds_diagnosis::model::App;
+use pds_diagnosis::App;
 
 use super::super::links::{encode, url};
 

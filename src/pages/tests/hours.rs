@@ -6,7 +6,7 @@ use crate::status::Refused;
 use crate::status::tests::fixture::{self, Fixture};
 use pds_client::TokenSource;
 use pds_core::secret::Secret;
-use pds_diagnosis::incident::{Incident, IncidentKind};
+use pds_diagnosis::{Incident, IncidentKind};
 
 use super::{get, site, texts};
 

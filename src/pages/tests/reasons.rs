@@ -8,9 +8,7 @@ use pds_ledger::{Hold, Key, Observer as _};
 use tokio::time::{Duration, advance};
 
 use crate::status::tests::fixture::{self, Fixture};
-use pds_diagnosis::cause::{About, Verdict};
-use pds_diagnosis::model::ServiceState;
-use pds_diagnosis::verdict::Reason;
+use pds_diagnosis::{About, Reason, ServiceState, Verdict};
 use pds_telemetry::Difference;
 
 use super::super::query::Query;
