@@ -70,12 +70,6 @@ struct Ready {
 }
 
 impl Ready {
-    /// The page of `snapshot`, with the current `end`.
-    fn new(snapshot: &Snapshot, samples: Segment, end: Bytes) -> Self {
-        let (version, samples_until) = (snapshot.version, snapshot.stale_at);
-        Self { version, samples, samples_until, end, end_until: Instant::now() + FRESH }
-    }
-
     fn body(&self) -> ResponseBody {
         ResponseBody::Parts(self.samples.pieces.iter().chain([&self.end]).cloned().collect())
     }
@@ -141,14 +135,9 @@ impl Pages {
         if snapshot.series() > MAX_WHOLE {
             return Err(snapshot);
         }
-        let mut pieces = Vec::new();
-        let form = (format, Encoding::Gzip);
-        let Ok(crc) = write_samples(&snapshot, form, |piece| {
-            pieces.push(piece);
-            Ok::<(), Infallible>(())
-        });
-        let end = self.end(form, &Filter::default(), &crc);
-        Ok(Ready::new(&snapshot, Segment { pieces, crc }, end))
+        let send = |_| Ok::<(), Infallible>(());
+        let Ok(ready) = self.render(&snapshot, (format, Encoding::Gzip), || true, send);
+        ready.ok_or(snapshot)
     }
 
     fn with_new_end(&self, ready: Ready, format: Format, now: Instant) -> Ready {
@@ -199,40 +188,46 @@ impl Pages {
         &self,
         snapshot: &Snapshot,
         form: Form,
-        mut send: impl FnMut(Bytes) -> Result<(), E>,
+        send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_current = || self.0.store.version() == snapshot.version;
-        let filter = &*snapshot.filter;
-        let mut kept = (form.1 == Encoding::Gzip && filter.is_empty()).then(Vec::new);
-        let crc = write_samples(snapshot, form, |piece| {
-            kept = kept.take().filter(|_| is_current());
-            kept.iter_mut().for_each(|kept| kept.push(piece.clone()));
-            send(piece)
-        })?;
-        let end = self.end(form, filter, &crc);
-        send(end.clone())?;
-        if let Some(pieces) = kept.filter(|_| is_current()) {
-            let ready = Ready::new(snapshot, Segment { pieces, crc }, end);
+        let is_whole = form.1 == Encoding::Gzip && snapshot.filter.is_empty();
+        let is_kept = || is_whole && self.0.store.version() == snapshot.version;
+        if let Some(ready) = self.render(snapshot, form, is_kept, send)? {
             *self.kept(form.0).blocking_lock() = Some(ready);
         }
         Ok(())
     }
-}
 
-/// Sends the service's samples to `send`, piece by piece. Returns their checksum.
-fn write_samples<E>(
-    snapshot: &Snapshot,
-    (format, encoding): Form,
-    mut send: impl FnMut(Bytes) -> Result<(), E>,
-) -> Result<Crc, E> {
-    let mut writer = Writer::new(encoding, true);
-    snapshot.write(format, &mut |chunk: &[u8]| {
-        writer.write(chunk);
-        writer.take_piece().map_or(Ok(()), &mut send)
-    })?;
-    let (last, crc) = writer.pause();
-    send(last)?;
-    Ok(crc)
+    /// Renders `snapshot` to `send`, piece by piece. Returns the page if `is_kept` all the while.
+    fn render<E>(
+        &self,
+        snapshot: &Snapshot,
+        (format, encoding): Form,
+        is_kept: impl Fn() -> bool,
+        mut send: impl FnMut(Bytes) -> Result<(), E>,
+    ) -> Result<Option<Ready>, E> {
+        let mut kept = Some(Vec::new());
+        let mut pass = |piece: Bytes| {
+            kept = kept.take().filter(|_| is_kept());
+            kept.iter_mut().for_each(|kept| kept.push(piece.clone()));
+            send(piece)
+        };
+        let mut writer = Writer::new(encoding, true);
+        snapshot.write(format, &mut |chunk: &[u8]| {
+            writer.write(chunk);
+            writer.take_piece().map_or(Ok(()), &mut pass)
+        })?;
+        let (last, crc) = writer.pause();
+        pass(last)?;
+        let end = self.end((format, encoding), &snapshot.filter, &crc);
+        send(end.clone())?;
+        let (version, samples_until) = (snapshot.version, snapshot.stale_at);
+        let ready = |pieces| {
+            let samples = Segment { pieces, crc };
+            Ready { version, samples, samples_until, end, end_until: Instant::now() + FRESH }
+        };
+        Ok(kept.filter(|_| is_kept()).map(ready))
+    }
 }
 
 #[cfg(test)]
