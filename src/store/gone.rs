@@ -11,29 +11,16 @@ use pds_ledger::Owner;
 /// How long the page shows an app that is gone.
 const NAMED_FOR: Duration = Duration::from_secs(86_400);
 
-/// The value of the label `reason`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// The service answers 404 for it.
-    NotFound,
-    /// The configuration no longer has it.
-    Removed,
-}
-
-impl Reason {
-    /// Its text.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "not_found",
-            Self::Removed => "removed",
-        }
-    }
-}
+/// The reason of an app for which the service answers 404.
+const NOT_FOUND: &str = "not_found";
+/// The reason of an app that the configuration no longer has.
+const REMOVED: &str = "removed";
 
 /// An app that is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Gone {
-    pub(super) reason: Reason,
+    /// The value of the label `reason`.
+    pub(super) reason: &'static str,
     pub(super) since: Timestamp,
     /// The page names it until then.
     until: Instant,
@@ -59,9 +46,8 @@ impl GoneApps {
         if self.misled.contains(account) {
             return self.is_gone(owner);
         }
-        let reason = Reason::NotFound;
         let until = Instant::now() + NAMED_FOR;
-        let new = Gone { reason, since: at, until, is_certain: false, account: account.into() };
+        let new = Gone { reason: NOT_FOUND, since: at, until, is_certain: false, account: account.into() };
         let gone = self.apps.entry(Arc::clone(owner)).or_insert(new);
         gone.is_certain |= until - gone.until > after;
         gone.is_certain
@@ -96,8 +82,8 @@ impl GoneApps {
         is_configured: impl Fn(&Owner) -> bool,
     ) {
         self.apps.retain(|owner, gone| match gone.reason {
-            Reason::NotFound => is_configured(owner),
-            Reason::Removed => !is_configured(owner) && gone.until > Instant::now(),
+            NOT_FOUND => is_configured(owner),
+            _ => !is_configured(owner) && gone.until > Instant::now(),
         });
         self.recall(owners.map(|owner| (owner, at)), at);
     }
@@ -108,8 +94,7 @@ impl GoneApps {
         for (owner, since) in lost {
             let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
             let until = Instant::now() + left;
-            let account = Arc::default();
-            let gone = Gone { reason: Reason::Removed, since, until, is_certain: true, account };
+            let gone = Gone { reason: REMOVED, since, until, is_certain: true, account: Arc::default() };
             let known = self.apps.entry(owner).or_insert_with(|| gone.clone());
             if known.since < since {
                 *known = gone;

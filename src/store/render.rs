@@ -10,7 +10,7 @@ use pds_interface::Resource;
 use pds_ledger::Owner;
 
 use super::filter::Filter;
-use super::gone::{Gone, Reason};
+use super::gone::Gone;
 use super::target_state::{UnixNanos, timestamp};
 
 use super::{Section, TargetState};
@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub(super) filter: Box<Filter>,
     sections: Vec<PageSection>,
     health: Vec<TargetHealth>,
-    gone: Vec<(Arc<Owner>, Reason, f64)>,
+    gone: Vec<(Arc<Owner>, &'static str, f64)>,
     /// When its first series goes stale; the snapshot is valid until then.
     pub(super) stale_at: Option<Instant>,
 }
@@ -169,7 +169,7 @@ impl Snapshot {
                 head(&mut chunk, format, &GONE);
             }
             let mut extra = String::new();
-            label(&mut extra, "reason", reason.as_str());
+            label(&mut extra, "reason", reason);
             sample(&mut chunk, &GONE, owner.labels(), &extra, *since);
         }
         out(&chunk)
