@@ -59,8 +59,6 @@ pub(super) struct View {
     pub(super) observed: Arc<Observed>,
     /// The problems of the last reload, if it was refused.
     pub(super) refused: Option<String>,
-    /// The places of the targets of each resource of apps in the plan.
-    of_apps: Vec<Range<usize>>,
     wrong_address: OnceLock<bool>,
     other_projects: OnceLock<BTreeMap<String, String>>,
     /// The number of unknown ids compared so far.
@@ -74,16 +72,9 @@ impl View {
         observed: Arc<Observed>,
         refused: Option<String>,
     ) -> Self {
-        let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
-        // A plan lists its targets by resource, and those of apps in the order of the configuration.
-        let of_apps = of_apps.map(|resource| {
-            let start = plan.targets.partition_point(|target| target.key.resource < resource);
-            start..plan.targets.partition_point(|target| target.key.resource <= resource)
-        });
         Self {
             observed,
             refused,
-            of_apps: of_apps.collect(),
             wrong_address: OnceLock::new(),
             other_projects: OnceLock::new(),
             compared: AtomicUsize::new(0),
@@ -122,9 +113,8 @@ impl View {
     /// The targets of each project.
     pub(super) fn of_projects(&self) -> Vec<Vec<Part<'_>>> {
         let mut found = vec![Vec::new(); self.plan.config.projects.len()];
-        let targets = self.plan.targets.iter().enumerate();
-        let others = targets.filter(|(index, _)| !self.of_apps.iter().any(|run| run.contains(index)));
-        for (_, target) in others {
+        let others = Resource::all().filter(|resource| resource.polled().scope != Scope::App);
+        for target in others.flat_map(|resource| self.targets_of(resource)) {
             for subject in &target.subjects {
                 found[subject.project].push((&**target, subject));
             }
@@ -153,13 +143,15 @@ impl View {
 
     /// The targets of each resource of apps.
     fn runs(&self) -> impl Iterator<Item = &[Arc<Target>]> {
-        self.of_apps.iter().filter_map(|run| self.plan.targets.get(run.clone()))
+        let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
+        of_apps.map(|resource| self.targets_of(resource))
     }
 
-    /// The targets about service accounts: their lists of projects.
-    fn of_accounts(&self) -> &[Arc<Target>] {
-        let start = self.plan.targets.partition_point(|target| target.key.resource < list_projects::RESOURCE);
-        let end = self.plan.targets.partition_point(|target| target.key.resource <= list_projects::RESOURCE);
+    /// The targets of `resource`. A plan lists its targets by resource, and those of apps in the order of the
+    /// configuration.
+    fn targets_of(&self, resource: Resource) -> &[Arc<Target>] {
+        let start = self.plan.targets.partition_point(|target| target.key.resource < resource);
+        let end = self.plan.targets.partition_point(|target| target.key.resource <= resource);
         self.plan.targets.get(start..end).unwrap_or_default()
     }
 
@@ -184,7 +176,8 @@ impl View {
     /// Whether the service has no list of projects at the configured address.
     fn has_wrong_address(&self) -> bool {
         *self.wrong_address.get_or_init(|| {
-            let cells = self.of_accounts().iter().filter_map(|target| target.subjects.first());
+            let cells =
+                self.targets_of(list_projects::RESOURCE).iter().filter_map(|target| target.subjects.first());
             let mut failing =
                 cells.filter_map(|subject| subject.cell.history(|history| history.failing().cloned()));
             failing.any(|failure| failure.class == ADDRESS)
@@ -200,7 +193,8 @@ impl View {
         let configured = self.plan.config.projects.iter().map(|project| &*project.id);
         mistake_in_id(&owner.project, &owner.app, configured, || {
             let account = self.plan.client.account(&owner.project);
-            let list = self.of_accounts().iter().find(|target| target.account == account)?;
+            let list =
+                self.targets_of(list_projects::RESOURCE).iter().find(|target| target.account == account)?;
             let reply = self.context.store.replies().of(&list.key)?;
             let projects = list_projects::Reply::decode(reply.text.as_bytes()).ok()?;
             Some(projects.into_iter().map(|project| project.id.0).collect())
