@@ -48,12 +48,13 @@ impl LogQueue {
 
     /// Waits until the queued lines are written, for a second at most.
     pub(super) fn flush(&self) {
-        let (queue, (done, written)) = (self.work.clone(), channel());
-        // The queue may be full, so a separate thread waits.
-        let sent = thread::Builder::new().spawn(move || queue.send(Work::Flush(done)));
-        if sent.is_ok() {
-            let _ = written.recv_timeout(MAX_FLUSH);
-        }
+        let queue = self.work.clone();
+        // Without a thread, nothing waits.
+        let _ = wait_for(move || {
+            let (done, written) = channel();
+            let _ = queue.send(Work::Flush(done));
+            let _ = written.recv();
+        });
     }
 }
 
@@ -95,17 +96,22 @@ fn write_lines(
 /// Writes `text` to standard error on a separate thread, and waits for a second at most: a process ends even if nobody
 /// reads its output.
 pub(super) fn write_last_line(text: String) {
-    let (done, written) = channel();
     let line = text.clone();
-    let write = move || {
-        let _ = writeln!(io::stderr(), "{line}");
-        let _ = done.send(());
-    };
-    match thread::Builder::new().spawn(write) {
-        Ok(_) => drop(written.recv_timeout(MAX_FLUSH)),
-        // The text may report that there is no thread left.
-        Err(_) => drop(writeln!(io::stderr(), "{text}")),
+    // The text may report that there is no thread left.
+    if wait_for(move || drop(writeln!(io::stderr(), "{line}"))).is_err() {
+        let _ = writeln!(io::stderr(), "{text}");
     }
+}
+
+/// Runs `work` on a separate thread, and waits for a second at most.
+fn wait_for(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let (working, ended) = channel::<()>();
+    thread::Builder::new().spawn(move || {
+        work();
+        drop(working);
+    })?;
+    let _ = ended.recv_timeout(MAX_FLUSH);
+    Ok(())
 }
 
 #[cfg(test)]

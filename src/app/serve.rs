@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -30,14 +29,12 @@ pub struct Served {
     status: status::Source,
     /// `None` for the demo, which has no configuration to load.
     source: Option<Arc<ConfigSource>>,
-    /// Checksum of the files at the last attempt to load them.
-    attempted: Arc<AtomicU64>,
     /// The log, whose level the configuration sets.
     log: Option<RunningLog>,
     quit: Arc<Notify>,
-    /// Held by a reload from before it reads the files until their configuration is in force, so that reloads do not
-    /// overtake each other.
-    reload: Arc<Mutex<()>>,
+    /// Checksum of the files at the last attempt to load them. Held by a reload from before it reads the files until
+    /// their configuration is in force, so that reloads do not overtake each other.
+    attempted: Arc<Mutex<u64>>,
 }
 
 /// The source of the configuration, and the flags that override its keys.
@@ -108,10 +105,9 @@ impl Served {
             handle,
             status,
             source: source.map(Arc::new),
-            attempted: Arc::new(attempted.into()),
+            attempted: Arc::new(Mutex::new(attempted)),
             log,
             quit: Arc::default(),
-            reload: Arc::default(),
         }
     }
 
@@ -125,10 +121,10 @@ impl Served {
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
-        let _one_at_a_time = self.reload.lock().await;
+        let mut attempted = self.attempted.lock().await;
         let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
-        let result = self.follow().await;
+        let result = self.follow(&mut attempted).await;
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
         self.status
@@ -158,7 +154,7 @@ impl Served {
         opened?;
         tracing::info!("the state folder answers; counting begins");
         self.handle.context.telemetry.committed(Ok(()));
-        let _one_at_a_time = self.reload.lock().await;
+        let _one_at_a_time = self.attempted.lock().await;
         let config = Config::clone(&self.handle.plan().await.config);
         // A file that the configuration names may have become unusable since.
         if let Err(problems) = self.apply(config, self.status.configuration().0.to_vec()).await {
@@ -185,13 +181,13 @@ impl Served {
 
     /// Whether the files differ from those of the last attempt, and stay so for `settle`.
     async fn has_changed(&self, source: &Arc<ConfigSource>, settle: Duration) -> bool {
-        let attempted = self.attempted.load(Ordering::Relaxed);
+        let attempted = *self.attempted.lock().await;
         let Some(now) = checksum(source).await.filter(|now| *now != attempted) else { return false };
         tokio::time::sleep(settle).await;
         checksum(source).await == Some(now)
     }
 
-    async fn follow(&self) -> Result<(), String> {
+    async fn follow(&self, attempted: &mut u64) -> Result<(), String> {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
@@ -203,7 +199,7 @@ impl Served {
             (checksum, read.load().map_err(|error| with_sources(&error)))
         });
         let (checksum, loaded) = resumed(read.await).await;
-        self.attempted.store(checksum, Ordering::Relaxed);
+        *attempted = checksum;
         let Loaded { config, explained } = loaded?;
         self.apply(config, explained).await
     }
@@ -233,8 +229,7 @@ impl pds_web::Backend for Served {
     ) -> BoxFuture<'_, Response> {
         Box::pin(async move {
             let filter = Filter::parse(request.raw_query());
-            let fails = url::form_urlencoded::parse(request.raw_query().unwrap_or_default().as_bytes())
-                .any(|(key, value)| key == "fail" && value == "1");
+            let fails = request.query("fail").is_some_and(|value| value == "1");
             if fails && self.handle.context.store.is_down(&filter) {
                 let text = "no selected target can be polled\n";
                 return Response::text(StatusCode::SERVICE_UNAVAILABLE, text);
