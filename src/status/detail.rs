@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::{Event, History, Reply, SlotSummary};
+use crate::store::{Change, Event, History, Reply, SlotSummary};
 use pds_core::clock::from_unix_seconds;
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
-use super::settings::{self, Changed, Group, builds, changed};
+use super::settings::{self, Group, builds};
 use super::view::{Part, View};
 use pds_diagnosis::{App, CountedAgain, Counting, Incident};
 
@@ -45,7 +45,7 @@ pub struct Detail {
     /// The settings in groups.
     pub settings: Vec<Group>,
     /// Changes to them within the last day, newest first.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<Change>,
     /// When each of the app's resources is polled next, in their order.
     pub next_polls: Vec<Option<Timestamp>>,
     /// The last polls of all resources, newest first; consecutive polls with the same result are one event.
@@ -107,7 +107,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         window_minutes: view.window_minutes(),
         six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
-        changes: changed(&changes, settings.families),
+        changes,
         created: settings.value(&get_app::family::CREATED).and_then(from_unix_seconds),
         settings: settings::groups(&settings),
         next_polls: parts.iter().map(|part| next_poll(part.target.progress.due(), view.now)).collect(),

@@ -3,14 +3,11 @@
 //! A setting is a family of the app endpoint, explained by its HELP, or a label of an info family. Labels that no
 //! family declares come from the configuration.
 
-use jiff::Timestamp;
-
 use crate::store::{Change, Fact};
 use pds_exposition::Family;
-use pds_interface::get_app::family;
+use pds_interface::get_app::{self, family};
 
 use super::view::Values;
-use pds_core::clock::to_second;
 use pds_diagnosis::{Incident, IncidentKind};
 
 /// Settings that belong together.
@@ -139,7 +136,7 @@ fn setting(values: &Values<'_>, row: Row<'_>) -> Option<Setting> {
 }
 
 /// The name of the setting that `family` shows, or one of its labels.
-fn name_of(family: &str, label: Option<&str>) -> String {
+pub(crate) fn name_of(family: &str, label: Option<&str>) -> String {
     match label {
         None | Some("status") => short(family),
         Some(label) => label.replace('_', " "),
@@ -184,36 +181,13 @@ fn short(family: &str) -> String {
     bare.replace('_', " ")
 }
 
-/// A changed setting.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Changed {
-    /// When a poll first reported it.
-    pub at: Timestamp,
-    /// The setting's name.
-    pub name: String,
-    /// The value before; `None` if the service sent none.
-    pub before: Option<Value>,
-    /// The value now.
-    pub after: Option<Value>,
-}
-
-/// `changes` as people read them.
-pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
-    let value = |change: &Change, fact: &Option<Fact>| {
-        Some(match fact.as_ref()? {
-            Fact::Text(text) => Value::Text(text.to_string()),
-            Fact::Number(number) => {
-                value_of(families.iter().find(|family| family.name == change.family)?, *number)
-            }
-        })
-    };
-    let changed = |change: &Change| Changed {
-        at: to_second(change.at),
-        name: name_of(change.family, change.label),
-        before: value(change, &change.before),
-        after: value(change, &change.after),
-    };
-    changes.iter().map(changed).collect()
+/// A fact that the app's `family` shows, as people read it.
+pub(crate) fn value(family: &str, fact: &Fact) -> Option<Value> {
+    let families = get_app::RESOURCE.polled().families();
+    Some(match fact {
+        Fact::Text(text) => Value::Text(text.to_string()),
+        Fact::Number(number) => value_of(families.iter().find(|known| known.name == family)?, *number),
+    })
 }
 
 /// Builds that became ready, newest first.
@@ -221,8 +195,8 @@ pub(super) fn builds(changes: &[Change]) -> Vec<Incident> {
     let ready = (family::BUILD_INFO.name, Some("latest_ready_build_id"));
     let build = |change: &Change| {
         let Some(Fact::Text(id)) = &change.after else { return None };
-        let (at, detail) = (to_second(change.at), Some(id.to_string()));
-        Some(Incident { kind: IncidentKind::Build, start: at, end: Some(at), detail })
+        let (kind, at) = (IncidentKind::Build, change.at);
+        Some(Incident { kind, start: at, end: Some(at), detail: Some(id.to_string()) })
     };
     changes.iter().filter(|change| (change.family, change.label) == ready).filter_map(build).collect()
 }
@@ -230,7 +204,6 @@ pub(super) fn builds(changes: &[Change]) -> Vec<Incident> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pds_interface::get_app;
 
     #[test]
     fn every_label_of_an_app_is_in_a_group() {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
+use pds_core::clock::to_second;
 use pds_exposition::{Samples, Sink};
 use pds_interface::{Cadence, Scope, response_time};
 use pds_ledger::Key;
@@ -183,21 +184,17 @@ impl TargetState {
     /// Replaces the series of the counters, which are so far `behind`. After `shown_for` they leave the page, which
     /// then shows how far they are behind.
     pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>, behind: Duration) {
-        self.set_counters_stale(shown_for, behind);
+        self.keep_counters(shown_for, behind);
         self.replace(&Variant::default(), sink);
     }
 
-    fn set_counters_stale(&self, shown_for: Option<Duration>, behind: Duration) {
-        self.set_stale_after(shown_for);
-        self.contents.lock().behind = u32::try_from(behind.as_secs()).unwrap_or(u32::MAX);
-    }
-
     /// Keeps the counters on the page for `shown_for` from now on; they are so far `behind`.
-    pub fn keep_counters(&self, shown_for: Duration, behind: Duration) {
-        self.set_counters_stale(Some(shown_for), behind);
-        for entry in &mut self.contents.lock().entries {
-            entry.updated_at = Instant::now();
-        }
+    pub fn keep_counters(&self, shown_for: Option<Duration>, behind: Duration) {
+        self.set_stale_after(shown_for);
+        let mut contents = self.contents.lock();
+        contents.behind = u32::try_from(behind.as_secs()).unwrap_or(u32::MAX);
+        contents.entries.iter_mut().for_each(|entry| entry.updated_at = Instant::now());
+        drop(contents);
         self.changed();
     }
 
@@ -286,7 +283,8 @@ impl TargetState {
         });
         let former = contents.rare.as_mut().and_then(|rare| rare.former.take());
         let changed = former.zip(contents.entries.first());
-        let changed = changed.map(|(before, entry)| changes(at, &families(), &before, &entry.samples));
+        let changed =
+            changed.map(|(before, entry)| changes(to_second(at), &families(), &before, &entry.samples));
         let history = contents.history.get_or_insert_default();
         let transition = history.record(poll);
         if let Some(point) = point {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use crate::status::detail::Detail;
-use crate::status::settings::{Setting, Value};
+use crate::status::settings::{self, Setting, Value, name_of};
 
 use super::super::format::{self, ago, bytes, dollars, missing, number, seconds};
 use super::super::layout::Frame;
@@ -59,9 +59,10 @@ pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
                         tbody { @for change in &detail.changes {
                             tr {
                                 td { (ago(change.at, frame.now)) }
-                                th scope="row" { (change.name) }
-                                @for value in [&change.before, &change.after] {
-                                    td .value { @match value { Some(value) => (written(value)), None => (missing()) } }
+                                th scope="row" { (name_of(change.family, change.label)) }
+                                @for fact in [&change.before, &change.after] {
+                                    @let value = fact.as_ref().and_then(|fact| settings::value(change.family, fact));
+                                    td .value { @match value { Some(value) => (written(&value)), None => (missing()) } }
                                 }
                             }
                         } }
