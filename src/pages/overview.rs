@@ -130,7 +130,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     let head = |column: &'static Column| {
         html! {
             @let order = if column.is_descending() == query.reversed { "ascending" } else { "descending" };
-            th scope="col" role="columnheader" class=[class(column)]
+            th scope="col" role="columnheader" class=[column.is_number().then_some("number")]
                 aria-sort=[(column == query.sort).then_some(order)] {
                 a href=(frame.links.overview(&query.sorted(column).to_text())) { (column.title) }
             }
@@ -163,11 +163,6 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     }
 }
 
-/// The class of a column's cells; none for text.
-fn class(column: &Column) -> Option<&'static str> {
-    column.is_number().then_some("number")
-}
-
 /// The remedy of an empty list.
 fn how_to_add(frame: Frame<'_>) -> Markup {
     html! {
@@ -191,7 +186,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
                         @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
                     }
                 } @else {
-                    td role="cell" class=[class(column)] data-name=(column.title) {
+                    td role="cell" class=[column.is_number().then_some("number")] data-name=(column.title) {
                         @match column.trend {
                             Some(trend) => {
                                 @let points: Vec<Option<f64>> = app.trend.iter().map(trend).collect();

@@ -164,7 +164,8 @@ pub struct Events(Vec<Event>);
 impl Events {
     /// Adds an event, or lengthens the last stretch.
     pub fn add(&mut self, event: Event) {
-        if event.is_stretch() && self.last_stretch_mut().is_some_and(|last| last.extend(&event)) {
+        let last = self.0.iter_mut().rfind(|known| known.is_stretch() && event.is_stretch());
+        if last.is_some_and(|last| last.extend(&event)) {
             return;
         }
         let mut same = self.0.iter().enumerate().filter(|(_, known)| known.is_same_kind(&event));
@@ -180,10 +181,6 @@ impl Events {
     pub fn iter(&self) -> impl Iterator<Item = (&Event, bool)> {
         let last = self.0.iter().rposition(Event::is_stretch);
         self.0.iter().enumerate().map(move |(index, event)| (event, Some(index) == last))
-    }
-
-    fn last_stretch_mut(&mut self) -> Option<&mut Event> {
-        self.0.iter_mut().rfind(|event| event.is_stretch())
     }
 }
 

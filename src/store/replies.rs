@@ -52,10 +52,8 @@ impl Replies {
         let text: Arc<str> = text().into();
         while kept.bytes + text.len() > MAX_TOTAL_BYTES {
             let unwanted = kept.replies.keys().find(|other| !kept.viewed(other)).cloned();
-            match unwanted.or_else(|| kept.replies.keys().next().cloned()) {
-                Some(other) => kept.remove(&other),
-                None => return,
-            }
+            let Some(other) = unwanted.or_else(|| kept.replies.keys().next().cloned()) else { return };
+            kept.remove(&other);
         }
         kept.bytes += text.len();
         kept.replies.insert(key.clone(), Reply { at, text });

@@ -61,9 +61,25 @@ pub struct SlotSummary {
     /// The highest values of its polls.
     pub point: Point,
     /// How many polls ended in it; counted up to 255.
-    pub polls: u8,
+    pub polls: u32,
     /// How many of them failed.
-    pub failures: u8,
+    pub failures: u32,
+}
+
+impl SlotSummary {
+    /// Adds another slot.
+    pub fn add(&mut self, Self { point, polls, failures, .. }: &Self) {
+        let highest =
+            |one: Option<f64>, other: Option<f64>| [one, other].into_iter().flatten().reduce(f64::max);
+        self.point = Point {
+            p50: highest(self.point.p50, point.p50),
+            p95: highest(self.point.p95, point.p95),
+            p99: highest(self.point.p99, point.p99),
+            requests: highest(self.point.requests, point.requests),
+        };
+        self.polls += polls;
+        self.failures += failures;
+    }
 }
 
 /// The slots of one app, the oldest first, without gaps.
@@ -122,8 +138,8 @@ impl SixHours {
                 start: number * i64::from(self.width),
                 seconds: self.width.into(),
                 point: Point { p50, p95, p99, requests },
-                polls: slot.polls,
-                failures: slot.failures,
+                polls: slot.polls.into(),
+                failures: slot.failures.into(),
             }
         };
         (first..).zip(&self.slots).map(summary).collect()

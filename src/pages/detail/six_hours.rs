@@ -5,7 +5,7 @@ use std::ops::Range;
 use maud::{Markup, html};
 
 use crate::status::detail::Detail;
-use crate::store::Point;
+use crate::store::SlotSummary;
 
 use super::super::format::{number, seconds, value};
 use super::super::layout::Frame;
@@ -33,53 +33,35 @@ pub(super) fn reach(query: &str) -> Result<Option<Reach>, String> {
     known.map(Some).ok_or_else(|| format!("range={}", asked.chars().take(20).collect::<String>()))
 }
 
-/// The highest values of several slots, drawn as one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Column {
-    /// Its middle, Unix time.
-    time: f64,
-    point: Point,
-    polls: u32,
-    failures: u32,
-}
+/// Several slots drawn as one, and the Unix time of its middle.
+type Column = (f64, SlotSummary);
 
 /// The columns within `times`, without those that have no poll.
 fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
     let slot = detail.six_hours.first().map_or(1.0, |slot| f64::from(slot.seconds));
     let width = ((times.end - times.start) / MAX_COLUMNS / slot).ceil().max(1.0) * slot;
     let mut columns: Vec<Column> = Vec::new();
-    for summary in detail.six_hours.iter().filter(|slot| slot.polls > 0) {
-        let time = (((summary.start as f64 / width).floor() + 0.5) * width).min(times.end);
+    for slot in detail.six_hours.iter().filter(|slot| slot.polls > 0) {
+        let time = (((slot.start as f64 / width).floor() + 0.5) * width).min(times.end);
         if time < times.start {
             continue;
         }
-        if columns.last().is_none_or(|last| last.time < time) {
-            columns.push(Column { time, point: Point::default(), polls: 0, failures: 0 });
-        }
-        if let Some(column) = columns.last_mut() {
-            column.polls += u32::from(summary.polls);
-            column.failures += u32::from(summary.failures);
-            column.point.p50 = highest(column.point.p50, summary.point.p50);
-            column.point.p95 = highest(column.point.p95, summary.point.p95);
-            column.point.p99 = highest(column.point.p99, summary.point.p99);
-            column.point.requests = highest(column.point.requests, summary.point.requests);
+        match columns.last_mut().filter(|(last, _)| *last >= time) {
+            Some((_, column)) => column.add(slot),
+            None => columns.push((time, *slot)),
         }
     }
     columns
 }
 
-fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    [one, other].into_iter().flatten().reduce(f64::max)
-}
-
 /// A line through the columns, interrupted if polls are missing for longer than `gap` seconds.
-fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
+fn points(columns: &[Column], gap: f64, of: impl Fn(&SlotSummary) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
     let mut points: Vec<(f64, Option<f64>)> = Vec::new();
-    for column in columns {
-        if points.last().is_some_and(|(last, _)| column.time - last > gap) {
-            points.push((column.time, None));
+    for (time, column) in columns {
+        if points.last().is_some_and(|(last, _)| time - last > gap) {
+            points.push((*time, None));
         }
-        points.push((column.time, of(column)));
+        points.push((*time, of(column)));
     }
     points
 }
@@ -113,20 +95,20 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
     let columns = columns(detail, times);
     let deploys: Vec<f64> =
         detail.builds.iter().map(|build| build.start.as_duration().as_secs_f64()).collect();
-    let line = |colour: Colour, name, of: &dyn Fn(&Column) -> Option<f64>| Line {
+    let line = |colour: Colour, name, of: &dyn Fn(&SlotSummary) -> Option<f64>| Line {
         colour,
         name,
         points: points(&columns, gap, of),
     };
-    let rows = |cells: &dyn Fn(&Column) -> Vec<Markup>| {
-        columns.iter().map(|column| (column.time, cells(column))).collect()
+    let rows = |cells: &dyn Fn(&SlotSummary) -> Vec<Markup>| {
+        columns.iter().map(|(time, column)| (*time, cells(column))).collect()
     };
     let figure = |title, label, values, lines: &[Line<'_>], head: &[&str], rows| {
         let (times, deploys, instead) = (times.clone(), &deploys[..], "Not enough data to plot yet.");
         OverTime { title, label, caption: label, times, values, lines, deploys, instead, head, rows }.figure()
     };
     let window = &detail.app.window;
-    let per_minute = |column: &Column| column.point.requests.map(|count| count / detail.window_minutes);
+    let per_minute = |column: &SlotSummary| column.point.requests.map(|count| count / detail.window_minutes);
     [
         figure(
             "Response time percentiles",
@@ -138,7 +120,7 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
                 line(P99, "p99", &|column| column.point.p99),
             ],
             &["p50", "p95", "p99"],
-            rows(&|Column { point, .. }| {
+            rows(&|SlotSummary { point, .. }| {
                 [point.p50, point.p95, point.p99].map(|at| value(at, seconds)).to_vec()
             }),
         ),
@@ -164,6 +146,7 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Point;
 
     #[test]
     fn a_range_is_one_of_those_offered() {
@@ -177,8 +160,10 @@ mod tests {
 
     #[test]
     fn time_without_polls_interrupts_a_line_and_a_missing_value_too() {
-        let column =
-            |time, p95| Column { time, point: Point { p95, ..Point::default() }, polls: 1, failures: 0 };
+        let column = |time, p95| {
+            let point = Point { p95, ..Point::default() };
+            (time, SlotSummary { start: 0, seconds: 60, point, polls: 1, failures: 0 })
+        };
         let columns =
             [column(0.0, Some(1.0)), column(60.0, None), column(120.0, Some(2.0)), column(600.0, Some(3.0))];
         assert_eq!(
