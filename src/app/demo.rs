@@ -5,7 +5,7 @@ use std::path::Path;
 use tokio::net::TcpListener;
 
 use pds_config::key::quoted;
-use pds_config::{self, LoadError, Loaded};
+use pds_config::{LoadError, Loaded};
 use pds_core::clock::Clock;
 use pds_simulator::{Settings, World};
 
@@ -32,26 +32,17 @@ const OBJECTIVES: &[(&str, &str)] = &[
     ("-trainer", "{ threshold = \"15m\", share = 0.95 }"),
 ];
 
-/// A simulated service, and the configuration that polls it.
-#[derive(Debug)]
-pub struct Demo {
-    /// The simulated service.
-    pub world: World,
-    /// The configuration.
-    pub loaded: Loaded,
-}
-
-/// Starts a simulated service on `listener`, in this process; it lives as long as the runtime.
+/// Starts a simulated service on `listener`, in this process; it lives as long as the runtime. Returns the configuration
+/// that polls it.
 ///
 /// # Errors
 /// If the generated configuration is refused, which is a bug in this file.
-pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
+pub fn start(listener: TcpListener, clock: Clock) -> Result<Loaded, LoadError> {
     let world = World::new(Settings::default(), clock);
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
     let text = configuration(&world, &address);
-    let loaded = pds_config::load_text(Path::new("the demo's configuration"), &text)?;
-    Ok(Demo { world, loaded })
+    pds_config::load_text(Path::new("the demo's configuration"), &text)
 }
 
 /// The configuration that polls all projects and apps of `world` at `address`.

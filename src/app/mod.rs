@@ -4,7 +4,7 @@
 //! config file + environment -> Config -> Daemon::build -> Client, Store, LedgerStore, Plan -> Poller, Pages, Server
 //! ```
 //!
-//! - [`logging`]: the log; `log_writer`: its lines; `log_queue`: their queue, which never waits.
+//! - [`logging`]: the log and its lines; `log_queue`: their queue, which never waits.
 //! - [`daemon`]: the daemon built from its parts, and its thread. Nothing is global; clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: the daemon's side of the web server, and reloading.
@@ -13,7 +13,6 @@
 pub mod daemon;
 pub mod demo;
 mod log_queue;
-mod log_writer;
 pub mod logging;
 pub mod run;
 pub mod serve;

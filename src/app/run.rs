@@ -169,7 +169,9 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     // This thread serves requests. Polls, rendering, bcrypt and the state file have their own threads.
     let runtime =
         super::daemon::runtime().map_err(|error| Error::System("the runtime cannot be started", error))?;
-    let result = runtime.block_on(run(flags, source, log.clone(), (memory, telemetry)));
+    let polls = PollThread::start()
+        .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
+    let result = runtime.block_on(run(flags, source, log.clone(), polls, (memory, telemetry)));
     // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
     if let Some(log) = log {
@@ -182,6 +184,7 @@ async fn run(
     flags: &Flags,
     source: ConfigSource,
     log: Option<RunningLog>,
+    polls: PollThread,
     (memory, telemetry): (MemoryBudget, Telemetry),
 ) -> Result<(), Error> {
     telemetry.shard(flags.shard_index, flags.shard_count.get());
@@ -190,7 +193,7 @@ async fn run(
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .map_err(|error| Error::System("the demo's simulated service cannot be started", error))?;
-        (source.override_keys(demo::start(listener, clock.clone())?.loaded), None)
+        (source.override_keys(demo::start(listener, clock.clone())?), None)
     } else {
         (source.load()?, Some(source))
     };
@@ -199,8 +202,6 @@ async fn run(
     }
     let server = pds_web::Config { memory, ..web_config(flags) }.bind(telemetry.clone())?;
     tokio::spawn(telemetry.clone().watch_stalls());
-    let polls = PollThread::start()
-        .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
     let polls = Arc::new(polls);
     let mut daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
     let opening = daemon.opening.take();
@@ -233,17 +234,7 @@ async fn run(
         async move { thread.run(async {}).await }
     }));
     pds_web::systemd::ready();
-    let unusable = {
-        let served = served.clone();
-        async move {
-            if let Some(opening) = opening
-                && let Err(error) = served.count_after(opening).await
-            {
-                return error;
-            }
-            std::future::pending().await
-        }
-    };
+    let counting = served.clone();
     let serving = async {
         tokio::join!(
             polls.run(daemon.run(until_stopped(stopped.clone()))),
@@ -252,7 +243,7 @@ async fn run(
     };
     tokio::select! {
         _ = serving => tracing::info!("stopped"),
-        error = unusable => return Err(DaemonError::from(error).into()),
+        Err(error) = counting.count_after(opening) => return Err(DaemonError::from(error).into()),
     }
     Ok(())
 }

@@ -144,11 +144,12 @@ impl Served {
         result
     }
 
-    /// Begins to count, with the current configuration, once a slow state file is open.
+    /// Begins to count, with the current configuration, once a slow state file is open, if one still is not.
     ///
     /// # Errors
     /// If the file cannot be used.
-    pub async fn count_after(&self, opening: Opening) -> Result<(), StateError> {
+    pub async fn count_after(&self, opening: Option<Opening>) -> Result<(), StateError> {
+        let Some(opening) = opening else { return Ok(()) };
         // The daemon ended before the folder answered.
         let Ok(opened) = opening.await else { return Ok(()) };
         opened?;

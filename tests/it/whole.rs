@@ -19,8 +19,8 @@ use crate::rig::{self, Configuration, page};
 async fn the_demo_exposes_this_to_the_letter() {
     let clock = Clock::standing_at("2026-03-01T12:00:00Z".parse().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let demo = demo::start(listener, clock.clone()).unwrap();
-    let daemon = Daemon::build(demo.loaded.config, clock, Telemetry::new(false).unwrap()).await.unwrap();
+    let loaded = demo::start(listener, clock.clone()).unwrap();
+    let daemon = Daemon::build(loaded.config, clock, Telemetry::new(false).unwrap()).await.unwrap();
     let handle = daemon.handle.clone();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(daemon.run(async { drop(stopped.await) }));
