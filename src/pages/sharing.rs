@@ -1,4 +1,4 @@
-//! One rendering of a page for all readers, and one copy of its bytes.
+//! One rendering of a page for all readers of one reading of the model.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -48,12 +48,9 @@ pub(super) fn nothing() -> Response {
     Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
-/// The pages rendered from the last reading of the model, and the bytes that clients have not read yet.
+/// The pages rendered from the last reading of the model.
 #[derive(Debug, Default)]
-pub(super) struct Sharing {
-    kept: Mutex<Vec<Kept>>,
-    sent: Mutex<Vec<Bytes>>,
-}
+pub(super) struct Sharing(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
@@ -75,12 +72,12 @@ impl Sharing {
         render: impl FnOnce() -> Rendered,
     ) -> Made {
         let place = self.place(status, path, query);
-        place.get_or_init(|| self.as_sent(render())).clone()
+        place.get_or_init(|| as_sent(render())).clone()
     }
 
     /// The entry of a page, rendered or not; the oldest pages make room for a new one.
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
-        let mut kept = self.kept.lock();
+        let mut kept = self.0.lock();
         kept.retain(|page| page.status.as_ptr() == Arc::as_ptr(status));
         if let Some(page) = kept.iter().find(|page| page.path == path && page.query == query) {
             return Arc::clone(&page.made);
@@ -96,30 +93,18 @@ impl Sharing {
         kept.push(Kept { status: Arc::downgrade(status), path, query, made: Arc::clone(&made) });
         made
     }
+}
 
-    fn as_sent(&self, rendered: Rendered) -> Made {
-        let (response, text): (fn(Bytes) -> Response, String) = match rendered {
-            Rendered::Page(text) => (|text| Response::html(StatusCode::OK, text), text),
-            Rendered::NoPage(text) => (|text| Response::html(StatusCode::NOT_FOUND, text), text),
-            Rendered::Json(text) => (|text| Response::json(StatusCode::OK, text), text),
-            Rendered::Asset(..) => (|_| nothing(), String::new()),
-        };
-        let tag = hash(text.as_bytes());
-        Made { response, text: self.shared(text), tag }
-    }
-
-    /// `text` as bytes, shared with an equal text that a client has not read yet.
-    fn shared(&self, text: String) -> Bytes {
-        let mut sent = self.sent.lock();
-        sent.retain(|bytes| !bytes.is_unique());
-        if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
-            return bytes.clone();
-        }
-        // Drops the spare capacity of a string that grew.
-        let bytes = Bytes::from(text.into_boxed_str().into_boxed_bytes());
-        sent.push(bytes.clone());
-        bytes
-    }
+fn as_sent(rendered: Rendered) -> Made {
+    let (response, text): (fn(Bytes) -> Response, String) = match rendered {
+        Rendered::Page(text) => (|text| Response::html(StatusCode::OK, text), text),
+        Rendered::NoPage(text) => (|text| Response::html(StatusCode::NOT_FOUND, text), text),
+        Rendered::Json(text) => (|text| Response::json(StatusCode::OK, text), text),
+        Rendered::Asset(..) => (|_| nothing(), String::new()),
+    };
+    let tag = hash(text.as_bytes());
+    // Drops the spare capacity of a string that grew.
+    Made { response, text: Bytes::from(text.into_boxed_str().into_boxed_bytes()), tag }
 }
 
 #[cfg(test)]
@@ -150,10 +135,10 @@ mod tests {
             let large = "x".repeat(MAX_KEPT_BYTES / 2) + &n.to_string();
             sharing.made(&status, "/", &n.to_string(), || Rendered::Page(large));
         }
-        assert!(sharing.kept.lock().len() <= 2);
+        assert!(sharing.0.lock().len() <= 2);
         for n in 0..100 {
             sharing.made(&status, "/config", &n.to_string(), || Rendered::Page(n.to_string()));
         }
-        assert!(sharing.kept.lock().len() <= MAX_KEPT);
+        assert!(sharing.0.lock().len() <= MAX_KEPT);
     }
 }
