@@ -7,6 +7,7 @@ use pds_core::clock::from_unix_seconds;
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
+use super::judge::{Judged, judge_app};
 use super::settings::{self, Group, builds};
 use super::view::{Part, View};
 use pds_diagnosis::{App, CountedAgain, Counting, Incident};
@@ -70,7 +71,9 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let p = projects.iter().position(|known| *known.id == *project)?;
     let a = projects.get(p)?.apps.iter().position(|known| *known.id == *app)?;
     let parts = view.parts_of((p, a));
-    let overview = view.app((p, a), &parts);
+    let settings = view.values(&parts, get_app::RESOURCE);
+    let Judged { verdict, problems, .. } = judge_app(view, &parts, &settings);
+    let overview = App { verdict, problems, ..view.app((p, a), &parts) };
     let store = &view.context.store;
     store.replies().view(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> =
@@ -85,7 +88,6 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
     let requests = parts.iter().find(|part| part.resource() == response_time::RESOURCE);
     let polls = polls(&parts);
-    let settings = view.values(&parts, get_app::RESOURCE);
     let changes = view.changes(&parts, SignedDuration::from_hours(24));
     Some(Detail {
         token: view.plan.client.account(project).name().to_owned(),

@@ -1,7 +1,6 @@
 //! The incidents of the last six hours of the service, each token and each app, read from their events.
 
 use std::collections::BTreeMap;
-use std::mem;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -21,7 +20,7 @@ const GAP: SignedDuration = SignedDuration::from_mins(5);
 pub(super) const SERVICE: &str = "";
 
 /// The current incidents of the service and of each token, by name.
-pub(super) type GoingOn = Vec<(Box<str>, What)>;
+pub(super) type GoingOn = BTreeMap<Box<str>, What>;
 
 /// The events of the service and of each token.
 #[derive(Debug, Default)]
@@ -31,15 +30,10 @@ impl Observed {
     /// Records the current incidents at `now`, and forgets other accounts.
     pub(super) fn record(&self, going_on: GoingOn, now: Timestamp) {
         let mut kept = self.0.lock();
-        let mut before = mem::take(&mut *kept);
-        *kept = going_on
-            .into_iter()
-            .map(|(name, what)| {
-                let mut events = before.remove(&name).unwrap_or_default();
-                events.add(Event::new(what, now, Duration::ZERO));
-                (name, events)
-            })
-            .collect();
+        kept.retain(|name, _| going_on.contains_key(name));
+        for (name, what) in going_on {
+            kept.entry(name).or_default().add(Event::new(what, now, Duration::ZERO));
+        }
     }
 
     /// Records an event of the exporter, which concerns the service as a whole.
@@ -139,7 +133,7 @@ mod tests {
         let observed = Observed::default();
         for (now, failing) in [(2, true), (3, true), (4, false), (7, true), (8, false), (30, true)] {
             let what = if failing { outage(if now < 5 { 1 } else { now }) } else { What::Ok };
-            observed.record(vec![("t".into(), what)], at(now));
+            observed.record([("t".into(), what)].into(), at(now));
         }
         let expected = [(IncidentKind::Outage, 1, Some(7)), (IncidentKind::Outage, 30, None)];
         let seen = |now| told(&observed.incidents("t", at(now)));
@@ -159,7 +153,7 @@ mod tests {
         for (start, end) in [(20, None), (7, Some(20)), (3, None)] {
             assert_eq!(of_app(start, end), [(IncidentKind::Outage, start, end)], "of the app alone");
         }
-        observed.record(Vec::new(), at(40));
+        observed.record(GoingOn::new(), at(40));
         assert_eq!(seen(40), [], "a token that is gone");
     }
 

@@ -28,7 +28,7 @@ use pds_ledger::ledger_store::Found;
 use super::document::{LazyApp, Status};
 use super::exporter::exporter;
 use super::incidents::{GoingOn, REACH, incidents};
-use super::judge::{Judged, judge_app, judge_project};
+use super::judge::{judge_app, judge_project};
 use super::reasons::reasons;
 use super::service::Totals;
 use super::settings::builds;
@@ -191,7 +191,7 @@ impl View {
         seconds / 60.0
     }
 
-    /// One app with these targets.
+    /// One app with these targets, but without its verdict and problems.
     pub(super) fn app(&self, place: Place, parts: &[Part<'_>]) -> App {
         let (project, app) = self.configured(place);
         let minutes = self.window_minutes();
@@ -204,7 +204,6 @@ impl View {
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
         let trend_point =
             |at: Point| TrendPoint { p95: at.p95, requests_per_minute: at.requests.map(per_minute) };
-        let Judged { verdict, problems, .. } = judge_app(self, parts, &settings);
         let events = |part: &Part<'_>| part.subject.cell.history(|history| incidents(&history.events));
         let happened = parts.iter().flat_map(events).chain(builds(&self.changes(parts, REACH))).collect();
         let token = self.plan.client.account(&project.id);
@@ -224,8 +223,6 @@ impl View {
             name,
             status: label(&family::STATUS, "status"),
             error_message: message.map(|message| message.to_string()),
-            verdict,
-            problems,
             window: self.plan.windows.first().map(|window| window.label.clone()).unwrap_or_default(),
             response_time: ResponseTime { p50, p90, p95, p99 },
             requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(per_minute),
@@ -237,6 +234,7 @@ impl View {
             last_error: last_error(parts),
             incidents: self.observed.of_app(happened, token.name(), self.now),
             trend: trend.map(trend_point).collect(),
+            ..App::default()
         }
     }
 
