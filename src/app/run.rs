@@ -276,10 +276,8 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
 
 /// The path under which browsers reach the pages: the path of the external URL, else the route prefix.
 fn link_prefix(flags: &Flags) -> String {
-    match &flags.web_external_url {
-        Some(url) => url.path().to_owned(),
-        None => flags.web_route_prefix.clone().unwrap_or_default(),
-    }
+    let external = flags.web_external_url.as_ref().map(|url| url.path().to_owned());
+    external.or_else(|| flags.web_route_prefix.clone()).unwrap_or_default()
 }
 
 fn web_config(flags: &Flags) -> pds_web::Config {

@@ -76,7 +76,7 @@ async fn beside_a_silent_folder(rig: &Rig) -> (Handle, impl Future<Output = Resu
     let counting = async move {
         drop(answer);
         let _ = hanging.await.unwrap();
-        served.count_after(opening).await
+        served.count_after(Some(opening)).await
     };
     (handle, counting)
 }
