@@ -1,6 +1,6 @@
 //! The answer to each call, and its effect.
 
-use std::sync::Arc;
+use serde_json::{Value, json};
 
 use pds_interface::change_plan::{PLAN, PLANS};
 use pds_interface::create_api_key::{DEFAULT_NAME, NEVER};
@@ -13,6 +13,7 @@ use pds_interface::{
 use super::answer::{Answer, Answered};
 use super::chance::{hash, hash_text, word};
 use super::routes::CallRequest;
+use super::state::Domain;
 use super::{blueprint, metrics, repository, tokens};
 
 impl Service for CallRequest {
@@ -64,9 +65,8 @@ impl Service for CallRequest {
             let app = project.apps.get_mut(id).filter(|app| app.deleted.is_none());
             let app = app.ok_or_else(|| Answer::no_such("app"))?;
             app.deleted = Some(now);
-            for domain in project.domains.values_mut() {
-                domain.app.take_if(|assigned| **assigned == *id);
-            }
+            let domains = project.domains.values_mut();
+            domains.filter(|domain| domain.app() == Some(id)).for_each(Domain::unassign);
             Ok(format!("app {id} was deleted"))
         })
     }
@@ -86,10 +86,10 @@ impl Service for CallRequest {
     }
 
     fn list_domains(&self) -> Answered<list_domains::Reply> {
-        let domains = self.with_project(|project| {
-            Ok(project.domains.iter().map(|(id, domain)| domain.item(id)).collect())
+        let domains: Value = self.with_project(|project| {
+            Ok(project.domains.values().map(|domain| domain.item.clone()).collect())
         })?;
-        Ok(list_domains::Domains { domains: Some(domains) })
+        Ok(serde_json::from_value(json!({ "domains": domains }))?)
     }
 
     fn validate_domain(&self) -> Answered<validate_domain::Reply> {
@@ -100,21 +100,22 @@ impl Service for CallRequest {
     }
 
     fn unassign_domain(&self) -> Answered<unassign_domain::Reply> {
-        self.with_domain(|domain| match domain.app.take() {
-            Some(_) => {
-                domain.updated = self.now;
-                Ok(())
-            }
-            None => Err(Answer::refusal(409, "the domain is not assigned to an app")),
+        self.with_domain(|domain| {
+            domain.app().ok_or_else(|| Answer::refusal(409, "the domain is not assigned to an app"))?;
+            domain.unassign();
+            domain.item["updatedAt"] = json!(self.now);
+            Ok(())
         })
     }
 
     fn delete_domain(&self) -> Answered<delete_domain::Reply> {
-        let assigned: Option<Arc<str>> = self.with_domain(|domain| Ok(domain.app.clone()))?;
-        if let Some(app) = assigned {
-            let message = format!("the domain is assigned to app {app}; unassign it first");
-            return Err(Answer::refusal(409, message));
-        }
+        self.with_domain(|domain| match domain.app() {
+            Some(app) => {
+                let message = format!("the domain is assigned to app {app}; unassign it first");
+                Err(Answer::refusal(409, message))
+            }
+            None => Ok(()),
+        })?;
         self.with_project(|project| {
             project.domains.remove(self.id("domain_id"));
             Ok(())

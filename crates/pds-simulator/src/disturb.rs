@@ -1,22 +1,46 @@
-//! Applies faults to replies.
+//! Applies faults to replies, and to how they are sent.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::header;
 use httpdate::fmt_http_date;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::body::Chunks;
 use super::faults::{Kind, RetryAfter};
+
+/// A body as it is sent.
+pub(super) struct Sent {
+    pub(super) pieces: BoxStream<'static, Result<Bytes, Cut>>,
+    /// The value of Content-Length, if it is sent.
+    pub(super) length: Option<u64>,
+}
+
+/// The connection must be closed.
+#[derive(Debug, thiserror::Error)]
+#[error("the body is cut here")]
+pub(super) struct Cut;
+
+impl Sent {
+    fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static, length: Option<u64>) -> Self {
+        Self { pieces: stream::iter(pieces.map(Ok)).boxed(), length }
+    }
+
+    /// The body at once.
+    pub(super) fn whole(body: Vec<u8>) -> Self {
+        let length = Some(body.len() as u64);
+        Self::pieces([Bytes::from(body)].into_iter(), length)
+    }
+}
 
 /// A reply, and how it is sent.
 pub(super) struct Disturbed {
     pub(super) answer: Answer,
     /// Replaces the answer's body.
-    pub(super) chunks: Option<Chunks>,
+    pub(super) sent: Option<Sent>,
     /// Delay before the reply.
     pub(super) delay: Duration,
     /// Offset of the Date header.
@@ -38,7 +62,7 @@ const CHUNK: usize = 64 * 1024;
 
 impl Disturbed {
     pub(super) fn new(answer: Answer) -> Self {
-        Self { answer, chunks: None, delay: Duration::ZERO, skew: SignedDuration::ZERO, reset: false }
+        Self { answer, sent: None, delay: Duration::ZERO, skew: SignedDuration::ZERO, reset: false }
     }
 
     /// Applies a fault.
@@ -67,10 +91,10 @@ impl Disturbed {
             Kind::EmptyBody => self.answer.body.clear(),
             Kind::MalformedJson => self.answer.body.truncate(self.answer.body.len() / 2),
             Kind::CutBody | Kind::SlowBody { .. } | Kind::EndlessBody | Kind::HugeBody { .. } => {
-                self.chunks = Some(chunks(kind, std::mem::take(&mut self.answer.body)));
+                self.sent = Some(sent(kind, std::mem::take(&mut self.answer.body)));
             }
             Kind::GzipBomb { bytes } => self.answer.compress(blanks(*bytes)),
-            Kind::ManyDatapoints { count } => self.chunks = Some(datapoints(*count, now.as_second())),
+            Kind::ManyDatapoints { count } => self.sent = Some(datapoints(*count, now.as_second())),
             Kind::DuplicateKeys => self.edit_text(|inner| format!("{{{inner},{inner}}}")),
             Kind::DeepNesting { depth } => {
                 let nest = format!("{}{}", "[".repeat(*depth), "]".repeat(*depth));
@@ -125,21 +149,30 @@ impl Disturbed {
 }
 
 /// The body, sent as the fault says.
-fn chunks(kind: &Kind, mut body: Vec<u8>) -> Chunks {
+fn sent(kind: &Kind, mut body: Vec<u8>) -> Sent {
     let length = body.len() as u64;
     match kind {
         Kind::CutBody => {
             body.truncate(body.len() / 2);
-            Chunks { length: Some(length), cut: true, ..Chunks::from(body) }
+            let cut = stream::once(async {
+                // The half must arrive, so it is flushed before the connection is closed.
+                tokio::task::yield_now().await;
+                Err(Cut)
+            });
+            Sent { pieces: stream::iter([Ok(Bytes::from(body))]).chain(cut).boxed(), length: Some(length) }
         }
         Kind::SlowBody { millis } => {
-            let bytes = body.into_iter().map(|byte| Bytes::copy_from_slice(&[byte]));
-            Chunks { pause: Duration::from_millis(*millis), ..Chunks::new(bytes, Some(length)) }
+            let pause = Duration::from_millis(*millis);
+            let bytes = stream::iter(body).then(move |byte| async move {
+                tokio::time::sleep(pause).await;
+                Ok(Bytes::from(vec![byte]))
+            });
+            Sent { pieces: bytes.boxed(), length: Some(length) }
         }
         Kind::HugeBody { bytes } => {
-            Chunks::new(blanks(*bytes).chain([Bytes::from(body)]), Some(bytes + length))
+            Sent::pieces(blanks(*bytes).chain([Bytes::from(body)]), Some(bytes + length))
         }
-        _ => Chunks::new(blanks(u64::MAX), None),
+        _ => Sent::pieces(blanks(u64::MAX), None),
     }
 }
 
@@ -184,7 +217,7 @@ fn blanks(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
 }
 
 /// A reply of call 5 with `count` datapoints, one per second, the newest last.
-fn datapoints(count: u64, now: i64) -> Chunks {
+fn datapoints(count: u64, now: i64) -> Sent {
     const AT_ONCE: u64 = 1000;
     let points = (0..count).step_by(usize::try_from(AT_ONCE).unwrap_or(1)).map(move |first| {
         let mut text = String::new();
@@ -197,5 +230,5 @@ fn datapoints(count: u64, now: i64) -> Chunks {
     });
     let start = Bytes::from_static(b"{\"data\":{\"time_series\":[");
     let end = Bytes::from(format!("],\"total_runs\":{count}}},\"status\":\"success\"}}"));
-    Chunks::new([start].into_iter().chain(points).chain([end]), None)
+    Sent::pieces([start].into_iter().chain(points).chain([end]), None)
 }

@@ -69,22 +69,4 @@ impl Journal {
             self.entries.pop_front();
         }
     }
-
-    pub(super) fn begin_request(&mut self) {
-        self.under_way += 1;
-        self.most_under_way = self.most_under_way.max(self.under_way);
-    }
-
-    pub(super) fn end_request(&mut self) {
-        self.under_way -= 1;
-    }
-
-    pub(super) fn connect(&mut self) {
-        self.connections += 1;
-        self.open += 1;
-    }
-
-    pub(super) fn disconnect(&mut self) {
-        self.open -= 1;
-    }
 }

@@ -12,7 +12,7 @@
 //! - `routes`: from a request to its call, by a loop over [`pds_interface::CALLS`], and to a request that may be
 //!   answered. `calls` implements [`pds_interface::Service`] for it, a method per call, with `metrics` and
 //!   `repository`; `control` answers what is below `/simulator`; `answer` is what goes back.
-//! - [`faults`]: faults on demand; `disturb` applies them, `body` sends the result.
+//! - [`faults`]: faults on demand; `disturb` applies them.
 //! - [`journal`]: the received requests, for tests.
 //! - `server`: connections.
 
@@ -22,7 +22,6 @@ pub mod world;
 
 mod answer;
 mod blueprint;
-mod body;
 mod calls;
 mod chance;
 mod control;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Limited, StreamBody};
 use httpdate::fmt_http_date;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -24,9 +25,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Answered};
-use super::body::{Chunks, Counted, Cut, sending};
 use super::control;
-use super::disturb::{Disturbed, replaces_the_call};
+use super::disturb::{Cut, Disturbed, Sent, replaces_the_call};
 use super::journal::Journal;
 use super::routes::{self, Route};
 use super::world::World;
@@ -68,8 +68,31 @@ pub async fn serve(
     connections.shutdown().await;
 }
 
+/// A request in flight, or an open connection: the journal counts it until this is dropped.
+struct Counted {
+    world: World,
+    end: fn(&mut Journal),
+}
+
+impl Counted {
+    fn new(world: &World, begin: fn(&mut Journal), end: fn(&mut Journal)) -> Self {
+        world.journal(begin);
+        Self { world: world.clone(), end }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.world.journal(self.end);
+    }
+}
+
 async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>, watcher: Watcher) {
-    let _connected = Counted::new(&world, Journal::connect, Journal::disconnect);
+    let connect = |journal: &mut Journal| {
+        journal.connections += 1;
+        journal.open += 1;
+    };
+    let _connected = Counted::new(&world, connect, |journal| journal.open -= 1);
     // Small replies must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     // A second descriptor, as the connection owns the stream.
@@ -111,7 +134,11 @@ async fn respond(
     reset: Arc<Notify>,
     request: Request<Incoming>,
 ) -> Result<Response<impl Body<Data = Bytes, Error = Cut>>, Infallible> {
-    let under_way = Counted::new(&world, Journal::begin_request, Journal::end_request);
+    let begin = |journal: &mut Journal| {
+        journal.under_way += 1;
+        journal.most_under_way = journal.most_under_way.max(journal.under_way);
+    };
+    let under_way = Counted::new(&world, begin, |journal| journal.under_way -= 1);
     let (parts, body) = request.into_parts();
     let gzip = world.settings().quirks.compresses
         && parts.headers.get(header::ACCEPT_ENCODING).is_some_and(|accepted| accepted.as_bytes() == b"gzip");
@@ -160,15 +187,19 @@ fn response(
     disturbed: Disturbed,
     under_way: Counted,
 ) -> Response<impl Body<Data = Bytes, Error = Cut> + use<>> {
-    let Disturbed { answer, chunks, skew, .. } = disturbed;
-    let chunks = chunks.unwrap_or_else(|| Chunks::from(answer.body));
+    let Disturbed { answer, sent, skew, .. } = disturbed;
+    let Sent { pieces, length } = sent.unwrap_or_else(|| Sent::whole(answer.body));
     let now = world.clock().now();
     let date = fmt_http_date(now.checked_add(skew).unwrap_or(now).into());
-    let length = chunks.length.filter(|_| answer.status != 204);
-    let mut response = Response::new(sending(chunks, under_way));
+    let body = pieces.map_ok(move |piece| {
+        let _until_sent = &under_way;
+        Frame::data(piece)
+    });
+    let mut response = Response::new(StreamBody::new(body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.extend(answer.headers);
+    let length = length.filter(|_| answer.status != 204);
     headers.extend(length.map(|length| (header::CONTENT_LENGTH, HeaderValue::from(length))));
     if !world.settings().quirks.undated {
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (header::DATE, date)));

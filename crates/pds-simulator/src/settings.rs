@@ -46,12 +46,7 @@ pub struct Settings {
     #[command(flatten)]
     pub quirks: Quirks,
     /// Rename a query parameter, such as start=from; its default name is then ignored. Repeatable.
-    #[arg(
-        long = "query-name",
-        value_name = "NAME=OTHER",
-        value_parser = renamed,
-        help_heading = DEVIATIONS
-    )]
+    #[arg(long = "query-name", value_name = "NAME=OTHER", value_parser = renamed)]
     pub names: Vec<(String, String)>,
 }
 
@@ -124,49 +119,36 @@ impl Settings {
 
 /// Differences of the metrics calls from ideal ones. The truth is not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = DEVIATIONS)]
 pub struct Quirks {
     /// Share of requests and runs (0 to 1) that the metrics calls report late.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value_t = 0.0,
-        value_parser = share,
-        allow_hyphen_values = true,
-        help_heading = DEVIATIONS
-    )]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share, allow_hyphen_values = true)]
     pub late_share: f64,
     /// Longest delay of late data, such as 5s.
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = seconds, help_heading = DEVIATIONS)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     pub late_within: u32,
     /// Include the last instant of a range.
     // Everything happens at the beginning of a second, so a range that ends at a whole second counts that second, too.
-    #[arg(long, help_heading = DEVIATIONS)]
+    #[arg(long)]
     pub inclusive_ends: bool,
     /// Round ranges outwards to multiples of this; 0s for no rounding.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds, help_heading = DEVIATIONS)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds)]
     pub round_to: u32,
     /// Read and state the bounds of ranges in whole seconds, rounded down.
-    #[arg(long, help_heading = DEVIATIONS)]
+    #[arg(long)]
     pub whole_seconds: bool,
     /// Round the shares of distributions to whole percent.
-    #[arg(long, help_heading = DEVIATIONS)]
+    #[arg(long)]
     pub whole_percent: bool,
     /// Report a request only once it has finished: requests that take longer than a second are late by this time.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds, help_heading = DEVIATIONS)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = seconds)]
     pub slow_late: u32,
     /// Ignore the requested range, as with wrong query names; reply for the last hour.
-    #[arg(long = "ignore-range", help_heading = DEVIATIONS)]
+    #[arg(long = "ignore-range")]
     pub ignores_range: bool,
     /// Refuse longer ranges, such as 7d [default: no limit].
     // In seconds.
-    #[arg(
-        long,
-        value_name = "DURATION",
-        value_parser = seconds,
-        default_value = "0s",
-        hide_default_value = true,
-        help_heading = DEVIATIONS
-    )]
+    #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0s", hide_default_value = true)]
     pub longest_range: u32,
     /// Ranges that begin more than this many seconds ago are refused; 0 disables it.
     #[arg(skip)]
@@ -178,16 +160,16 @@ pub struct Quirks {
     #[arg(skip)]
     pub refused_seconds: [i64; 8],
     /// Do not state the range in replies.
-    #[arg(long, help_heading = DEVIATIONS)]
+    #[arg(long)]
     pub unnamed_ranges: bool,
     /// State the requested range, whichever was used.
     #[arg(skip)]
     pub echoes_ranges: bool,
     /// Send no Date header.
-    #[arg(long, help_heading = DEVIATIONS)]
+    #[arg(long)]
     pub undated: bool,
     /// Compress replies (gzip) for clients that accept it.
-    #[arg(long = "compress", help_heading = DEVIATIONS)]
+    #[arg(long = "compress")]
     pub compresses: bool,
 }
 

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use pds_interface::change_plan::PLANS;
-use pds_interface::list_domains;
 use pds_interface::volume_alerts::THRESHOLDS;
 
 use super::blueprint;
@@ -48,14 +47,10 @@ pub(super) struct App {
 
 #[derive(Debug)]
 pub(super) struct Domain {
-    pub(super) name: String,
-    pub(super) status: &'static str,
+    /// The item as call 11 lists it.
+    pub(super) item: Value,
     /// Validations that fail before its DNS record is found.
-    pub(super) failures_left: u32,
-    pub(super) app: Option<Arc<str>>,
-    pub(super) region: &'static str,
-    pub(super) created: Timestamp,
-    pub(super) updated: Timestamp,
+    failures_left: u32,
 }
 
 impl Domain {
@@ -63,28 +58,18 @@ impl Domain {
     pub(super) fn validate(&mut self, now: Timestamp) -> bool {
         let found = self.failures_left == 0;
         self.failures_left = self.failures_left.saturating_sub(1);
-        self.status = if found { "validated" } else { "failed" };
-        self.updated = now;
+        self.item["validationStatus"] = if found { "validated" } else { "failed" }.into();
+        self.item["updatedAt"] = json!(now);
         found
     }
 
-    /// The item as call 11 lists it.
-    pub(super) fn item(&self, id: &str) -> list_domains::Domain {
-        let item = json!({
-            "id": id,
-            "name": self.name,
-            "validationStatus": self.status,
-            "dnsValidation": {
-                "type": "CNAME",
-                "name": format!("_pds.{}", self.name),
-                "value": format!("{id}.validate.example.com"),
-            },
-            "appId": self.app,
-            "region": self.region,
-            "createdAt": self.created,
-            "updatedAt": self.updated,
-        });
-        serde_json::from_value(item).unwrap_or_default()
+    /// The app it is assigned to.
+    pub(super) fn app(&self) -> Option<&str> {
+        self.item["appId"].as_str()
+    }
+
+    pub(super) fn unassign(&mut self) {
+        self.item["appId"] = Value::Null;
     }
 }
 
@@ -121,25 +106,32 @@ impl Project {
             0 => name.to_owned(),
             round => format!("{name} {}", round + 1),
         };
-        let first = apps.first().map(|(id, _)| Arc::clone(id));
+        let first = apps.first().map(|(id, _)| &**id);
         let domains = (0..(number as u64 + 2) % 4).map(|index| {
             // One assigned and validated, one ready to be validated, one whose DNS record appears later.
             let (status, failures_left, app) = match index {
-                0 => ("validated", 0, first.clone()),
+                0 => ("validated", 0, first),
                 1 => ("pending", 0, None),
                 _ => ("failed", 1, None),
             };
+            let id = format!("d-{}", word(chance(40 + index), 8));
+            let name = format!("{}.customer-{}.example.com", word(chance(10 + index), 4), number + 1);
             let created = blueprint::created(chance(20 + index));
-            let domain = Domain {
-                name: format!("{}.customer-{}.example.com", word(chance(10 + index), 4), number + 1),
-                status,
-                failures_left,
-                app,
-                region: pick(&["us-east-1", "eu-west-2"], chance(30 + index)),
-                created,
-                updated: created + SignedDuration::from_hours(1),
-            };
-            (format!("d-{}", word(chance(40 + index), 8)), domain)
+            let item = json!({
+                "id": id,
+                "name": name,
+                "validationStatus": status,
+                "dnsValidation": {
+                    "type": "CNAME",
+                    "name": format!("_pds.{name}"),
+                    "value": format!("{id}.validate.example.com"),
+                },
+                "appId": app,
+                "region": pick(&["us-east-1", "eu-west-2"], chance(30 + index)),
+                "createdAt": created,
+                "updatedAt": created + SignedDuration::from_hours(1),
+            });
+            (id, Domain { item, failures_left })
         });
         Self {
             name,

@@ -41,16 +41,16 @@ pub struct Simulate {
     #[command(flatten)]
     pub settings: Settings,
     /// Lifetime of the tokens, such as 5m [default: unlimited].
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, help_heading = None)]
     pub token_lifetime: Option<Duration>,
     /// Write a configuration for the simulator to this file; replaces a file that this command wrote.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = None)]
     pub write_config: Option<PathBuf>,
     /// File with a JSON list of faults, as PUT /simulator/faults accepts it.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = None)]
     pub faults: Option<PathBuf>,
     /// The output format.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = None)]
     pub output: OutputArg,
     /// Set the service's clock ahead, or behind with a negative value such as -30s.
     #[arg(
