@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use pds_diagnosis::cause::{self, Cause};
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
-use pds_web::Activity;
 
 use super::{Telemetry, flag, seconds};
 
@@ -123,16 +122,10 @@ impl pds_ledger::Observer for Telemetry {
 }
 
 impl pds_web::Observer for Telemetry {
-    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
-        let gauge = |activity| {
-            let state = match activity {
-                Activity::Active => "active",
-                Activity::Idle => "idle",
-            };
-            self.0.metrics.connections.0.with_label_values(&[state])
-        };
-        before.map(gauge).iter().for_each(prometheus::Gauge::dec);
-        now.map(gauge).iter().for_each(prometheus::Gauge::inc);
+    fn connections(&self, active: i32, idle: i32) {
+        for (state, more) in [("active", active), ("idle", idle)] {
+            self.0.metrics.connections.0.with_label_values(&[state]).add(more.into());
+        }
     }
 
     fn web_config_read(&self, good: bool) {

@@ -3,7 +3,7 @@
 //! A hash costs tens of milliseconds by design. So hashes are computed off the I/O threads, few at a time and once for
 //! each credential. The outcome is remembered under a keyed hash of the credential, never with the password itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -72,19 +72,14 @@ pub(super) struct Auth {
     /// nobody can distinguish them from a user's.
     decoy: String,
     turns: Arc<Turns>,
-    outcomes: Mutex<Outcomes>,
+    outcomes: Mutex<HashMap<Fingerprint, Outcome>>,
 }
 
 /// A credential's fingerprint, which does not reveal the credential.
 type Fingerprint = [u8; 32];
 
-#[derive(Default)]
-struct Outcomes {
-    right: HashSet<Fingerprint>,
-    wrong: HashSet<Fingerprint>,
-    /// Checks in progress; requests with the same credential share the outcome.
-    pending: HashMap<Fingerprint, watch::Receiver<Option<AuthOutcome>>>,
-}
+/// `None` while the check is in progress; requests with the same credential share the outcome.
+type Outcome = watch::Receiver<Option<AuthOutcome>>;
 
 impl Auth {
     /// Remembers nothing yet.
@@ -122,13 +117,7 @@ impl Auth {
         let fingerprint = self.fingerprint(&[&user, hash.as_bytes(), &password]);
         let mut outcome = {
             let mut outcomes = self.outcomes.lock();
-            if outcomes.right.contains(&fingerprint) {
-                return AuthOutcome::Welcome;
-            }
-            if outcomes.wrong.contains(&fingerprint) {
-                return AuthOutcome::Refused;
-            }
-            let pending = outcomes.pending.entry(fingerprint).or_insert_with(|| {
+            let known = outcomes.entry(fingerprint).or_insert_with(|| {
                 let (done, outcome) = watch::channel(None);
                 // A separate task: the outcome is worth remembering even if the client disconnects.
                 let auth = Arc::clone(self);
@@ -139,7 +128,7 @@ impl Auth {
                 });
                 outcome
             });
-            pending.clone()
+            known.clone()
         };
         // A check that is lost with its runtime fails.
         let outcome = outcome.wait_for(Option::is_some).await;
@@ -187,7 +176,7 @@ impl Auth {
         // A password that matches the decoy is no user's.
         let is_user = user.is_some();
         let turn = self.turns.acquire(peer, user).await;
-        // `pending` keeps one receiver for further requests.
+        // `outcomes` keeps one receiver for further requests.
         if turn.is_none() || done.receiver_count() <= 1 {
             return AuthOutcome::Busy;
         }
@@ -201,19 +190,16 @@ impl Auth {
 
     fn remember(&self, fingerprint: Fingerprint, outcome: AuthOutcome) {
         let mut outcomes = self.outcomes.lock();
-        outcomes.pending.remove(&fingerprint);
-        let kept = match outcome {
-            AuthOutcome::Welcome => &mut outcomes.right,
-            AuthOutcome::Refused => &mut outcomes.wrong,
-            AuthOutcome::Busy => return,
-        };
-        if kept.len() >= MAX_OUTCOMES
-            && let Some(any) = kept.iter().next().copied()
-        {
-            // Any entry will do, as clients cannot influence the order of keyed hashes.
-            kept.remove(&any);
+        outcomes.remove(&fingerprint);
+        if outcome == AuthOutcome::Busy {
+            return;
         }
-        kept.insert(fingerprint);
+        let equal = outcomes.iter().filter(|(_, known)| *known.borrow() == Some(outcome));
+        // Any entry will do, as clients cannot influence the order of keyed hashes.
+        if let Some(surplus) = equal.map(|(other, _)| *other).nth(MAX_OUTCOMES - 1) {
+            outcomes.remove(&surplus);
+        }
+        outcomes.insert(fingerprint, watch::channel(Some(outcome)).1);
     }
 }
 
@@ -226,6 +212,11 @@ mod tests {
     use super::*;
 
     const PEER: Peer = Peer::Local;
+
+    /// How many outcomes are remembered as this; `None` counts checks in progress.
+    fn remembered(auth: &Auth, outcome: Option<AuthOutcome>) -> usize {
+        auth.outcomes.lock().values().filter(|known| *known.borrow() == outcome).count()
+    }
 
     /// At the lowest cost: tests check results, not durations.
     fn users() -> BTreeMap<String, Secret> {
@@ -279,7 +270,8 @@ mod tests {
             let outcome = auth.check(&users, Some(&basic("carol:fakepassword")), PEER).await;
             assert_eq!(outcome, AuthOutcome::Refused);
         }
-        assert!(auth.outcomes.lock().right.is_empty(), "a stranger takes no place of a user");
+        let right = remembered(&auth, Some(AuthOutcome::Welcome));
+        assert_eq!(right, 0, "a stranger takes no place of a user");
     }
 
     #[tokio::test]
@@ -313,11 +305,10 @@ mod tests {
             waiting.spawn(async move { auth.check(&users, Some(&header), PEER).await });
         }
         settle().await;
-        assert_eq!(auth.outcomes.lock().pending.len(), 1);
+        assert_eq!(remembered(&auth, None), 1);
         drop(turns);
         assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Welcome));
-        let outcomes = auth.outcomes.lock();
-        assert_eq!((outcomes.right.len(), outcomes.pending.len()), (1, 0));
+        assert_eq!((remembered(&auth, Some(AuthOutcome::Welcome)), remembered(&auth, None)), (1, 0));
     }
 
     #[tokio::test]
@@ -343,8 +334,8 @@ mod tests {
         for fingerprint in 0..MAX_OUTCOMES + 10 {
             auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), AuthOutcome::Refused);
         }
-        let outcomes = auth.outcomes.lock();
-        assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (MAX_OUTCOMES, 1));
+        assert_eq!(remembered(&auth, Some(AuthOutcome::Refused)), MAX_OUTCOMES);
+        assert_eq!(remembered(&auth, Some(AuthOutcome::Welcome)), 1);
     }
 
     /// Sends these guesses, each in a task.
@@ -367,7 +358,7 @@ mod tests {
     /// The right login is welcome before most guesses are computed.
     async fn assert_let_in(auth: &Auth, right: JoinHandle<AuthOutcome>) {
         assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
-        let computed = auth.outcomes.lock().wrong.len();
+        let computed = remembered(auth, Some(AuthOutcome::Refused));
         assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
     }
 
@@ -406,10 +397,10 @@ mod tests {
         let left = auth.check(&users, Some(&header), PEER);
         assert!(tokio::time::timeout(std::time::Duration::ZERO, left).await.is_err());
         drop(turns);
-        while !auth.outcomes.lock().pending.is_empty() {
+        while remembered(&auth, None) > 0 {
             tokio::task::yield_now().await;
         }
-        assert!(auth.outcomes.lock().wrong.is_empty());
+        assert_eq!(remembered(&auth, Some(AuthOutcome::Refused)), 0);
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub(crate) mod tests {
 
     use parking_lot::Mutex;
 
-    use crate::{Activity, Observer};
+    use crate::Observer;
 
     /// Counts all events. Cloning shares the counts.
     #[derive(Clone, Debug, Default)]
@@ -135,15 +135,10 @@ pub(crate) mod tests {
     }
 
     impl Observer for Counted {
-        fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
+        fn connections(&self, active: i32, idle: i32) {
             let mut counts = self.0.lock();
-            for (activity, by) in [(before, -1), (now, 1)] {
-                match activity {
-                    Some(Activity::Active) => counts.active += by,
-                    Some(Activity::Idle) => counts.idle += by,
-                    None => {}
-                }
-            }
+            counts.active += active;
+            counts.idle += idle;
         }
 
         fn web_config_read(&self, good: bool) {

@@ -1,6 +1,7 @@
 //! State of a connection, and its time limit: timeouts of handshakes, headers, idle connections and stuck
 //! readers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::turns::Peer;
-use super::{Activity, Limits, Observer};
+use super::{Limits, Observer};
 
 /// Concurrent requests per connection. Further requests wait, so that one connection cannot take all slots of
 /// `--web.max-requests`.
@@ -45,7 +46,7 @@ struct State {
     /// Since when there is no open request.
     since: Instant,
     /// Answers with a piece in transit, by number, and since when the client has not read it.
-    sending: Vec<(u64, Instant)>,
+    sending: HashMap<u64, Instant>,
     /// Bytes of requests that have arrived; see [`ConnectionState::take_requested`].
     requested: usize,
     /// When the client last read any bytes.
@@ -72,14 +73,14 @@ enum Phase {
 impl ConnectionState {
     /// A connection that was just accepted.
     pub(super) fn new(peer: Peer, limits: Limits, observer: Arc<dyn Observer>) -> Self {
-        observer.connection(None, Some(Activity::Idle));
+        observer.connections(0, 1);
         let now = Instant::now();
         let state = State {
             multiplexed: false,
             open: 0,
             phase: Phase::Handshaking,
             since: now,
-            sending: Vec::new(),
+            sending: HashMap::new(),
             requested: 0,
             written: now,
             next: 0,
@@ -105,7 +106,7 @@ impl ConnectionState {
     pub(super) fn open(&self) -> InFlight {
         let mut state = self.0.state.lock();
         if state.open == 0 {
-            self.0.observer.connection(Some(Activity::Idle), Some(Activity::Active));
+            self.0.observer.connections(1, -1);
         }
         state.open += 1;
         state.next += 1;
@@ -136,14 +137,14 @@ impl ConnectionState {
         match state.open {
             _ if state.closing.is_some() => None,
             0 => Some(state.since),
-            _ => state.unread(|_| true).filter(is_idle),
+            _ => state.sending.values().min().copied().filter(is_idle),
         }
     }
 
     /// Since when the client has not read a piece of answer `number`, if that is long enough to close it to make room.
     pub(super) fn unread_since(&self, number: u64) -> Option<Instant> {
         let state = self.0.state.lock();
-        state.unread(|sending| sending == number).filter(|since| state.closing.is_none() && is_idle(since))
+        state.sending.get(&number).copied().filter(|since| state.closing.is_none() && is_idle(since))
     }
 
     /// Completes with the reason once the connection is to end.
@@ -164,9 +165,9 @@ impl ConnectionState {
     fn due(&self, state: &State) -> Option<(Instant, &'static str)> {
         let limits = &self.0.limits;
         let closing = state.closing.map(|why| (Instant::now(), why));
-        let stuck = state.unread(|_| true).map(|since| {
-            let unread = since.max(state.written) + limits.unread_timeout;
-            (unread.min(since + limits.write_timeout), "the client does not read")
+        let stuck = state.sending.values().min().map(|since| {
+            let unread = (*since).max(state.written) + limits.unread_timeout;
+            (unread.min(*since + limits.write_timeout), "the client does not read")
         });
         let waiting = (state.open == 0).then(|| {
             let (time, why) = match state.phase {
@@ -215,7 +216,7 @@ fn is_idle(since: &Instant) -> bool {
 impl Drop for Record {
     fn drop(&mut self) {
         // Requests share the record, so none is open.
-        self.observer.connection(Some(Activity::Idle), None);
+        self.observer.connections(0, -1);
     }
 }
 
@@ -228,35 +229,23 @@ pub(super) struct InFlight {
 impl InFlight {
     /// A piece of the answer is in transit; the next is requested once the client has read most of it.
     pub(super) fn sending(&self) {
-        self.connection.0.state.lock().sending.push((self.number, Instant::now()));
+        self.connection.0.state.lock().sending.insert(self.number, Instant::now());
         self.connection.0.changed.notify_one();
     }
 
     /// The client has read it and waits for the next piece.
     pub(super) fn taken(&self) {
-        self.connection.0.state.lock().taken(self.number);
-    }
-}
-
-impl State {
-    /// Since when the client has not read a piece, among the answers for which `meant` is true.
-    fn unread(&self, meant: impl Fn(u64) -> bool) -> Option<Instant> {
-        self.sending.iter().filter(|(number, _)| meant(*number)).map(|(_, since)| *since).min()
-    }
-
-    fn taken(&mut self, number: u64) {
-        self.sending.retain(|(sending, _)| *sending != number);
+        self.connection.0.state.lock().sending.remove(&self.number);
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut state = self.connection.0.state.lock();
-        state.taken(self.number);
+        state.sending.remove(&self.number);
         state.open -= 1;
         if state.open == 0 {
-            let observer = &self.connection.0.observer;
-            observer.connection(Some(Activity::Active), Some(Activity::Idle));
+            self.connection.0.observer.connections(-1, 1);
             self.connection.enter(&mut state, Phase::Idle);
         }
     }

@@ -24,12 +24,12 @@
 //! - `listen`, [`systemd`]: a connection is taken (TCP, unix, systemd); `connections` bounds their number. `turns` hands
 //!   out all that is scarce.
 //! - `handshake`: TLS as the [`webconfig`] says.
-//! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which bounds its times; `meter`
-//!   bounds its TLS records and HTTP/2 frames.
+//! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which bounds its times,
+//!   and bounds its TLS records and HTTP/2 frames.
 //! - `router`: `auth` checks the password, `hosts` refuses requests of other sites, `request_slots` bounds requests and
 //!   unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] chooses format and compression.
-//! - `response`, `outgoing`: the answer on its way out.
+//! - `response`: the answer, and its way out.
 //!
 //! Deliberately absent: CORS (no script of another site needs access), redirects to other hosts, access logs,
 //! static files.
@@ -47,9 +47,7 @@ mod handshake;
 mod health;
 mod hosts;
 mod listen;
-mod meter;
 pub mod negotiate;
-mod outgoing;
 mod request_slots;
 mod response;
 mod route;
@@ -80,11 +78,11 @@ pub use server::{Server, raise_descriptor_limit};
 pub mod limits {
     pub use super::connection::MAX_STREAMS;
     pub use super::connection_state::MAX_REQUESTS;
-    pub use super::meter::{
-        BURST, FRAMES, Meter, PER_SECOND, RECEIVED_PER_RECORD, RECORDS, SENT_PER_FRAME, Units,
-    };
     pub use super::request_slots::{ANSWER_DIVISOR, MAX_WAIT, MAX_WAITING};
     pub use super::response::MAX_PIECE_BYTES;
+    pub use super::tracked_io::{
+        BURST, FRAMES, Meter, PER_SECOND, RECEIVED_PER_RECORD, RECORDS, SENT_PER_FRAME, Units,
+    };
 }
 
 /// The web flags.
@@ -122,8 +120,8 @@ pub struct Config {
 /// thread and must return at once.
 #[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync + 'static {
-    /// The state of a connection changed from `before` to `now`; `None` means not open.
-    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {}
+    /// So many more connections answer a request, and so many more answer none; fewer if negative.
+    fn connections(&self, active: i32, idle: i32) {}
 
     /// The web configuration file was read. If not `good`, the last good one stays in force.
     fn web_config_read(&self, good: bool) {}
@@ -131,15 +129,6 @@ pub trait Observer: Debug + Send + Sync + 'static {
 
 /// Ignores all events.
 impl Observer for () {}
-
-/// State of an open connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
-    /// A request is being answered.
-    Active,
-    /// No request is being answered.
-    Idle,
-}
 
 impl Default for Config {
     fn default() -> Self {

@@ -79,7 +79,12 @@ impl RequestSlots {
         let turn = self.turns.acquire_or_end(peer, || {
             let (own, most) = self.turns.holdings(peer);
             let impatient = began.elapsed() >= PATIENCE;
-            let ended = self.close_unread(own) || impatient && own < most && self.close_oldest(most);
+            // Whether its client reads or not.
+            let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
+            let ended = self.close_unread(own)
+                || impatient
+                    && own < most
+                    && self.close(most, "peers that hold fewer requests need its slot", aged);
             (ended || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
@@ -91,22 +96,19 @@ impl RequestSlots {
     /// Closes the connection of the request that has been unread for longest, among peers that hold `at_least` this
     /// many, and frees its memory at once.
     fn close_unread(&self, at_least: usize) -> bool {
-        let unread = |request: &Answering| request.connection.unread_since(request.number);
-        let ended = self.turns.end_oldest(at_least, unread);
-        ended
-            .map(|request| {
-                request.connection.close("other requests need its slot, and its client does not read")
-            })
-            .is_some()
+        let why = "other requests need its slot, and its client does not read";
+        self.close(at_least, why, |request| request.connection.unread_since(request.number))
     }
 
-    /// Like [`Self::close_unread`], for the oldest request, whether its client reads or not.
-    fn close_oldest(&self, at_least: usize) -> bool {
-        let since = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
+    /// Closes the connection of the oldest request by `since`, like [`Self::close_unread`].
+    fn close(
+        &self,
+        at_least: usize,
+        why: &'static str,
+        since: impl Fn(&Answering) -> Option<Instant>,
+    ) -> bool {
         let ended = self.turns.end_oldest(at_least, since);
-        ended
-            .map(|request| request.connection.close("peers that hold fewer requests need its slot"))
-            .is_some()
+        ended.inspect(|request| request.connection.close(why)).is_some()
     }
 
     /// Memory for `own_bytes` and for the `blocks` that no answer holds yet; `None` if there is not enough.

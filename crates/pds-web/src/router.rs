@@ -13,9 +13,8 @@ use super::auth::{Auth, AuthOutcome};
 use super::connection_state::InFlight;
 use super::hosts::Hosts;
 use super::negotiate::{self, Encoding};
-use super::outgoing::{Compressor, Outgoing};
 use super::request_slots::{RequestPermit, RequestSlots};
-use super::response::Response;
+use super::response::{Compressor, Outgoing, Response};
 use super::route::{Kind, PageRequest, Route};
 use super::turns::Peer;
 use super::webconfig::{Current, Live};
@@ -31,8 +30,6 @@ pub(super) struct Router {
     auth: Arc<Auth>,
     hosts: Hosts,
     slots: Arc<RequestSlots>,
-    /// The value of `WWW-Authenticate`.
-    challenge: HeaderValue,
 }
 
 impl Router {
@@ -46,8 +43,7 @@ impl Router {
     ) -> Self {
         let hosts = Hosts::new(&config, bound);
         let slots = RequestSlots::new(config.max_requests, config.memory.share(Holder::Answers));
-        let challenge = challenge(&config.name);
-        Self { config, routes, live, auth, hosts, slots, challenge }
+        Self { config, routes, live, auth, hosts, slots }
     }
 
     /// Answers a request.
@@ -80,7 +76,8 @@ impl Router {
         for (name, value) in &current.headers {
             headers.insert(name, value.clone());
         }
-        let mut answer = http::Response::new(Outgoing::new(body, compressor, in_flight, permit));
+        let held = Arc::new((in_flight, permit.map(|permit| permit as _)));
+        let mut answer = http::Response::new(Outgoing { body, compressor, held });
         (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
         answer
     }
@@ -136,8 +133,7 @@ impl Router {
                     StatusCode::UNAUTHORIZED,
                     "This page requires a user name and a password.\n",
                 );
-                let challenge = self.challenge.clone();
-                Err(Box::new(response.header(header::WWW_AUTHENTICATE, challenge)))
+                Err(Box::new(response.header(header::WWW_AUTHENTICATE, challenge(&self.config.name))))
             }
             AuthOutcome::Busy => {
                 let sentence = "Too many passwords are being checked; try again later.\n";
@@ -205,7 +201,7 @@ impl Router {
     }
 }
 
-/// The challenge for the realm `name`, which is omitted if no header can hold it.
+/// The value of `WWW-Authenticate` for the realm `name`, which is omitted if no header can hold it.
 fn challenge(name: &str) -> HeaderValue {
     let realm = name.replace(['"', '\\'], "");
     HeaderValue::try_from(format!("Basic realm=\"{realm}\", charset=\"UTF-8\""))

@@ -29,30 +29,19 @@ pub(crate) struct Current {
     pub(super) summary: Summary,
 }
 
-/// The rate limit.
-#[derive(Debug)]
-struct Buckets {
-    /// For users, or for all requests if no password is required.
-    welcome: DefaultDirectRateLimiter,
-    /// For requests without a valid password.
-    strangers: DefaultDirectRateLimiter,
-}
+/// The rate limit of requests without a valid password, and that of users, or of all requests if no password is
+/// required.
+type Buckets = [DefaultDirectRateLimiter; 2];
 
-impl Buckets {
-    fn new(rate: Rate) -> Option<Arc<Self>> {
-        let quota = Quota::with_period(rate.interval)?.allow_burst(rate.burst);
-        let (welcome, strangers) = (RateLimiter::direct(quota), RateLimiter::direct(quota));
-        Some(Arc::new(Self { welcome, strangers }))
-    }
+fn buckets(rate: Rate) -> Option<Arc<Buckets>> {
+    let quota = Quota::with_period(rate.interval)?.allow_burst(rate.burst);
+    Some(Arc::new([RateLimiter::direct(quota), RateLimiter::direct(quota)]))
 }
 
 impl Current {
     /// Takes a token from the bucket of users if `welcome`, or of strangers. Returns `false` if it is empty.
     pub(crate) fn take_token(&self, welcome: bool) -> bool {
-        self.buckets.as_ref().is_none_or(|buckets| {
-            let bucket = if welcome { &buckets.welcome } else { &buckets.strangers };
-            bucket.check().is_ok()
-        })
+        self.buckets.as_ref().is_none_or(|buckets| buckets[usize::from(welcome)].check().is_ok())
     }
 
     /// The first requirement for clients that `new` lacks.
@@ -90,7 +79,7 @@ pub(super) fn load(path: &Path, sources: &mut Sources) -> Result<Current, WebCon
         demands: demands.unwrap_or_default(),
         headers: file.headers,
         users: file.users,
-        buckets: file.rate.and_then(Buckets::new),
+        buckets: file.rate.and_then(buckets),
         summary,
     })
 }
