@@ -1,6 +1,6 @@
-//! The answer to each call, and its effect.
+//! The answer to each call, and its effect. `metrics` answers calls 4 and 5.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use pds_interface::change_plan::{PLAN, PLANS};
 use pds_interface::create_api_key::{DEFAULT_NAME, NEVER};
@@ -13,8 +13,8 @@ use pds_interface::{
 use super::answer::{Answer, Answered};
 use super::chance::{hash, hash_text, word};
 use super::routes::CallRequest;
-use super::state::Domain;
-use super::{blueprint, metrics, repository, tokens};
+use super::state::{Domain, api_key};
+use super::{blueprint, metrics};
 
 impl Service for CallRequest {
     type Error = Answer;
@@ -27,7 +27,7 @@ impl Service for CallRequest {
         let seed = self.world.settings().seed;
         let text = |name: &str, default: &str| self.value(name).unwrap_or(default).into();
         Ok(create_api_key::ApiKey {
-            api_key: tokens::api_key(seed, &self.project, number),
+            api_key: api_key(seed, &self.project, number),
             id: format!("k-{}", word(hash_text(hash(&[seed, 8, number]), &self.project), 10)).into(),
             name: text("name", DEFAULT_NAME),
             description: text("description", ""),
@@ -131,15 +131,47 @@ impl Service for CallRequest {
     }
 
     fn branches(&self) -> Answered<branches::Reply> {
-        repository::branches(self)
+        let repository = repository(self)?;
+        let branch = |(index, (name, protected)): (usize, &(&str, bool))| branches::Branch {
+            name: (*name).into(),
+            protected: Value::Bool(*protected),
+            default: Value::Bool(index == 0),
+            sha: sha(self, repository, index).into(),
+        };
+        let branches = BRANCHES.iter().enumerate().map(branch).collect();
+        Ok(branches::Reply { branches })
     }
 
     fn file_tree(&self) -> Answered<file_tree::Reply> {
-        repository::file_tree(self)
+        let repository = repository(self)?;
+        if let Some(wanted) = self.value("ref") {
+            let mut known = BRANCHES.iter().enumerate();
+            if !known.any(|(index, (name, _))| *name == wanted || sha(self, repository, index) == wanted) {
+                return Err(Answer::no_such("branch or commit"));
+            }
+        }
+        let (tree, count) = match self.value("path").unwrap_or_default().trim_matches('/') {
+            "" => tree(""),
+            directory => tree(&format!("{directory}/")),
+        };
+        if count == 0 {
+            return Err(Answer::no_such("directory"));
+        }
+        let total_count = Number::Value(f64::from(count));
+        Ok(file_tree::Reply { tree, total_count, truncated: Some(false) })
     }
 
     fn zip_contents(&self) -> Answered<zip_contents::Reply> {
-        repository::zip_contents(self)
+        let (app, id) = (self.app()?, self.id("build_id"));
+        let builds = blueprint::builds(self.world.settings().seed, app.number);
+        let Some(age) = builds.iter().position(|build| build == id) else {
+            return Err(Answer::no_such("build"));
+        };
+        // Older builds had fewer files.
+        let files = FILES.iter().take(FILES.len() - age).enumerate();
+        let zip_files: Map<String, Value> =
+            files.map(|(index, path)| ((*path).to_owned(), json!({ "size": 400 * (index + 1) }))).collect();
+        Ok(zip_contents::Reply { id: id.into(), zip_files })
     }
 }
 
@@ -147,4 +179,60 @@ impl Service for CallRequest {
 fn checkout(request: &CallRequest) -> String {
     let session = hash(&[request.world.settings().seed, 9, request.now.as_second().unsigned_abs()]);
     format!("https://checkout.example.com/pay/{}-{}", request.project, word(session, 12))
+}
+
+/// The owner of the repositories. Each app has one, named like the app without its project.
+const OWNER: &str = "acme";
+
+/// The branches of a repository: name, and whether protected. The first is the default.
+const BRANCHES: [(&str, bool); 3] = [("main", true), ("develop", false), ("feature/tail-latency", false)];
+
+/// The files of a repository.
+const FILES: [&str; 7] = [
+    "README.md",
+    "pyproject.toml",
+    "src/__init__.py",
+    "src/main.py",
+    "src/model/load.py",
+    "src/model/predict.py",
+    "tests/test_main.py",
+];
+
+/// The number of the repository's app.
+fn repository(request: &CallRequest) -> Answered<usize> {
+    let id = format!("{}-{}", request.project, request.id("repo"));
+    let app =
+        request.world.state(|state| state.projects.get(&request.project)?.apps.get(id.as_str()).copied());
+    match app.filter(|_| request.id("owner") == OWNER) {
+        Some(app) => Ok(app.number),
+        None => Err(Answer::no_such("repository")),
+    }
+}
+
+/// The newest commit of a branch.
+fn sha(request: &CallRequest, repository: usize, branch: usize) -> String {
+    let start = [request.world.settings().seed, 10, repository as u64, branch as u64];
+    let part = |part: u64| format!("{:016x}", hash(&[hash(&start), part]));
+    let mut sha: String = (0..3).map(part).collect();
+    sha.truncate(40);
+    sha
+}
+
+/// Entries of a directory (`src/`; empty for the root), and their number at any depth.
+fn tree(directory: &str) -> (Vec<Value>, u32) {
+    let mut paths: Vec<_> = FILES.iter().filter_map(|path| path.strip_prefix(directory)).collect();
+    paths.dedup_by_key(|path| path.split('/').next());
+    let mut count = 0;
+    let entry = |path: &str| {
+        let (name, is_directory) = path.split_once('/').map_or((path, false), |(name, _)| (name, true));
+        let path = format!("{directory}{name}");
+        count += 1;
+        if !is_directory {
+            return json!({ "name": name, "path": path, "type": "file" });
+        }
+        let (children, inside) = tree(&format!("{path}/"));
+        count += inside;
+        json!({ "name": name, "path": path, "type": "directory", "children": children })
+    };
+    (paths.into_iter().map(entry).collect(), count)
 }

@@ -8,10 +8,9 @@
 //!   metrics calls differ from ideal ones.
 //! - `traffic`: how many requests and runs in which second; `latency`: their durations.
 //! - `blueprint`: the properties of each app.
-//! - `state`: state that calls change: domains, keys, plans, deleted apps. `tokens`: service accounts.
+//! - `state`: state that calls change: domains, keys, plans, deleted apps; and service accounts.
 //! - `routes`: from a request to its call, by a loop over [`pds_interface::CALLS`], and to a request that may be
-//!   answered. `calls` implements [`pds_interface::Service`] for it, a method per call, with `metrics` and
-//!   `repository`; `control` answers what is below `/simulator`; `answer` is what goes back.
+//!   answered. `calls` implements [`pds_interface::Service`] for it, a method per call, with `metrics`; `control` answers what is below `/simulator`; `answer` is what goes back.
 //! - [`faults`]: faults on demand; `disturb` applies them.
 //! - [`journal`]: the received requests, for tests.
 //! - `server`: connections.
@@ -28,12 +27,10 @@ mod control;
 mod disturb;
 mod latency;
 mod metrics;
-mod repository;
 mod routes;
 mod server;
 mod settings;
 mod state;
-mod tokens;
 mod traffic;
 
 pub use faults::{Fault, Kind, RetryAfter};
