@@ -7,8 +7,7 @@
 //! - [`catalogue`]: every family of the page, and those about targets.
 //! - `metrics`: the table of metrics; a row declares, registers and gives the handle.
 //! - `registry`: the types of handles, and from the registry to the page.
-//! - [`Snapshot`]: the figures for the status page.
-//! - `recent`: request rates of the last minutes.
+//! - [`Snapshot`]: the figures for the status page, with request rates of the last minutes.
 //! - [`AuditSnapshot`]: what audits of the service's replies found.
 //! - `process`: `process_*`, from `/proc/self`.
 //! - `observers`: what client, ledgers and web server report, counted and logged.
@@ -18,7 +17,6 @@ pub mod catalogue;
 mod metrics;
 mod observers;
 mod process;
-mod recent;
 mod registry;
 mod snapshot;
 
@@ -41,9 +39,8 @@ pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;
 use metrics::Metrics;
 pub use process::process_families;
-use recent::Recent;
-pub use recent::RequestRate;
-pub use snapshot::{Snapshot, TokenSnapshot, UnexpectedValue};
+use snapshot::Recent;
+pub use snapshot::{RequestRate, Snapshot, TokenSnapshot, UnexpectedValue};
 
 /// Codes of `pds_api_requests_total` that exist from the start: alerts read their increase, which a series that
 /// begins at 1 does not have.
