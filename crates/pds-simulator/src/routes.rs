@@ -104,8 +104,7 @@ impl CallRequest {
 /// Answers one request to the call that `route` found.
 pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> Answered<Answer> {
     let now = world.clock().now();
-    let authorization = request.headers().get(header::AUTHORIZATION);
-    let project = authorize(world, &route, authorization.map(HeaderValue::as_bytes), now)?;
+    let project = authorize(world, &route, request, now)?;
     let mut values = parameters(world, route.call, request, now)?;
     values.extend(body(route.call, request, now)?);
     values.extend(route.ids);
@@ -114,16 +113,11 @@ pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> A
 }
 
 /// The project of the token: 401 without a valid token, 403 for another project, 404 for a missing one.
-fn authorize(
-    world: &World,
-    route: &Route,
-    authorization: Option<&[u8]>,
-    now: Timestamp,
-) -> Answered<Arc<str>> {
+fn authorize(world: &World, route: &Route, request: &Request<Bytes>, now: Timestamp) -> Answered<Arc<str>> {
+    let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let wanted = route.id("project_id");
     world.state(|state| {
         let account = state
-            .tokens
             .account(authorization, now)
             .map_err(|message| Answer::refusal(401, message).with(header::WWW_AUTHENTICATE, "Bearer"))?;
         if wanted.is_empty() || *account.project == *wanted {

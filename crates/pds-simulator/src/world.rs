@@ -79,14 +79,14 @@ impl World {
     pub fn token_until(&self, project: &str, expires: Option<Timestamp>) -> Option<Secret> {
         let seed = self.0.settings.seed;
         self.state(|state| {
-            let (id, _) = state.projects.get_key_value(project)?;
-            Some(state.tokens.issue(seed, id, expires))
+            let id = Arc::clone(state.projects.get_key_value(project)?.0);
+            Some(state.issue(seed, &id, expires))
         })
     }
 
     /// Revokes a token, like a user of the dashboard.
     pub fn revoke(&self, token: &Secret) {
-        self.state(|state| state.tokens.revoke(token));
+        self.state(|state| state.accounts.remove(token));
     }
 
     /// The exact figures of an app in a range; the future counts as empty. `None` for an unknown app.

@@ -5,8 +5,7 @@
 //! written by that method, so the two cannot drift apart.
 //!
 //! - [`catalogue`]: every family of the page, and those about targets.
-//! - `metrics`: the table of metrics; a row declares, registers and gives the handle.
-//! - `registry`: the types of handles, and from the registry to the page.
+//! - `metrics`: the table of metrics; a row declares, registers and gives the handle. From the registry to the page.
 //! - [`Snapshot`]: the figures for the status page, with request rates of the last minutes.
 //! - [`AuditSnapshot`]: what audits of the service's replies found.
 //! - `process`: `process_*`, from `/proc/self`.
@@ -17,7 +16,6 @@ pub mod catalogue;
 mod metrics;
 mod observers;
 mod process;
-mod registry;
 mod snapshot;
 
 use std::collections::{BTreeMap, HashMap};
@@ -217,7 +215,7 @@ impl Telemetry {
     pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
         self.0.metrics.memory_budget_used.set(&[], self.0.memory.used() as f64);
         for family in self.0.registry.gather() {
-            registry::write(out, format, &family, &wanted);
+            metrics::write(out, format, &family, &wanted);
         }
         if self.0.process {
             process::write(out, format, wanted);
