@@ -1,13 +1,14 @@
 //! A connection after its handshake: its requests, and its end.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::watch;
 
 use super::Limits;
@@ -61,21 +62,20 @@ pub(super) async fn serve(
             .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
             .max_send_buf_size(WRITE_BUFFER)
             .serve_connection(io, service);
-        run(connection, |connection| connection.graceful_shutdown(), state, limits, server).await
+        run(connection, state, limits, server).await
     } else {
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_header_size(limits.max_header_bytes)
             .max_buf_size(limits.max_header_bytes.max(WRITE_BUFFER))
             .serve_connection(io, service);
-        run(connection, |connection| connection.graceful_shutdown(), state, limits, server).await
+        run(connection, state, limits, server).await
     }
 }
 
 /// Runs a connection of either protocol to its end.
-async fn run<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
-    finish: impl Fn(Pin<&mut C>),
+async fn run(
+    connection: impl GracefulConnection<Error = hyper::Error>,
     state: &ConnectionState,
     limits: Limits,
     server: watch::Receiver<ServerState>,
@@ -87,7 +87,7 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
         () = reached(server, ServerState::Draining) => {}
     }
     state.last_call();
-    finish(connection.as_mut());
+    connection.as_mut().graceful_shutdown();
     connection.await
 }
 

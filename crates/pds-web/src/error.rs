@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use super::webconfig::WebConfigError;
 
+/// Descriptors that the process needs. A quarter of them is for everything but connections: listening sockets, files,
+/// and its own requests.
+pub(super) const MIN_DESCRIPTORS: u64 = 64;
+
 /// Why the server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,13 +29,8 @@ pub enum Error {
     #[error("no address to listen on: set --web.listen-address or --web.systemd-socket")]
     NoAddress,
     /// Too few file descriptors.
-    #[error("the limit of open files is {limit}; the exporter needs {needed} (ulimit -n, LimitNOFILE=)")]
-    Descriptors {
-        /// The limit of the process.
-        limit: u64,
-        /// The number that it needs.
-        needed: u64,
-    },
+    #[error("the limit of open files is {0}; the exporter needs {MIN_DESCRIPTORS} (ulimit -n, LimitNOFILE=)")]
+    Descriptors(u64),
     /// `--web.systemd-socket` without sockets.
     #[error("--web.systemd-socket: systemd passed no listening TCP or unix socket (LISTEN_FDS)")]
     NoSystemdSocket,

@@ -14,7 +14,7 @@ use super::backend::{self, Backend};
 use super::connection::{self, ServerState};
 use super::connection_state::ConnectionState;
 use super::connections::{CONNECTION_BYTES, Connected, Connections};
-use super::error::Error;
+use super::error::{Error, MIN_DESCRIPTORS};
 use super::handshake;
 use super::listen::{self, Listener, Stream};
 use super::route::Route;
@@ -23,10 +23,6 @@ use super::tracked_io::{Layer, TrackedIo};
 use super::turns::Turns;
 use super::webconfig::Live;
 use super::{Config, Observer, systemd};
-
-/// Descriptors that the process needs. A quarter of them is for everything but connections: listening sockets, files,
-/// and its own requests.
-const MIN_DESCRIPTORS: u64 = 64;
 
 /// Pause before the next connection is accepted when the system is out of files.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
@@ -220,7 +216,7 @@ pub fn raise_descriptor_limit() -> Result<Option<u64>, Error> {
         Err(_) => limit.current,
     };
     match raised {
-        Some(limit @ ..MIN_DESCRIPTORS) => Err(Error::Descriptors { limit, needed: MIN_DESCRIPTORS }),
+        Some(limit @ ..MIN_DESCRIPTORS) => Err(Error::Descriptors(limit)),
         raised => Ok(raised),
     }
 }

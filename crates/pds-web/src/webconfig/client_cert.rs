@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -67,18 +67,6 @@ impl Demands {
         });
         Ok(Self { mandatory, verified: verifies || (mandatory && has_ca), own_ca: has_ca, named })
     }
-
-    /// The first of these demands that `others` lack.
-    pub(super) fn missing_in(self, others: Self) -> Option<&'static str> {
-        [
-            (self.mandatory && !others.mandatory, "a client certificate is no longer required"),
-            (self.verified && !others.verified, "client certificates are no longer verified"),
-            (self.own_ca && !others.own_ca, "the client CA is removed"),
-            (self.named && !others.named, "client_allowed_sans is removed"),
-        ]
-        .into_iter()
-        .find_map(|(missing, what)| missing.then_some(what))
-    }
 }
 
 /// The verifier that makes `demands`. Certificates are verified against `ca`, or without one against the system's.
@@ -98,7 +86,12 @@ pub(super) fn verifier(
         chain = Some(builder.build().map_err(WebConfigError::ClientCa)?);
     }
     let (mandatory, allowed) = (demands.mandatory, tls.client_allowed_sans.clone());
-    Ok(Arc::new(Verifier { mandatory, chain, allowed, provider }))
+    Ok(Arc::new(Verifier {
+        mandatory,
+        chain,
+        allowed,
+        algorithms: provider.signature_verification_algorithms,
+    }))
 }
 
 /// The system's trust anchors, as in Go; Mozilla's if the system has none, as in a container.
@@ -119,7 +112,7 @@ struct Verifier {
     chain: Option<Arc<dyn ClientCertVerifier>>,
     /// The subject alternative names of which a certificate must have at least one, if set.
     allowed: Option<Vec<String>>,
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ClientCertVerifier for Verifier {
@@ -155,8 +148,7 @@ impl ClientCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -165,12 +157,11 @@ impl ClientCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 

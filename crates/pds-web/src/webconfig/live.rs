@@ -46,14 +46,17 @@ impl Current {
 
     /// The first requirement for clients that `new` lacks.
     fn given_up_by(&self, new: &Self) -> Option<String> {
-        if self.tls.is_some() && new.tls.is_none() {
-            return Some("TLS is removed; restart to switch it off".to_owned());
-        }
-        if let Some(missing) = self.demands.missing_in(new.demands) {
-            return Some(format!("{missing}; restart to require less of clients"));
-        }
-        let users_gone = !self.users.is_empty() && new.users.is_empty();
-        users_gone.then(|| "all users are removed; restart to require no password".to_owned())
+        let (old, now, less) = (self.demands, new.demands, "require less of clients");
+        [
+            (self.tls.is_some() && new.tls.is_none(), "TLS is removed", "switch it off"),
+            (old.mandatory && !now.mandatory, "a client certificate is no longer required", less),
+            (old.verified && !now.verified, "client certificates are no longer verified", less),
+            (old.own_ca && !now.own_ca, "the client CA is removed", less),
+            (old.named && !now.named, "client_allowed_sans is removed", less),
+            (!self.users.is_empty() && new.users.is_empty(), "all users are removed", "require no password"),
+        ]
+        .into_iter()
+        .find_map(|(given_up, what, purpose)| given_up.then(|| format!("{what}; restart to {purpose}")))
     }
 }
 
