@@ -94,7 +94,7 @@ impl Telemetry {
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
         self.0.figures.lock().differences.clear();
-        self.0.metrics.audit_completeness.clear();
+        self.0.metrics.audit_completeness.0.reset();
     }
 
     pub(super) fn audit(&self) -> AuditSnapshot {

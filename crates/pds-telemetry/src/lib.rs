@@ -31,7 +31,6 @@ use pds_core::memory::MemoryBudget;
 use pds_exposition::{Family, Format};
 use pds_interface::Resource;
 use pds_interface::reader::named_by;
-use pds_ledger::restore::Restoring;
 
 pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;
@@ -63,19 +62,16 @@ struct Inner {
     known: [Known; Resource::COUNT],
 }
 
-/// Facts for the status page that no metric holds.
+/// Facts for the status page.
 #[derive(Debug, Default)]
 struct Figures {
+    /// Those that are shown as they were reported; the fields below complete it.
+    reported: Snapshot,
     /// The last unexpected value of each field; a field that is in here was logged.
     unexpected: HashMap<(Resource, &'static str), UnexpectedValue>,
-    last_panic: Option<Instant>,
-    /// Why the last commit failed, if it did.
-    state_error: Option<Arc<str>>,
     recent: Recent,
     /// The last difference that audits found, by service account and, for samples, their age.
     differences: BTreeMap<(Arc<str>, &'static str), Difference>,
-    /// `None` if no cursors are read from Prometheus.
-    restoring: Option<Restoring>,
 }
 
 /// The series of a resource's requests, looked up once.
@@ -171,8 +167,11 @@ impl Telemetry {
 
     /// The configuration was loaded at `loaded`; `None` if it could not be, and the old one stays.
     pub fn config_loaded(&self, loaded: Option<Timestamp>) {
+        let reported = &mut self.0.figures.lock().reported;
+        reported.config_good = Some(loaded.is_some());
         self.0.metrics.config_loaded.set(&[], flag(loaded.is_some()));
         if let Some(time) = loaded {
+            reported.config_loaded = loaded;
             self.0.metrics.config_loaded_time.set(&[], seconds(time));
         }
     }
@@ -184,6 +183,7 @@ impl Telemetry {
 
     /// A poll began `late` after it was due.
     pub fn poll_lag(&self, late: Duration) {
+        self.0.figures.lock().reported.poll_lag_seconds = late.as_secs_f64();
         self.0.metrics.poll_lag.set(&[], late.as_secs_f64());
     }
 
@@ -207,7 +207,7 @@ impl Telemetry {
         self.0.metrics.panics.with_label_values::<&str>(&[]).inc();
         // The thread may have panicked while it held the lock.
         if let Some(mut figures) = self.0.figures.try_lock() {
-            figures.last_panic = Some(Instant::now());
+            figures.reported.last_panic = Some(Instant::now());
         }
     }
 

@@ -146,27 +146,6 @@ impl Gauges {
             None => drop(self.0.remove_label_values(labels)),
         }
     }
-
-    /// Removes all series.
-    pub(super) fn clear(&self) {
-        self.0.reset();
-    }
-
-    /// The value of a gauge without labels, if it is known.
-    pub(super) fn get(&self) -> Option<f64> {
-        self.all().first().map(|(_, value)| *value)
-    }
-
-    /// The values of the first label with their values.
-    pub(super) fn all(&self) -> Vec<(String, f64)> {
-        let families = self.0.collect();
-        let metrics = families.iter().flat_map(|family| family.get_metric());
-        let all = metrics.map(|metric| {
-            let label = metric.get_label().first().map_or("", |label| label.value());
-            (label.to_owned(), metric.get_gauge().get_value())
-        });
-        all.collect()
-    }
 }
 
 /// Writes one family of the registry if it is declared, requested and has a series.
@@ -215,19 +194,35 @@ fn histogram(out: &mut Vec<u8>, family: &Family, labels: &str, histogram: &prome
 mod tests {
     use super::*;
 
+    impl Gauges {
+        /// The values of the first label with their values.
+        pub(crate) fn series(&self) -> Vec<(String, f64)> {
+            let families = self.0.collect();
+            let metrics = families.iter().flat_map(|family| family.get_metric());
+            let all = metrics.map(|metric| {
+                let label = metric.get_label().first().map_or("", |label| label.value());
+                (label.to_owned(), metric.get_gauge().get_value())
+            });
+            all.collect()
+        }
+    }
+
     #[test]
     fn a_fact_has_no_series_until_it_is_known() {
         let registry = Registry::new();
         let fact = Gauges::register(&Family::gauge("pds_fact", &[], "A fact"), &registry).unwrap();
         let facts = Gauges::register(&Family::gauge("pds_facts", &["token"], "Facts"), &registry).unwrap();
-        assert_eq!((fact.get(), facts.all()), (None, Vec::new()));
+        assert_eq!((fact.series(), facts.series()), (vec![], vec![]));
         fact.set(&[], 0.0);
         facts.set(&["a"], 1.0);
         facts.set(&["b"], 2.0);
         facts.set(&["a"], None);
         facts.set(&["c"], None);
-        assert_eq!((fact.get(), facts.all()), (Some(0.0), vec![("b".to_owned(), 2.0)]));
-        facts.clear();
-        assert_eq!(facts.all(), []);
+        assert_eq!(
+            (fact.series(), facts.series()),
+            (vec![(String::new(), 0.0)], vec![("b".to_owned(), 2.0)])
+        );
+        facts.0.reset();
+        assert_eq!(facts.series(), []);
     }
 }

@@ -42,14 +42,17 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn clock_skew(&self, seconds: f64) {
+        self.0.figures.lock().reported.clock_skew_seconds = Some(seconds);
         self.0.metrics.clock_skew.set(&[], seconds);
     }
 
     fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
+        self.0.figures.lock().reported.tokens.entry(token.to_owned()).or_default().expires = expiry;
         self.0.metrics.token_expiry.set(&[token], expiry.map(seconds));
     }
 
     fn token_read(&self, token: &str, good: bool) {
+        self.0.figures.lock().reported.tokens.entry(token.to_owned()).or_default().readable = Some(good);
         self.0.metrics.token_read.set(&[token], flag(good));
     }
 
@@ -94,6 +97,7 @@ impl pds_client::Observer for Telemetry {
         ] {
             facts.set(&[token], None);
         }
+        self.0.figures.lock().reported.tokens.remove(token);
         self.forget_audits(token);
     }
 }
@@ -101,23 +105,24 @@ impl pds_client::Observer for Telemetry {
 impl pds_ledger::Observer for Telemetry {
     fn committed(&self, written: Result<(), &str>) {
         self.0.metrics.state_committed.set(&[], flag(written.is_ok()));
-        self.0.figures.lock().state_error = written.err().map(Into::into);
+        let reported = &mut self.0.figures.lock().reported;
+        (reported.state_good, reported.state_error) = (Some(written.is_ok()), written.err().map(Into::into));
     }
 
     fn restoring(&self, now: Option<Restoring>) {
         match &now {
-            None => self.0.metrics.state_restored.clear(),
+            None => self.0.metrics.state_restored.0.reset(),
             // Absent before the first answer.
             Some(now) if now.missing > 0 && now.obstacle.is_none() => {}
             Some(now) => {
                 self.0.metrics.state_restored.set(&[], flag(now.missing == 0 && now.obstacle.is_none()));
             }
         }
-        self.0.figures.lock().restoring = now;
+        self.0.figures.lock().reported.restoring = now;
     }
 
     fn config_loaded(&self) -> Option<Timestamp> {
-        self.snapshot().config_loaded
+        self.0.figures.lock().reported.config_loaded
     }
 }
 
@@ -129,6 +134,7 @@ impl pds_web::Observer for Telemetry {
     }
 
     fn web_config_read(&self, good: bool) {
+        self.0.figures.lock().reported.web_config_good = Some(good);
         self.0.metrics.web_config_loaded.set(&[], flag(good));
     }
 }
@@ -148,7 +154,7 @@ mod tests {
     #[test]
     fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing_or_in_doubt() {
         let telemetry = Telemetry::new(false).unwrap();
-        let gauge = || telemetry.0.metrics.state_restored.get();
+        let gauge = || telemetry.0.metrics.state_restored.series().first().map(|(_, value)| *value);
         let missing = Restoring { missing: 2, ..Restoring::default() };
         telemetry.restoring(Some(missing.clone()));
         assert_eq!(gauge(), None);

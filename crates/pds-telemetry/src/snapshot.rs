@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use pds_core::clock::from_unix_seconds;
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 
@@ -68,32 +67,10 @@ pub struct TokenSnapshot {
 impl Telemetry {
     /// The figures of this moment.
     pub fn snapshot(&self) -> Snapshot {
-        let metrics = &self.0.metrics;
-        let good = |value: f64| value > 0.0;
-        let mut tokens: BTreeMap<String, TokenSnapshot> = BTreeMap::new();
-        for (name, seconds) in metrics.token_expiry.all() {
-            tokens.entry(name).or_default().expires = from_unix_seconds(seconds);
-        }
-        for (name, readable) in metrics.token_read.all() {
-            tokens.entry(name).or_default().readable = Some(good(readable));
-        }
         let audit = self.audit();
         let figures = self.0.figures.lock();
-        Snapshot {
-            config_good: metrics.config_loaded.get().map(good),
-            config_loaded: metrics.config_loaded_time.get().and_then(from_unix_seconds),
-            web_config_good: metrics.web_config_loaded.get().map(good),
-            state_good: metrics.state_committed.get().map(good),
-            state_error: figures.state_error.clone(),
-            restoring: figures.restoring.clone(),
-            poll_lag_seconds: metrics.poll_lag.get().unwrap_or_default(),
-            request_rate: figures.recent.rate(),
-            clock_skew_seconds: metrics.clock_skew.get(),
-            last_panic: figures.last_panic,
-            unexpected: figures.unexpected.values().cloned().collect(),
-            audit,
-            tokens,
-        }
+        let unexpected = figures.unexpected.values().cloned().collect();
+        Snapshot { request_rate: figures.recent.rate(), unexpected, audit, ..figures.reported.clone() }
     }
 }
 
