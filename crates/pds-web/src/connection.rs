@@ -15,7 +15,7 @@ use super::Limits;
 use super::connection_state::ConnectionState;
 use super::listen::Stream;
 use super::router::Router;
-use super::tracked_io::{Layer, TrackedIo};
+use super::tracked_io::TrackedIo;
 
 /// The phases of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +44,7 @@ pub(super) async fn serve(
 ) -> hyper::Result<()> {
     state.begin(http2);
     let limits = router.config.limits;
-    let io =
-        TokioIo::new(TrackedIo::new(stream, state.clone(), if http2 { Layer::Http2 } else { Layer::Http1 }));
+    let io = TokioIo::new(TrackedIo::of_requests(stream, state.clone(), http2));
     let service = service_fn({
         let state = state.clone();
         move |request: http::Request<Incoming>| {

@@ -19,7 +19,7 @@ use super::handshake;
 use super::listen::{self, Listener, Stream};
 use super::route::Route;
 use super::router::Router;
-use super::tracked_io::{Layer, TrackedIo};
+use super::tracked_io::TrackedIo;
 use super::turns::Turns;
 use super::webconfig::Live;
 use super::{Config, Observer, systemd};
@@ -185,7 +185,7 @@ impl Acceptor {
         let (stream, http2): (Box<dyn Stream>, _) = match self.router.live.current().tls.clone() {
             None => (stream, false),
             Some(tls) => {
-                let stream = Box::new(TrackedIo::new(stream, state.clone(), Layer::Tls));
+                let stream = Box::new(TrackedIo::below_tls(stream, state.clone()));
                 tokio::select! {
                     () = connection::reached(self.state.clone(), ServerState::Draining) => return,
                     stream = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match stream {

@@ -19,46 +19,37 @@ use super::connection_state::ConnectionState;
 /// Records after which other connections get a turn; decrypting them takes less than a tenth of a millisecond.
 const RECORDS_AT_ONCE: u32 = 32;
 
-/// Traffic of a stream.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Layer {
-    /// The bytes below TLS.
-    Tls,
-    /// Requests and answers of HTTP/1.
-    Http1,
-    /// Frames of HTTP/2.
-    Http2,
-}
-
 /// A stream that reports to a [`ConnectionState`], and bounds TLS records and HTTP/2 frames.
 pub(super) struct TrackedIo<S> {
     stream: S,
     connection: ConnectionState,
-    layer: Layer,
+    below_tls: bool,
     meter: Option<Meter>,
     /// Records since other connections had a turn.
     records: u32,
 }
 
 impl<S> TrackedIo<S> {
-    pub(super) fn new(stream: S, connection: ConnectionState, layer: Layer) -> Self {
-        let meter = match layer {
-            Layer::Tls => Some(Meter::new(RECORDS)),
-            Layer::Http1 => None,
-            Layer::Http2 => Some(Meter::new(FRAMES)),
-        };
-        Self { stream, connection, layer, meter, records: 0 }
+    /// The stream below TLS.
+    pub(super) fn below_tls(stream: S, connection: ConnectionState) -> Self {
+        Self { stream, connection, below_tls: true, meter: Some(Meter::new(RECORDS)), records: 0 }
+    }
+
+    /// The stream of requests and answers.
+    pub(super) fn of_requests(stream: S, connection: ConnectionState, http2: bool) -> Self {
+        let meter = http2.then(|| Meter::new(FRAMES));
+        Self { stream, connection, below_tls: false, meter, records: 0 }
     }
 
     /// Records that bytes have arrived. Fails if they contain too many frames or records.
     fn arrived(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut earned = 0;
-        match self.layer {
-            Layer::Tls => earned = self.connection.take_requested(),
-            Layer::Http1 | Layer::Http2 => self.connection.arrived(bytes.len()),
+        if !self.below_tls {
+            self.connection.arrived(bytes.len());
         }
         if let Some(meter) = &mut self.meter {
-            meter.earn(earned);
+            if self.below_tls {
+                meter.earn(self.connection.take_requested());
+            }
             let units = meter.count(bytes).ok_or_else(|| io::Error::other("too many frames or records"))?;
             self.records += units;
         }
@@ -67,7 +58,7 @@ impl<S> TrackedIo<S> {
 
     /// Records that the client took the bytes in `result`.
     fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
-        if let (Poll::Ready(Ok(bytes @ 1..)), Layer::Http1 | Layer::Http2) = (result, self.layer) {
+        if let (Poll::Ready(Ok(bytes @ 1..)), false) = (result, self.below_tls) {
             self.connection.written();
             if let Some(frames) = &mut self.meter {
                 frames.earn(*bytes);
@@ -83,7 +74,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedIo<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         // The layer above reads on until a record holds a part of a request.
-        if self.layer == Layer::Tls && self.records >= RECORDS_AT_ONCE {
+        if self.below_tls && self.records >= RECORDS_AT_ONCE {
             self.records = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -213,7 +204,7 @@ mod tests {
         connection.begin(false);
         let began = Instant::now();
         let (mut client, server) = tokio::io::duplex(64);
-        let mut server = TrackedIo::new(server, connection.clone(), Layer::Http1);
+        let mut server = TrackedIo::of_requests(server, connection.clone(), false);
         let dripping = async {
             loop {
                 client.write_u8(b'x').await.unwrap();
