@@ -44,6 +44,8 @@ fn hold<S: Stream + 'static>(stream: S) -> Ready<Result<S, BoxError>> {
 }
 
 /// A value on its way through a library that passes errors on as they are.
+#[derive(thiserror::Error)]
+#[error("no connection")]
 pub struct Held<T>(Mutex<Option<T>>);
 
 impl<T: 'static> Held<T> {
@@ -63,11 +65,3 @@ impl<T> fmt::Debug for Held<T> {
         f.write_str("Held")
     }
 }
-
-impl<T> fmt::Display for Held<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no connection")
-    }
-}
-
-impl<T> Error for Held<T> {}

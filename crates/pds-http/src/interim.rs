@@ -79,21 +79,11 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.replies.request();
+        // A request, or a part of it: with HTTP/1, whatever comes next is the head of a reply.
+        if let Replies::Http1(heads) = &mut self.replies {
+            *heads = Heads::default();
+        }
         Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.replies.request();
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -102,15 +92,6 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-impl Replies {
-    /// A request, or a part of it, is sent: with HTTP/1, whatever comes next is the head of a reply.
-    fn request(&mut self) {
-        if let Self::Http1(heads) = self {
-            *heads = Heads::default();
-        }
     }
 }
 
