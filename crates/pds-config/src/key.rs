@@ -56,8 +56,6 @@ pub enum Kind {
     Url,
     /// A duration.
     Duration(RangeInclusive<Duration>),
-    /// A duration of whole seconds.
-    Seconds(RangeInclusive<Duration>),
     /// A whole number.
     Count(RangeInclusive<u32>),
     /// A number of bytes.
@@ -83,7 +81,7 @@ impl fmt::Display for Kind {
         match self {
             Self::Text | Self::Secret => f.write_str("string"),
             Self::Url => f.write_str("URL"),
-            Self::Duration(range) | Self::Seconds(range) => f.write_str(&span(range)),
+            Self::Duration(range) => f.write_str(&span(range)),
             Self::Count(range) => write!(f, "{} to {}", range.start(), range.end()),
             Self::Size(range) => {
                 write!(f, "{} to {}", in_bytes(*range.start()), in_bytes(*range.end()))

@@ -117,10 +117,7 @@ fn load_layers(
     let values = file::layers(values, environment, &mut problems)?;
     // Without a file no projects are wanted.
     let taken_labels = file.map(|_| taken_labels());
-    let included = match file {
-        Some(_) => include::read(&values, folder, &mut problems),
-        None => Vec::new(),
-    };
+    let included = file.map(|_| include::read(&values, folder, &mut problems)).unwrap_or_default();
     let found = RefCell::new(Found { problems, ..Found::default() });
     let shared = Shared { folder, taken_labels: taken_labels.as_deref(), included: &included, found: &found };
     let config = read_strictly::<Config>(&Table::new(String::new(), Some(&values), shared));
