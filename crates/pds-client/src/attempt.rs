@@ -65,7 +65,7 @@ impl Exchange<'_> {
     /// sent.
     pub(super) async fn run(&self) -> Result<(Fetched, Instant), FetchError> {
         let client = &*self.client.inner;
-        let mut left = if self.request.method == Method::Get { client.api.max_retries } else { 0 };
+        let mut left = if self.request.method == Method::GET { client.api.max_retries } else { 0 };
         let mut waits = waits();
         client.shared.budget.earn();
         loop {

@@ -214,7 +214,7 @@ impl Client {
         decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
     ) -> Result<(T, Fetched), FetchError> {
         let Inner { shared, transport, .. } = &*self.inner;
-        if request.method != Method::Get {
+        if request.method != Method::GET {
             return Err(transport.failed(request, Reason::NotGet));
         }
         let exchange = Exchange { client: self, turn, resource: Some(resource), request };

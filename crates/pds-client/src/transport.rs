@@ -191,15 +191,9 @@ impl Transport {
     }
 
     fn prepared(&self, request: &Request, token: &Token) -> Result<http::Request<Full<Bytes>>, http::Error> {
-        let method = match request.method {
-            Method::Get => http::Method::GET,
-            Method::Post => http::Method::POST,
-            Method::Patch => http::Method::PATCH,
-            Method::Delete => http::Method::DELETE,
-        };
         let url = request_url(&self.url, request);
         let mut prepared = http::Request::builder()
-            .method(method)
+            .method(request.method.clone())
             .uri(url.as_str())
             .header(ACCEPT, "application/json, text/plain;q=0.9")
             .header(ACCEPT_ENCODING, "identity")
@@ -211,7 +205,7 @@ impl Transport {
         match &request.body {
             Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string().into()),
             // Strict front ends answer 411 without it.
-            None if request.method == Method::Post => {
+            None if request.method == Method::POST => {
                 prepared.header(CONTENT_LENGTH, 0).body(Full::default())
             }
             None => prepared.body(Full::default()),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 pub const REDACTED: &str = "[redacted]";
 
 /// A token, password or key. `Debug` and `Display` show [`REDACTED`]; only [`Secret::expose`] gives the text.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Secret(Arc<str>);
 
 impl Secret {

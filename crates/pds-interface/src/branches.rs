@@ -1,12 +1,8 @@
 //! Section 4.12: list the branches of a repository.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, Command, Method};
-use super::reply::ReplyBody;
-use super::wire::Text;
+use super::prelude::*;
 
 /// The reply.
 pub type Reply = BranchesReply;
@@ -14,7 +10,7 @@ pub type Reply = BranchesReply;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "branches",
-    Method::Get,
+    Method::GET,
     "/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/branches",
     "list branches",
     Command::safe(&["repo", "branches"], "acme ranker"),

@@ -1,5 +1,6 @@
 //! Description of a call of the interface.
 
+pub use http::Method;
 use pds_core::template::Template;
 use serde_json::Value;
 
@@ -7,37 +8,12 @@ use super::param::Param;
 use super::polled::{Polled, Terms};
 use super::reply::{DecodeError, Format, ReplyBody, json};
 
-/// HTTP methods that the interface uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Reads; the only one the daemon sends.
-    Get,
-    /// Creates or triggers.
-    Post,
-    /// Changes.
-    Patch,
-    /// Removes.
-    Delete,
-}
-
-impl Method {
-    /// The method's name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
 /// A call of section 4: a row of [`CALLS`](super::CALLS), declared in the call's own file.
 #[derive(Debug)]
 pub struct Call {
     /// The name of its module, as in `get_app`.
     pub id: &'static str,
-    /// The method.
+    /// The method; the daemon sends only GET.
     pub method: Method,
     /// The path below the base URL, with `{project_id}` and the like for identifiers.
     pub path: Template<'static>,
@@ -89,20 +65,23 @@ impl Call {
 
     /// Adds these query parameters.
     #[must_use]
-    pub const fn with_query(self, query: &'static [Param]) -> Self {
-        Self { query, ..self }
+    pub const fn with_query(mut self, query: &'static [Param]) -> Self {
+        self.query = query;
+        self
     }
 
     /// Adds these fields to its JSON body.
     #[must_use]
-    pub const fn with_body(self, body: &'static [Param]) -> Self {
-        Self { body, ..self }
+    pub const fn with_body(mut self, body: &'static [Param]) -> Self {
+        self.body = body;
+        self
     }
 
     /// Requires these fields in each successful reply.
     #[must_use]
-    pub const fn needing(self, needs: &'static [&'static str]) -> Self {
-        Self { needs, ..self }
+    pub const fn needing(mut self, needs: &'static [&'static str]) -> Self {
+        self.needs = needs;
+        self
     }
 
     /// Judges a successful reply: whether it contains the result of the call. For a polled call, as each poll does.
@@ -136,8 +115,9 @@ impl Call {
 
     /// Polled by the daemon.
     #[must_use]
-    pub const fn polled_as(self, polled: Polled) -> Self {
-        Self { polled: Some(polled), ..self }
+    pub const fn polled_as(mut self, polled: Polled) -> Self {
+        self.polled = Some(polled);
+        self
     }
 }
 

@@ -1,13 +1,8 @@
 //! Section 4.2: upgrade or downgrade the plan.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::call::{Call, Command, Method};
-use super::param::{Param, ParamKind};
 use super::payment_url::address;
-use super::reply::{DecodeError, ReplyBody, json, object};
-use super::wire::Text;
+use super::prelude::*;
+use super::reply::json;
 
 /// The reply.
 pub type Reply = PlanChanged;
@@ -15,7 +10,7 @@ pub type Reply = PlanChanged;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "change_plan",
-    Method::Patch,
+    Method::PATCH,
     "/v2/projects/{project_id}/subscription",
     "upgrade or downgrade the plan",
     Command::confirmed(

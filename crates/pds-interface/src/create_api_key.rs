@@ -1,14 +1,9 @@
 //! Section 4.1: create an API key.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-
 use pds_core::secret::Secret;
+use serde::Serializer;
 
-use super::call::{Call, Command, Method};
-use super::param::{Param, ParamKind};
-use super::reply::ReplyBody;
-use super::wire::Text;
+use super::prelude::*;
 
 /// The default name of a key (section 4.1).
 pub const DEFAULT_NAME: &str = "API Key";
@@ -41,7 +36,7 @@ pub type Reply = ApiKey;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "create_api_key",
-    Method::Post,
+    Method::POST,
     "/v2/projects/{project_id}/api-keys",
     "create an API key",
     Command {
@@ -59,41 +54,32 @@ pub static CALL: Call = Call::new::<Reply>(
 impl ReplyBody for ApiKey {}
 
 /// An API key.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ApiKey {
     /// The secret key value; returned in the creation response.
     #[serde(serialize_with = "expose")]
     #[schemars(with = "String")]
     pub api_key: Secret,
     /// Unique identifier of the key.
-    #[serde(default)]
     pub id: Text,
     /// Name of the key.
-    #[serde(default)]
     pub name: Text,
     /// Description of the key.
-    #[serde(default)]
     pub description: Text,
     /// Project the key belongs to.
-    #[serde(default)]
     pub project_id: Text,
     /// Origin of the key.
-    #[serde(default)]
     pub source: Text,
     /// Status of the key.
-    #[serde(default)]
     pub status: Text,
     /// RFC 3339 timestamp of creation.
-    #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub created_at: Text,
     /// RFC 3339 timestamp of last update.
-    #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub updated_at: Text,
     /// RFC 3339 timestamp, or the literal word never when the key does not expire.
-    #[serde(default)]
     pub expires_at: Text,
 }
 

@@ -1,6 +1,6 @@
 //! Section 4.15: delete a custom domain, which must be unassigned from all apps first.
 
-use super::call::{Call, Command, Method};
+use super::prelude::*;
 
 /// An empty reply.
 pub type Reply = ();
@@ -8,7 +8,7 @@ pub type Reply = ();
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "delete_domain",
-    Method::Delete,
+    Method::DELETE,
     "/v2/projects/{project_id}/domains/{domain_id}",
     "delete a custom domain",
     Command::confirmed(&["domains", "delete"], "d-1 --yes", "deletes the domain {domain_id} for good"),

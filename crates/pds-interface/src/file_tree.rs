@@ -1,13 +1,8 @@
 //! Section 4.6: the file tree of a repository.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, Command, Method};
-use super::number::Number;
-use super::param::{Param, ParamKind};
-use super::reply::ReplyBody;
+use super::prelude::*;
 
 const REF: Param = Param {
     name: "ref",
@@ -28,7 +23,7 @@ pub type Reply = FileTreeReply;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "file_tree",
-    Method::Get,
+    Method::GET,
     "/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/tree",
     "repository file tree",
     Command::safe(&["repo", "tree"], "acme ranker --ref main --path src"),

@@ -2,18 +2,10 @@
 
 pub mod family;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use pds_core::error_chain::in_full;
 
-use super::call::{Call, Command, Method};
-use super::number::{Number, NumberText};
-use super::polled::{Cadence, MetricSource, Polled, Reading, Row, Scope, Terms};
-use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody, object};
-use super::wire::{Flag, Text};
-use super::{Place, Resource};
+use super::number::NumberText;
+use super::prelude::*;
 
 /// The reply.
 pub type Reply = App;
@@ -21,7 +13,7 @@ pub type Reply = App;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "get_app",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/apps/{app_id}",
     "get one app",
     Command::safe(&["app", "get"], "p-abc12345-ranker"),
@@ -45,16 +37,12 @@ pub const RESOURCE: Resource = Resource::of(Place::get_app);
 impl ReplyBody for App {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let app: Self = object(body)?;
-        let is_error = || {
-            let Self { status, error_message, .. } = app.clone();
-            let reports_error = status.is_empty() || !error_message.is_empty();
-            reports_error && app == Self { status, error_message, ..Self::default() }
-        };
+        let Self { id, status, error_message, .. } = &app;
+        let error =
+            || Self { status: status.clone(), error_message: error_message.clone(), ..Self::default() };
         // An app in an error has an id, too.
-        match app.id.is_empty() && is_error() {
-            true => Err(DecodeError::Nothing.explained(body)),
-            false => Ok(app),
-        }
+        let is_error = id.is_empty() && (status.is_empty() || !error_message.is_empty()) && app == error();
+        if is_error { Err(DecodeError::Nothing.explained(body)) } else { Ok(app) }
     }
 }
 

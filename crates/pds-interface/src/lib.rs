@@ -13,6 +13,7 @@
 //! - [`metrics`]: what the two metrics calls share.
 //! - [`number`]: numeric values in all forms that the service sends.
 //! - `wire`: text, flags, lists and objects in all forms that the service sends.
+//! - `prelude`: what the file of a call imports.
 //! - [`range`]: half-open stretches of time.
 //! - [`openapi`]: all calls as an OpenAPI document.
 
@@ -23,6 +24,7 @@ pub mod number;
 pub mod openapi;
 pub mod param;
 pub mod polled;
+mod prelude;
 pub mod range;
 pub mod reader;
 pub mod reply;

@@ -2,19 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use pds_exposition::Family;
-
-use super::call::{Call, Command, Method};
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
-use super::reader::{DOMAIN_STATUS, Unexpected};
-use super::reply::{DecodeError, ReplyBody, object};
-use super::wire::optional_list;
-use super::{Place, Resource};
+use super::prelude::*;
+use super::reader::DOMAIN_STATUS;
 
 /// The reply.
 pub type Reply = Domains;
@@ -22,7 +13,7 @@ pub type Reply = Domains;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "list_domains",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/domains",
     "list custom domains",
     Command::safe(&["domains", "list"], ""),
@@ -55,20 +46,10 @@ impl MetricSource for Facts {
     const ROWS: &'static [Row<Self>] = ROWS;
 
     fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
-        /// Only the statuses of a list are kept, whatever its length.
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct RawDomains {
-            domains: Option<Box<RawValue>>,
-        }
-        let lacks = || DecodeError::Lacks("domains").explained(body);
-        let list = object::<RawDomains>(body)?.domains.ok_or_else(lacks)?;
-        let domains: Vec<&RawValue> = serde_json::from_str(list.get())?;
-        let fields = terms.domain_status.as_deref().map(|field| [field]);
-        let mut stated = Vec::new();
-        for domain in &domains {
-            stated.extend(status(domain, fields.as_ref().map_or(&STATUS_FIELDS[..], |field| &field[..]))?);
-        }
+        let domains = needed(Domains::decode(body)?.domains, "domains", body)?;
+        let configured = terms.domain_status.as_deref().map(|field| [field]);
+        let fields = configured.as_ref().map_or(&STATUS_FIELDS[..], |field| &field[..]);
+        let stated: Vec<_> = domains.iter().filter_map(|domain| status(domain, fields)).collect();
         let count = |status| (status, stated.iter().filter(|stated| **stated == status).count());
         let unknown = stated.is_empty() && !domains.is_empty();
         if unknown {
@@ -80,13 +61,10 @@ impl MetricSource for Facts {
 }
 
 /// The validation status of a domain, from the first of `fields` that holds a text; `None` if none holds a word.
-fn status(domain: &RawValue, fields: &[&str]) -> Result<Option<&'static str>, serde_json::Error> {
-    let domain: BTreeMap<String, &RawValue> = serde_json::from_str(domain.get())?;
-    let text = |field: &&str| serde_json::from_str::<String>(domain.get(*field)?.get()).ok();
-    let text = fields.iter().find_map(text).unwrap_or_default();
-    let word = text.trim();
+fn status(domain: &Domain, fields: &[&str]) -> Option<&'static str> {
+    let word = fields.iter().find_map(|field| domain.fields.get(*field)?.as_str())?.trim();
     let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
-    Ok((!word.is_empty()).then_some(known.unwrap_or(OTHER)))
+    (!word.is_empty()).then_some(known.unwrap_or(OTHER))
 }
 
 /// The custom domains of a project.

@@ -1,17 +1,11 @@
 //! Section 4.7: list projects.
 
-use schemars::JsonSchema;
 use serde::de::{Error as _, Unexpected};
-use serde::{Deserialize, Serialize};
 
-use pds_exposition::Family;
-
-use super::call::{Call, Command, Method};
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
+use super::prelude::*;
 use super::reader;
-use super::reply::{DecodeError, ReplyBody, from_slice};
-use super::wire::{Object, Text, optional_list};
-use super::{Place, Resource};
+use super::reply::from_slice;
+use super::wire::Object;
 
 /// The reply.
 pub type Reply = Vec<Project>;
@@ -19,7 +13,7 @@ pub type Reply = Vec<Project>;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "list_projects",
-    Method::Get,
+    Method::GET,
     "/v2/projects",
     "list projects",
     Command::safe(&["projects", "list"], ""),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::number::Number;
 use super::param::{Param, ParamKind, Resolution};
+use super::polled::Tally;
 use super::range::{TimeRange, parse_time};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody, SUCCESS, object};
@@ -65,15 +66,22 @@ impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBod
     }
 }
 
-/// The range that a reply names. A bound in a form that nobody reads is noted; an absent one is not.
-pub(super) fn range(unexpected: &mut Unexpected, start: &str, end: &str) -> Option<TimeRange> {
+/// The input of accounting: the count `total` in `field`, these shares, and the range that the reply names.
+pub(super) fn tally(
+    unexpected: &mut Unexpected,
+    (field, total): (&'static str, Number),
+    shares: Vec<(f64, f64)>,
+    (start, end): (&Text, &Text),
+) -> Tally {
+    let total = count(unexpected, field, total);
     let range = TimeRange::parse(start, end);
+    // A bound in a form that nobody reads is noted; an absent one is not.
     for (field, text) in [("start_date", start), ("end_date", end)] {
-        if range.is_none() && !text.trim().is_empty() && parse_time(text).is_none() {
+        if range.is_none() && text.stated().is_some_and(|text| parse_time(text).is_none()) {
             unexpected.0.push(field);
         }
     }
-    range
+    Tally::of(total, shares, range)
 }
 
 /// How much lower than that of a smaller share a percentile may be and still count as rounded.
@@ -91,7 +99,7 @@ const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
 const NOISE: f64 = 0.01;
 
 /// A count of requests or runs. Services that estimate them send fractions.
-pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<f64> {
+fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<f64> {
     let value = unexpected.check(field, number, 0.0, MAX_COUNT)?;
     let whole = value.round();
     Some(if (whole - value).abs() > NOISE { value } else { whole })

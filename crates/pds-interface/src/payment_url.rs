@@ -1,10 +1,7 @@
 //! Section 4.13: the checkout URL for a payment method.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::call::{Call, Command, Method};
-use super::reply::{DecodeError, Format, ReplyBody};
+use super::prelude::*;
+use super::reply::Format;
 
 /// The reply.
 pub type Reply = Checkout;
@@ -38,7 +35,7 @@ pub(super) fn address(url: String) -> Result<String, DecodeError> {
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "payment_url",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/payment-url",
     "checkout URL for a payment method",
     Command::safe(&["payment-url"], ""),

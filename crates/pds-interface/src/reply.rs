@@ -294,6 +294,14 @@ impl DecodeError {
     }
 }
 
+/// The `value` of the field that the call is made for.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn needed<T>(value: Option<T>, field: &'static str, body: &[u8]) -> Result<T, DecodeError> {
+    value.ok_or_else(|| DecodeError::Lacks(field).explained(body))
+}
+
 /// The words of `text`, one space between them, at most so many characters.
 fn beginning(text: &str, max: usize) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(max).collect()

@@ -127,7 +127,7 @@ impl Call {
                 format!("{path} {magnitude} {}", arguments.get("container_id").unwrap_or_default())
             }
         };
-        Ok(Request { method: self.method, path, query, body, refused_as })
+        Ok(Request { method: self.method.clone(), path, query, body, refused_as })
     }
 }
 

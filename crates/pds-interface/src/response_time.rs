@@ -1,23 +1,13 @@
 //! Section 4.4: response time metrics of an app.
 
-use std::collections::BTreeSet;
-
 use compact_str::CompactString;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use pds_exposition::encode::LabelNumber;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, json};
 
-use pds_exposition::Family;
-use pds_exposition::encode::LabelNumber;
-
-use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
-use super::number::{Number, NumberMap, decimal, scaled};
-use super::polled::{Cadence, Counted, MetricSource, Polled, Reading, Row, Scope, Tally, Terms, rows};
-use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody as _};
-use super::wire::Text;
-use super::{Place, Resource};
+use super::number::{NumberMap, decimal, scaled};
+use super::prelude::*;
 
 /// The reply.
 pub type Reply = Envelope<ResponseTime>;
@@ -25,7 +15,7 @@ pub type Reply = Envelope<ResponseTime>;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "response_time",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/apps/{app_id}/metrics/response-time",
     "response time percentiles",
     Command::safe(&["metrics", "response-time"], "p-abc12345-ranker --start 24h"),
@@ -91,7 +81,10 @@ impl ResponseTime {
         }
         shares.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
         shares.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
-        limit(&mut shares, MAX_THRESHOLDS, "distribution", unexpected);
+        if shares.len() > MAX_THRESHOLDS {
+            shares.truncate(MAX_THRESHOLDS);
+            unexpected.0.push("distribution");
+        }
         shares
     }
 
@@ -103,14 +96,13 @@ impl ResponseTime {
 
     /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
     pub fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
-        let mut seconds: Vec<(CompactString, f64)> = Vec::with_capacity(self.percentiles.0.len());
-        let mut seen = BTreeSet::new();
-        for (percentile, millis) in self.percentiles.0.iter().filter(|(name, _)| seen.insert(name)) {
-            let millis = unexpected.check("percentiles", *millis, 0.0, f64::MAX);
-            seconds.extend(millis.map(|millis| (percentile.clone(), scaled(millis, -3))));
-        }
-        limit(&mut seconds, MAX_PERCENTILES, "percentiles", unexpected);
-        seconds
+        let list = self.percentiles.0.iter().map(|(name, millis)| (name.as_str(), *millis));
+        let list = unexpected.labelled("percentiles", MAX_PERCENTILES, list);
+        let seconds = list.into_iter().filter_map(|(name, millis)| {
+            let millis = unexpected.check("percentiles", millis, 0.0, f64::MAX)?;
+            Some((name.into(), scaled(millis, -3)))
+        });
+        seconds.collect()
     }
 }
 
@@ -141,9 +133,8 @@ impl MetricSource for Facts {
         if !terms.thresholds.is_empty() {
             shares.retain(|(threshold, _)| terms.thresholds.contains(threshold));
         }
-        let total = metrics::count(unexpected, "total_requests", reply.total_requests);
-        let range = metrics::range(unexpected, &reply.start_date, &reply.end_date);
-        let tally = Tally::of(total, shares, range);
+        let (total, bounds) = (reply.total_requests, (&reply.start_date, &reply.end_date));
+        let tally = metrics::tally(unexpected, ("total_requests", total), shares, bounds);
         Ok(Self { percentiles, idle, without_ratio: terms.without_ratio, tally })
     }
 
@@ -157,14 +148,6 @@ const MAX_PERCENTILES: usize = 32;
 
 /// The most thresholds of a reply that are shown and counted: `1ms` through `1hr` are some twenty.
 const MAX_THRESHOLDS: usize = 256;
-
-/// Omits, and notes, thresholds beyond `max`: each is a series.
-fn limit<T>(values: &mut Vec<T>, max: usize, field: &'static str, unexpected: &mut Unexpected) {
-    if values.len() > max {
-        values.truncate(max);
-        unexpected.0.push(field);
-    }
-}
 
 /// Leaves out, and notes, percentiles below one of a smaller share, and shares below one of a smaller threshold.
 fn leave_out_falling(

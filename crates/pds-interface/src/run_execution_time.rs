@@ -1,19 +1,11 @@
 //! Section 4.5: run execution time metrics of an app.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Deserializer;
 
-use pds_exposition::Family;
-
-use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
-use super::number::Number;
-use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Reading, Row, Scope, Tally, Terms, rows};
+use super::prelude::*;
 use super::range::TimeRange;
-use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody as _};
-use super::wire::{Object, Text, array};
-use super::{Place, Resource};
+use super::wire::{Object, array};
 
 /// The reply.
 pub type Reply = Envelope<RunExecutionTime>;
@@ -21,7 +13,7 @@ pub type Reply = Envelope<RunExecutionTime>;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "run_execution_time",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time",
     "run execution time percentiles",
     Command::safe(
@@ -147,15 +139,10 @@ impl MetricSource for Facts {
 
     fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
         let reply = Reply::decode(body)?.data;
-        Ok(Self {
-            points: reply.points(terms.range, unexpected),
-            shown: None,
-            tally: Tally::of(
-                metrics::count(unexpected, "total_runs", reply.total_runs),
-                Vec::new(),
-                metrics::range(unexpected, &reply.start_date, &reply.end_date),
-            ),
-        })
+        let points = reply.points(terms.range, unexpected);
+        let (total, bounds) = (reply.total_runs, (&reply.start_date, &reply.end_date));
+        let tally = metrics::tally(unexpected, ("total_runs", total), Vec::new(), bounds);
+        Ok(Self { points, shown: None, tally })
     }
 
     fn add_to(self, reading: &mut Reading) {

@@ -114,7 +114,7 @@ fn every_resource_is_a_row_that_only_reads() {
     for (index, resource) in Resource::all().enumerate() {
         assert_eq!(resource.index(), index);
         assert_eq!(Resource::find(resource.as_str()), Some(resource));
-        assert_eq!(resource.call().method, Method::Get);
+        assert_eq!(resource.call().method, Method::GET);
         assert!(resource.call().command.consequence.is_none());
     }
     assert_eq!(Resource::find("apps"), None);
@@ -136,7 +136,7 @@ fn no_family_and_no_subcommand_is_declared_twice() {
 
 #[test]
 fn every_call_that_deletes_prompts() {
-    for call in CALLS.iter().filter(|call| call.method == Method::Delete) {
+    for call in CALLS.iter().filter(|call| call.method == Method::DELETE) {
         assert!(call.command.consequence.is_some(), "{}", call.id);
     }
 }

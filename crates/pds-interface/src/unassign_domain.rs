@@ -1,6 +1,6 @@
 //! Section 4.14: unassign a custom domain from its app, which the path does not name.
 
-use super::call::{Call, Command, Method};
+use super::prelude::*;
 
 /// An empty reply.
 pub type Reply = ();
@@ -8,7 +8,7 @@ pub type Reply = ();
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "unassign_domain",
-    Method::Delete,
+    Method::DELETE,
     "/v2/projects/{project_id}/domains/{domain_id}/assign",
     "unassign a domain from an app",
     Command::confirmed(

@@ -1,11 +1,6 @@
 //! Section 4.9: trigger DNS validation of a custom domain.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::call::{Call, Command, Method};
-use super::reply::ReplyBody;
-use super::wire::Text;
+use super::prelude::*;
 
 /// The reply.
 pub type Reply = Validation;
@@ -13,7 +8,7 @@ pub type Reply = Validation;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "validate_domain",
-    Method::Post,
+    Method::POST,
     "/v2/projects/{project_id}/domains/{domain_id}/validate",
     "trigger DNS validation",
     Command::safe(&["domains", "validate"], "d-1"),

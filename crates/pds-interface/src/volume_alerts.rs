@@ -2,19 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use pds_exposition::Family;
-
-use super::call::{Call, Command, Method};
-use super::number::Number;
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
-use super::reader::{Reader, Unexpected};
-use super::reply::{DecodeError, ReplyBody};
-use super::wire::optional_list;
-use super::{Place, Resource};
+use super::prelude::*;
 
 /// The reply.
 pub type Reply = Alerts;
@@ -22,7 +12,7 @@ pub type Reply = Alerts;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "volume_alerts",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/volumes/alerts",
     "storage alert thresholds",
     Command::safe(&["volume-alerts"], ""),
@@ -40,9 +30,8 @@ impl MetricSource for Alerts {
     const ROWS: &'static [Row<Self>] = ROWS;
 
     fn read(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
-        let alerts = Self::decode(body)?;
-        let lacks = || DecodeError::Lacks("thresholds").explained(body);
-        alerts.thresholds.is_some().then_some(alerts).ok_or_else(lacks)
+        let thresholds = needed(Self::decode(body)?.thresholds, "thresholds", body)?;
+        Ok(Self { thresholds: Some(thresholds) })
     }
 }
 

@@ -76,9 +76,17 @@ impl Serialize for Flag {
 
 stated_as!(Flag, { "type": "boolean" });
 
-/// Text of a reply: empty if it is absent, `null`, a list or an object; a number or a flag is read as its JSON.
+/// Text of a reply: empty if it is absent, `null`, a list or an object; a number or a flag is read as its JSON. An
+/// `Option<Text>` distinguishes an absent text, or `null`, from an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Text(pub String);
+
+impl Text {
+    /// The text without white space around it; `None` if that is empty.
+    pub fn stated(&self) -> Option<&str> {
+        Some(self.0.trim()).filter(|text| !text.is_empty())
+    }
+}
 
 impl Deref for Text {
     type Target = str;
@@ -190,4 +198,17 @@ pub(super) fn an_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_text_is_empty_unless_it_is_optional() {
+        let read = |json: &str| serde_json::from_str::<Text>(json).unwrap();
+        assert_eq!((&*read("null"), read("\" \"").stated(), read("\" a\"").stated()), ("", None, Some("a")));
+        let optional = |json: &str| serde_json::from_str::<Option<Text>>(json).unwrap();
+        assert_eq!((optional("null"), optional("\"\"")), (None, Some(Text::default())));
+    }
 }

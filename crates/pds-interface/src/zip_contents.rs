@@ -1,12 +1,8 @@
 //! Section 4.8: the files of a build's ZIP archive.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::call::{Call, Command, Method};
-use super::reply::ReplyBody;
-use super::wire::Text;
+use super::prelude::*;
 
 /// The reply.
 pub type Reply = ZipContentsReply;
@@ -14,7 +10,7 @@ pub type Reply = ZipContentsReply;
 /// The call.
 pub static CALL: Call = Call::new::<Reply>(
     "zip_contents",
-    Method::Get,
+    Method::GET,
     "/v2/projects/{project_id}/apps/{app_id}/builds/{build_id}/zip-contents",
     "files of a build's ZIP archive",
     Command::safe(&["build", "zip-contents"], "p-abc12345-ranker b-1"),

@@ -138,9 +138,9 @@ async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
     let server = Server::start(|_| status(503, "")).await;
     let asking = Asking::with(&server, |api| api.max_retries = 5);
     let account = asking.client.account("p");
-    for method in [Method::Post, Method::Patch, Method::Delete] {
+    for method in [Method::POST, Method::PATCH, Method::DELETE] {
         let mut request = request("p", "a");
-        request.method = method;
+        request.method = method.clone();
         let before = server.count();
         asking.client.call(&account, &request).await.unwrap_err();
         assert_eq!(server.count() - before, 1);

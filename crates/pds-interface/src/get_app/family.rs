@@ -3,7 +3,7 @@
 use crate::polled::{Row, rows};
 use crate::range::parse_time;
 use crate::reader::Reader;
-use crate::wire::Flag;
+use crate::wire::{Flag, Text};
 use pds_exposition::Family;
 
 use super::App;
@@ -115,17 +115,14 @@ rows! { App:
     };
 }
 
-fn put_status(reader: &mut Reader<'_>, status: &str) {
-    let status = status.trim().to_lowercase();
-    if !status.is_empty() {
-        reader.put_with(&[("status", &status)], 1.0);
+fn put_status(reader: &mut Reader<'_>, status: &Text) {
+    if let Some(status) = status.stated() {
+        reader.put_with(&[("status", &status.to_lowercase())], 1.0);
     }
 }
 
-fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &str) {
-    if text.is_empty() {
-        return;
-    }
+fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &Text) {
+    let Some(text) = text.stated() else { return };
     match parse_time(text) {
         Some(time) if time > jiff::Timestamp::UNIX_EPOCH => reader.put(time.as_duration().as_secs_f64()),
         // The zero of a clock, and of Go's, is how services write that there is no time.
