@@ -36,7 +36,6 @@ pub struct Account {
 
 #[derive(Debug)]
 pub(super) struct AccountParts {
-    pub(super) source: Option<TokenSource>,
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
     reporter: Arc<Reporter>,
@@ -93,12 +92,9 @@ impl Account {
         redactor: &Redactor,
     ) -> Self {
         let reporter = Arc::new(Reporter::new(Arc::clone(&name), Arc::clone(observer)));
-        let credentials = Credentials::new(source.clone(), Arc::clone(&reporter), redactor.clone());
+        let credentials = Credentials::new(source, Arc::clone(&reporter), redactor.clone());
         let queue = admission.queue();
-        Self {
-            name,
-            inner: Arc::new(AccountParts { source, credentials, queue, reporter, state: Mutex::default() }),
-        }
+        Self { name, inner: Arc::new(AccountParts { credentials, queue, reporter, state: Mutex::default() }) }
     }
 
     /// The same account under its name in another configuration.
@@ -119,11 +115,6 @@ impl Account {
     /// Expiry of its token; `None` without a token, or if the token does not state one.
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
         expiry(&self.inner.credentials.current().ok()?.secret)
-    }
-
-    /// The project that its token is for, if the token states one.
-    pub(super) fn project(&self) -> Option<String> {
-        self.inner.credentials.project()
     }
 
     /// Whether its requests wait only for the exporter's own limits: the service neither slows it down nor refuses its

@@ -65,7 +65,7 @@ impl Exchange<'_> {
     /// sent.
     pub(super) async fn run(&self) -> Result<(Fetched, Instant), FetchError> {
         let client = &*self.client.inner;
-        let mut left = if self.request.method == Method::GET { client.api.max_retries } else { 0 };
+        let mut left = if self.request.method == Method::GET { client.transport.api.max_retries } else { 0 };
         let mut waits = waits();
         client.shared.budget.earn();
         loop {
@@ -73,7 +73,7 @@ impl Exchange<'_> {
                 Ok(fetched) => return Ok(fetched),
                 Err(error) => error,
             };
-            let too_long = error.retry_after().is_some_and(|wait| wait > client.api.timeout);
+            let too_long = error.retry_after().is_some_and(|wait| wait > client.transport.api.timeout);
             if left == 0 || too_long || !is_retryable(&error) || !client.shared.budget.spend() {
                 return Err(error);
             }
@@ -135,7 +135,7 @@ impl Exchange<'_> {
             account.too_many(sent);
         }
         if let (Some(429 | 503), Some(wait)) = (error.status(), error.retry_after()) {
-            account.pause(wait, self.client.inner.api.timeout);
+            account.pause(wait, self.client.inner.transport.api.timeout);
         }
         false
     }
@@ -144,7 +144,7 @@ impl Exchange<'_> {
     async fn acquire(&self) -> Result<(Arc<Token>, Permit), Reason> {
         // A request that will not be sent does not wait.
         self.token()?;
-        let (queue, patience) = (&self.turn.account.inner.queue, self.client.inner.api.timeout);
+        let (queue, patience) = (&self.turn.account.inner.queue, self.client.inner.transport.api.timeout);
         let mut throttled = Duration::ZERO;
         let permit = loop {
             let (permit, waited) = self.turn.permit().await;

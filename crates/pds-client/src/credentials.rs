@@ -92,7 +92,7 @@ pub(super) struct Token {
 /// The token of one service account.
 #[derive(Debug)]
 pub(super) struct Credentials {
-    source: Option<TokenSource>,
+    pub(super) source: Option<TokenSource>,
     reporter: Arc<Reporter>,
     redactor: Redactor,
     state: Mutex<State>,
@@ -136,16 +136,6 @@ impl Credentials {
             self.read_into(&mut state);
         }
         state.token.clone()
-    }
-
-    /// Why the source holds no token that can be sent.
-    pub(super) fn problem(&self) -> Option<Arc<str>> {
-        self.state.lock().problem.clone()
-    }
-
-    /// The project that the token last read states, if any.
-    pub(super) fn project(&self) -> Option<String> {
-        claims(&self.state.lock().token.as_ref().ok()?.secret)?.get("project_id")?.as_str().map(str::to_owned)
     }
 
     /// Reads the token again at once: the service has just refused the one that was sent.
@@ -220,7 +210,13 @@ impl Credentials {
 impl Account {
     /// Why its source holds no token that can be sent; `None` if it does.
     pub fn problem(&self) -> Option<Arc<str>> {
-        self.inner.credentials.problem()
+        self.inner.credentials.state.lock().problem.clone()
+    }
+
+    /// The project that its token is for, if the token last read states one.
+    pub(super) fn project(&self) -> Option<String> {
+        let state = self.inner.credentials.state.lock();
+        claims(&state.token.as_ref().ok()?.secret)?.get("project_id")?.as_str().map(str::to_owned)
     }
 
     /// Whether every user of this machine can read its token.

@@ -70,7 +70,6 @@ pub struct Client {
 }
 
 struct Inner {
-    api: Config,
     shared: Shared,
     transport: Arc<Transport>,
     /// The account of projects without their own.
@@ -138,7 +137,7 @@ impl Client {
         projects: &[(Arc<str>, Option<TokenSource>)],
     ) -> Result<Self, BuildError> {
         let Inner { shared, transport, .. } = &*self.inner;
-        let transport = if *api == self.inner.api { Arc::clone(transport) } else { shared.transport(api)? };
+        let transport = if *api == transport.api { Arc::clone(transport) } else { shared.transport(api)? };
         let inner = Arc::new(Inner::new(api, projects, shared, transport, Some(&self.inner)));
         Ok(Self { inner, ..self.clone() })
     }
@@ -146,12 +145,12 @@ impl Client {
     /// Puts the limits of this client into force, reports on its accounts instead of those of `before`, and ends their
     /// pauses.
     pub fn take_over(&self, before: Option<&Self>) {
-        let Inner { api, shared, .. } = &*self.inner;
+        let Inner { shared, transport, .. } = &*self.inner;
         let named: HashMap<&str, &Account> =
             self.inner.known().map(|account| (account.name(), account)).collect();
         let before = before.into_iter().flat_map(|before| before.inner.known());
         before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
-        shared.admission.configure(api);
+        shared.admission.configure(&transport.api);
         self.inner.known().for_each(Account::report);
         other_projects::warn_of(&self.for_other_projects());
     }
@@ -272,7 +271,8 @@ impl Inner {
         before: Option<&Self>,
     ) -> Self {
         let known = before.into_iter().flat_map(Self::known);
-        let known: HashMap<_, _> = known.map(|account| (account.inner.source.as_ref(), account)).collect();
+        let known: HashMap<_, _> =
+            known.map(|account| (account.inner.credentials.source.as_ref(), account)).collect();
         let account = |name, source: Option<&TokenSource>| match known.get(&source) {
             Some(account) => account.named(name),
             None => {
@@ -284,7 +284,6 @@ impl Inner {
         let mut by_source = HashMap::from([(api.token.as_ref(), default.clone())]);
         let mut used = HashSet::new();
         let mut inner = Self {
-            api: api.clone(),
             shared: shared.clone(),
             transport,
             default,

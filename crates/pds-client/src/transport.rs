@@ -61,18 +61,14 @@ pub struct Fetched {
 }
 
 /// The HTTP connection to the service.
-#[derive(Debug)]
 pub(super) struct Transport {
     http: legacy::Client<Connector, Full<Bytes>>,
-    /// `api.base_url`, parsed once for all requests.
-    url: Url,
+    pub(super) api: Config,
     /// `api.base_url` without its last slash.
     base: String,
     /// Host and port of the proxy on the way, if there is one.
     proxy: Option<String>,
     proxy_login: Option<HeaderValue>,
-    timeout: Duration,
-    max_bytes: u64,
     pub(super) redactor: Redactor,
     clock: Clock,
     observer: Arc<dyn Observer>,
@@ -107,12 +103,10 @@ impl Transport {
             .build(pds_http::connector(reached.client()?.tcp_keepalive(KEEP_ALIVE))?);
         Ok(Self {
             http,
-            url: api.base_url.clone(),
+            api: api.clone(),
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             proxy: reached.proxy(),
             proxy_login: reached.proxy_login(&api.base_url),
-            timeout: api.timeout,
-            max_bytes: api.max_response_bytes,
             redactor,
             clock,
             observer,
@@ -133,12 +127,13 @@ impl Transport {
         room: &ReplyRoom,
     ) -> Result<Fetched, Reason> {
         let began = Instant::now();
-        let deadline = began + self.timeout;
-        let timeout = |_| Reason::Timeout(self.timeout);
+        let deadline = began + self.api.timeout;
+        let timeout = |_| Reason::Timeout(self.api.timeout);
         let sent_at = self.clock.now();
         let prepared = self.prepared(request, token)?;
         let head = timeout_at(deadline, self.http.request(prepared)).await.map_err(timeout)?;
-        let response = head.map_err(|error| broken(error, true, self.proxy.as_deref(), &self.url))?;
+        let response =
+            head.map_err(|error| broken(error, true, self.proxy.as_deref(), &self.api.base_url))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -147,7 +142,7 @@ impl Transport {
         if !status.is_success() {
             // The body of an error is useful, but the status is enough if the body does not arrive.
             let headers = response.headers().clone();
-            let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
+            let mut body = Body::new(MAX_ERROR_BYTES.min(self.api.max_response_bytes));
             // Whether or not it arrives whole.
             let _ = timeout_at(deadline, body.read(response, room)).await;
             return Err(self.refused(status.as_u16(), &headers, &self.redactor.reply(body.bytes)));
@@ -155,10 +150,10 @@ impl Transport {
         if let Some(encoding) = self.encoding(response.headers()) {
             return Err(Reason::Encoded(encoding));
         }
-        let mut body = Body::new(self.max_bytes);
+        let mut body = Body::new(self.api.max_response_bytes);
         let read = timeout_at(deadline, body.read(response, room)).await.map_err(timeout)?;
-        if !read.map_err(|error| broken(error, false, self.proxy.as_deref(), &self.url))? {
-            return Err(Reason::TooLarge(self.max_bytes));
+        if !read.map_err(|error| broken(error, false, self.proxy.as_deref(), &self.api.base_url))? {
+            return Err(Reason::TooLarge(self.api.max_response_bytes));
         }
         let (bytes, room) = (self.redactor.reply(body.bytes), Arc::new(body.room));
         Ok(Fetched { status: status.as_u16(), body: bytes.into(), date, took: began.elapsed(), _room: room })
@@ -191,7 +186,7 @@ impl Transport {
     }
 
     fn prepared(&self, request: &Request, token: &Token) -> Result<http::Request<Full<Bytes>>, http::Error> {
-        let url = request_url(&self.url, request);
+        let url = request_url(&self.api.base_url, request);
         let mut prepared = http::Request::builder()
             .method(request.method.clone())
             .uri(url.as_str())
@@ -228,7 +223,7 @@ impl Transport {
             }
             // The texts of nginx, Apache and Go.
             (400, _)
-                if self.url.scheme() == "http"
+                if self.api.base_url.scheme() == "http"
                     && ["HTTPS port", "SSL-enabled", "HTTPS server"].iter().any(|it| text.contains(it)) =>
             {
                 match self.proxy.clone() {
@@ -237,7 +232,7 @@ impl Transport {
                 }
             }
             _ => {
-                let proxy = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
+                let proxy = self.proxy.as_ref().filter(|_| self.api.base_url.scheme() == "http");
                 // A gateway error may come from the proxy.
                 let proxy = proxy.filter(|_| matches!(status, 407 | 502..=504) || is_web_page(body));
                 let proxy = proxy.map(|proxy| format!("through the proxy {proxy}"));
