@@ -11,13 +11,12 @@ use humantime::format_duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::admission::{AccountQueue, Admission};
+use super::Shared;
+use super::admission::AccountQueue;
 use super::class::Class;
-use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
+use super::credentials::{Credentials, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
-use super::observer::Observer;
 use super::pace::Pace;
-use pds_core::redact::Redactor;
 use ranges::Ranges;
 
 /// The longest pause of a whole account. If a reply requests a longer pause, only its target waits for the rest.
@@ -38,7 +37,6 @@ pub struct Account {
 pub(super) struct AccountParts {
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
-    reporter: Arc<Reporter>,
     state: Mutex<State>,
 }
 
@@ -84,17 +82,10 @@ struct Refusal {
 const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
-    pub(super) fn new(
-        name: Arc<str>,
-        source: Option<TokenSource>,
-        admission: &Arc<Admission>,
-        observer: &Arc<dyn Observer>,
-        redactor: &Redactor,
-    ) -> Self {
-        let reporter = Arc::new(Reporter::new(Arc::clone(&name), Arc::clone(observer)));
-        let credentials = Credentials::new(source, Arc::clone(&reporter), redactor.clone());
-        let queue = admission.queue();
-        Self { name, inner: Arc::new(AccountParts { credentials, queue, reporter, state: Mutex::default() }) }
+    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: &Shared) -> Self {
+        let credentials = Credentials::new(Arc::clone(&name), source, shared.clone());
+        let queue = shared.admission.queue();
+        Self { name, inner: Arc::new(AccountParts { credentials, queue, state: Mutex::default() }) }
     }
 
     /// The same account under its name in another configuration.
@@ -131,7 +122,8 @@ impl Account {
 
     /// Starts to report its state and changes, unless it has started before.
     pub(super) fn report(&self) {
-        let AccountParts { credentials, queue, reporter, state, .. } = &*self.inner;
+        let AccountParts { credentials, queue, state } = &*self.inner;
+        let reporter = &credentials.reporter;
         // A reload is an attempt to end the pause.
         queue.pace(|pace, _| pace.resume());
         if !reporter.begin(&self.name) {
@@ -155,7 +147,7 @@ impl Account {
 
     /// Removes its metrics, and reports nothing more.
     pub(super) fn retire(&self) {
-        self.inner.reporter.end();
+        self.inner.credentials.reporter.end();
     }
 
     /// Fails if a refusal keeps `token` from being sent to `path`.
@@ -203,7 +195,10 @@ impl Account {
         }
         // A refusal of one path is logged by its target.
         if is_new && whole {
-            self.inner.reporter.log(|observer, name| observer.token_refused(name, status, message));
+            self.inner
+                .credentials
+                .reporter
+                .log(|observer, name| observer.token_refused(name, status, message));
         }
     }
 
@@ -239,7 +234,7 @@ impl Account {
         if wait > patience && state.paused_since.is_none() {
             state.paused_since = Some(Instant::now());
             let wait = format_duration(whole_seconds(wait)).to_string();
-            self.inner.reporter.log(|observer, name| observer.paused(name, &wait));
+            self.inner.credentials.reporter.log(|observer, name| observer.paused(name, &wait));
         }
     }
 
@@ -272,7 +267,7 @@ impl Account {
         if before == now {
             return;
         }
-        self.inner.reporter.fact(|observer, name| observer.pace(name, now));
+        self.inner.credentials.reporter.fact(|observer, name| observer.pace(name, now));
         match (before, now) {
             (None, Some(requests_per_second)) => tracing::warn!(
                 token = self.name(),
@@ -286,7 +281,7 @@ impl Account {
 
     fn note_accepted(&self, state: &mut State, accepted: bool) {
         if state.accepted.replace(accepted) != Some(accepted) {
-            self.inner.reporter.fact(|observer, name| observer.token_accepted(name, accepted));
+            self.inner.credentials.reporter.fact(|observer, name| observer.token_accepted(name, accepted));
         }
     }
 

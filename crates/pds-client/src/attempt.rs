@@ -67,14 +67,14 @@ impl Exchange<'_> {
         let client = &*self.client.inner;
         let mut left = if self.request.method == Method::GET { client.transport.api.max_retries } else { 0 };
         let mut waits = waits();
-        client.shared.budget.earn();
+        client.transport.shared.budget.earn();
         loop {
             let error = match self.attempt().await {
                 Ok(fetched) => return Ok(fetched),
                 Err(error) => error,
             };
             let too_long = error.retry_after().is_some_and(|wait| wait > client.transport.api.timeout);
-            if left == 0 || too_long || !is_retryable(&error) || !client.shared.budget.spend() {
+            if left == 0 || too_long || !is_retryable(&error) || !client.transport.shared.budget.spend() {
                 return Err(error);
             }
             left -= 1;
@@ -171,7 +171,7 @@ impl Exchange<'_> {
 
     fn count(&self, event: impl FnOnce(&dyn Observer, Resource)) {
         if let Some(resource) = self.resource {
-            event(&*self.client.inner.shared.observer, resource);
+            event(&*self.client.inner.transport.shared.observer, resource);
         }
     }
 }

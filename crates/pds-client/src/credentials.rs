@@ -15,12 +15,11 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Account;
 use super::observer::Observer;
+use super::{Account, Shared};
 use pds_core::clock::from_unix_seconds;
 use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
-use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 
 /// Minimum time between two reads of the file, unless the service has just refused the token.
@@ -93,8 +92,7 @@ pub(super) struct Token {
 #[derive(Debug)]
 pub(super) struct Credentials {
     pub(super) source: Option<TokenSource>,
-    reporter: Arc<Reporter>,
-    redactor: Redactor,
+    pub(super) reporter: Reporter,
     state: Mutex<State>,
 }
 
@@ -112,14 +110,16 @@ struct State {
 impl Credentials {
     /// Reads the token for the first time. A failure is logged now, and returned to every request until there is a
     /// token.
-    pub(super) fn new(source: Option<TokenSource>, reporter: Arc<Reporter>, redactor: Redactor) -> Self {
+    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: Shared) -> Self {
         let state = State {
             token: Err(CredentialsError::Missing),
             read: Instant::now(),
             problem: None,
             exposed: false,
         };
-        let credentials = Self { source, reporter, redactor, state: Mutex::new(state) };
+        let name = Mutex::new(Name { text: name, in_force: false });
+        let reporter = Reporter { shared, name };
+        let credentials = Self { source, reporter, state: Mutex::new(state) };
         credentials.reread();
         credentials
     }
@@ -158,7 +158,7 @@ impl Credentials {
     fn report_token(&self, token: &Token) {
         self.reporter.fact(|observer, name| {
             observer.token_expiry(name, expiry(&token.secret));
-            self.redactor.add(&name.into(), &token.secret);
+            self.reporter.shared.redactor.add(&name.into(), &token.secret);
         });
     }
 
@@ -228,7 +228,7 @@ impl Account {
 /// Reports on one service account. Facts about it are reported only while the configuration in force uses it.
 #[derive(Debug)]
 pub(super) struct Reporter {
-    observer: Arc<dyn Observer>,
+    shared: Shared,
     name: Mutex<Name>,
 }
 
@@ -240,10 +240,6 @@ struct Name {
 }
 
 impl Reporter {
-    pub(super) fn new(name: Arc<str>, observer: Arc<dyn Observer>) -> Self {
-        Self { observer, name: Mutex::new(Name { text: name, in_force: false }) }
-    }
-
     pub(super) fn name(&self) -> Arc<str> {
         Arc::clone(&self.name.lock().text)
     }
@@ -258,20 +254,20 @@ impl Reporter {
     pub(super) fn end(&self) {
         let mut name = self.name.lock();
         name.in_force = false;
-        self.observer.forget_token(&name.text);
+        self.shared.observer.forget_token(&name.text);
     }
 
     /// Reports a fact about the account.
     pub(super) fn fact(&self, report: impl FnOnce(&dyn Observer, &str)) {
         let name = self.name.lock();
         if name.in_force {
-            report(&*self.observer, &name.text);
+            report(&*self.shared.observer, &name.text);
         }
     }
 
     /// Reports something to log.
     pub(super) fn log(&self, report: impl FnOnce(&dyn Observer, &str)) {
-        report(&*self.observer, &self.name());
+        report(&*self.shared.observer, &self.name());
     }
 }
 

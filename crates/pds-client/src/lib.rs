@@ -53,7 +53,6 @@ use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
 use pds_core::memory::{Holder, MemoryBudget, Share};
 use pds_core::redact::Redactor;
-use pds_core::secret::Secret;
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
@@ -70,7 +69,6 @@ pub struct Client {
 }
 
 struct Inner {
-    shared: Shared,
     transport: Arc<Transport>,
     /// The account of projects without their own.
     default: Account,
@@ -116,10 +114,8 @@ impl Client {
         observer: Arc<dyn Observer>,
         clock: Clock,
     ) -> Result<Self, BuildError> {
-        let (redactor, admission, budget) = (Redactor::default(), Arc::default(), Arc::new(Budget::new()));
-        let shared = Shared { clock, observer, redactor, admission, budget };
-        let transport = shared.transport(api)?;
-        let inner = Arc::new(Inner::new(api, projects, &shared, transport, None));
+        let transport = Arc::new(Transport::new(api, Shared::new(observer, clock))?);
+        let inner = Arc::new(Inner::new(projects, transport, None));
         let room = ReplyRoom::new(&MemoryBudget::default().share(Holder::Replies));
         let client = Self { inner, ask_again: ASK_AGAIN, room };
         client.take_over(None);
@@ -136,21 +132,24 @@ impl Client {
         api: &Config,
         projects: &[(Arc<str>, Option<TokenSource>)],
     ) -> Result<Self, BuildError> {
-        let Inner { shared, transport, .. } = &*self.inner;
-        let transport = if *api == transport.api { Arc::clone(transport) } else { shared.transport(api)? };
-        let inner = Arc::new(Inner::new(api, projects, shared, transport, Some(&self.inner)));
+        let Transport { api: current, shared, .. } = &*self.inner.transport;
+        let transport = match api == current {
+            true => Arc::clone(&self.inner.transport),
+            false => Arc::new(Transport::new(api, shared.clone())?),
+        };
+        let inner = Arc::new(Inner::new(projects, transport, Some(&self.inner)));
         Ok(Self { inner, ..self.clone() })
     }
 
     /// Puts the limits of this client into force, reports on its accounts instead of those of `before`, and ends their
     /// pauses.
     pub fn take_over(&self, before: Option<&Self>) {
-        let Inner { shared, transport, .. } = &*self.inner;
+        let Transport { api, shared, .. } = &*self.inner.transport;
         let named: HashMap<&str, &Account> =
             self.inner.known().map(|account| (account.name(), account)).collect();
         let before = before.into_iter().flat_map(|before| before.inner.known());
         before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
-        shared.admission.configure(&transport.api);
+        shared.admission.configure(api);
         self.inner.known().for_each(Account::report);
         other_projects::warn_of(&self.for_other_projects());
     }
@@ -186,17 +185,17 @@ impl Client {
     /// Adds due polls: the index of each target, its account, and its due time.
     pub fn enqueue<'a>(&self, polls: impl Iterator<Item = (usize, &'a Account, Instant)>) {
         let polls = polls.map(|(poll, account, due)| (poll, &account.inner.queue, due));
-        self.inner.shared.admission.enqueue(polls);
+        self.inner.transport.shared.admission.enqueue(polls);
     }
 
     /// Waits for polls that may start: the indices of their targets, and the permits for their first requests.
     pub async fn started(&self) -> Vec<(usize, Permit)> {
-        self.inner.shared.admission.started().await
+        self.inner.transport.shared.admission.started().await
     }
 
     /// Removes the polls that were added and have not started.
     pub fn withdraw_polls(&self) {
-        self.inner.shared.admission.withdraw_polls();
+        self.inner.transport.shared.admission.withdraw_polls();
     }
 
     /// Sends a GET request for `resource` and decodes the reply's body by `decode`: waits for its turn, retries failures
@@ -212,7 +211,8 @@ impl Client {
         request: &Request,
         decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
     ) -> Result<(T, Fetched), FetchError> {
-        let Inner { shared, transport, .. } = &*self.inner;
+        let transport = &*self.inner.transport;
+        let Shared { redactor, observer, .. } = &transport.shared;
         if request.method != Method::GET {
             return Err(transport.failed(request, Reason::NotGet));
         }
@@ -236,13 +236,13 @@ impl Client {
         };
         let read = read.map_err(|error| {
             let reason = match error {
-                DecodeError::Reported(words) => Reason::Reported(shared.redactor.text(words)),
-                error => Reason::Decode(shortened(&shared.redactor.text(with_sources(&error)))),
+                DecodeError::Reported(words) => Reason::Reported(redactor.text(words)),
+                error => Reason::Decode(shortened(&redactor.text(with_sources(&error)))),
             };
             transport.failed(request, reason)
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
-        shared.observer.request_done(resource, class.code(), fetched.took);
+        observer.request_done(resource, class.code(), fetched.took);
         let failed = read.as_ref().err().map(FetchError::class);
         turn.account.record_outcome(&request.refused_as, sent, failed);
         Ok((read?, fetched))
@@ -261,44 +261,34 @@ impl Client {
 }
 
 impl Inner {
-    /// A client for the accounts of `projects` and of `api`. An account of the client `before` continues under its
+    /// A client for the accounts of `projects` and of the configuration. An account of the client `before` continues under its
     /// current name.
     fn new(
-        api: &Config,
         projects: &[(Arc<str>, Option<TokenSource>)],
-        shared: &Shared,
         transport: Arc<Transport>,
         before: Option<&Self>,
     ) -> Self {
+        let Transport { api, shared, .. } = &*transport;
         let known = before.into_iter().flat_map(Self::known);
         let known: HashMap<_, _> =
             known.map(|account| (account.inner.credentials.source.as_ref(), account)).collect();
         let account = |name, source: Option<&TokenSource>| match known.get(&source) {
             Some(account) => account.named(name),
-            None => {
-                let Shared { admission, observer, redactor, .. } = shared;
-                Account::new(name, source.cloned(), admission, observer, redactor)
-            }
+            None => Account::new(name, source.cloned(), shared),
         };
         let default = account("default".into(), api.token.as_ref());
         let mut by_source = HashMap::from([(api.token.as_ref(), default.clone())]);
         let mut used = HashSet::new();
-        let mut inner = Self {
-            shared: shared.clone(),
-            transport,
-            default,
-            projects: HashMap::with_capacity(projects.len()),
-            accounts: Vec::new(),
-        };
+        let (mut accounts, mut by_project) = (Vec::new(), HashMap::with_capacity(projects.len()));
         for (project, token) in projects {
             let source = token.as_ref().or(api.token.as_ref());
             let account = by_source.entry(source).or_insert_with(|| account(Arc::clone(project), source));
             if used.insert(source) {
-                inner.accounts.push(account.clone());
+                accounts.push(account.clone());
             }
-            inner.projects.insert(Arc::clone(project), account.clone());
+            by_project.insert(Arc::clone(project), account.clone());
         }
-        inner
+        Self { transport, default, projects: by_project, accounts }
     }
 
     /// All accounts, used or not.
@@ -309,16 +299,9 @@ impl Inner {
 }
 
 impl Shared {
-    fn transport(&self, api: &Config) -> Result<Arc<Transport>, BuildError> {
-        if let Some(warning) = plain_http_warning(&api.base_url) {
-            tracing::warn!("{warning}");
-        }
-        let (redactor, clock, observer) =
-            (self.redactor.clone(), self.clock.clone(), Arc::clone(&self.observer));
-        if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
-            redactor.add(&"api.proxy_url".into(), &Secret::new(password));
-        }
-        Ok(Arc::new(Transport::new(api, redactor, clock, observer)?))
+    fn new(observer: Arc<dyn Observer>, clock: Clock) -> Self {
+        let (redactor, admission, budget) = (Redactor::default(), Arc::default(), Arc::new(Budget::new()));
+        Self { clock, observer, redactor, admission, budget }
     }
 }
 

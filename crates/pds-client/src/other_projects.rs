@@ -34,17 +34,16 @@ pub(super) fn warn_of(others: &BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Observer, TokenSource, Unobserved};
-    use pds_core::redact::Redactor;
+    use crate::{Shared, TokenSource, Unobserved};
+    use pds_core::clock::Clock;
     use pds_core::secret::Secret;
 
     #[tokio::test]
     async fn a_token_is_for_another_project_if_it_is_set_for_none_that_it_states() {
         // {"project_id":"p-b"}
         let token = TokenSource::Inline(Secret::new("e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln"));
-        let observer: Arc<dyn Observer> = Arc::new(Unobserved);
-        let redactor = Redactor::default();
-        let account = Account::new("p-a".into(), Some(token), &Arc::default(), &observer, &redactor);
+        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
+        let account = Account::new("p-a".into(), Some(token), &shared);
         let said = |projects: &[&str]| {
             let projects = projects.iter().map(|id| (Arc::from(*id), account.clone())).collect();
             of(&projects).into_values().collect::<Vec<_>>()

@@ -21,16 +21,15 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::Config;
 use super::body::{Body, ReplyRoom};
 use super::class::{Class, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
-use super::observer::Observer;
-use pds_core::clock::{Clock, MAX_SKEW, differ};
+use super::{Config, Shared, plain_http_warning};
+use pds_core::clock::{MAX_SKEW, differ};
 use pds_core::error_chain::shortened;
 use pds_core::memory::Room;
-use pds_core::redact::Redactor;
+use pds_core::secret::Secret;
 use pds_http::{BuildError, Connector, Held};
 use pds_interface::Request;
 use pds_interface::call::Method;
@@ -69,9 +68,7 @@ pub(super) struct Transport {
     /// Host and port of the proxy on the way, if there is one.
     proxy: Option<String>,
     proxy_login: Option<HeaderValue>,
-    pub(super) redactor: Redactor,
-    clock: Clock,
-    observer: Arc<dyn Observer>,
+    pub(super) shared: Shared,
     /// Whether the log has reported that the clocks differ.
     skewed: AtomicBool,
 }
@@ -85,12 +82,13 @@ pub fn request_url(base: &Url, request: &Request) -> Url {
 }
 
 impl Transport {
-    pub(super) fn new(
-        api: &Config,
-        redactor: Redactor,
-        clock: Clock,
-        observer: Arc<dyn Observer>,
-    ) -> Result<Self, BuildError> {
+    pub(super) fn new(api: &Config, shared: Shared) -> Result<Self, BuildError> {
+        if let Some(warning) = plain_http_warning(&api.base_url) {
+            tracing::warn!("{warning}");
+        }
+        if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
+            shared.redactor.add(&"api.proxy_url".into(), &Secret::new(password));
+        }
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         let reached = api.reached();
         let http = legacy::Client::builder(TokioExecutor::new())
@@ -107,9 +105,7 @@ impl Transport {
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             proxy: reached.proxy(),
             proxy_login: reached.proxy_login(&api.base_url),
-            redactor,
-            clock,
-            observer,
+            shared,
             skewed: AtomicBool::new(false),
         })
     }
@@ -129,7 +125,7 @@ impl Transport {
         let began = Instant::now();
         let deadline = began + self.api.timeout;
         let timeout = |_| Reason::Timeout(self.api.timeout);
-        let sent_at = self.clock.now();
+        let sent_at = self.shared.clock.now();
         let prepared = self.prepared(request, token)?;
         let head = timeout_at(deadline, self.http.request(prepared)).await.map_err(timeout)?;
         let response =
@@ -145,7 +141,7 @@ impl Transport {
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.api.max_response_bytes));
             // Whether or not it arrives whole.
             let _ = timeout_at(deadline, body.read(response, room)).await;
-            return Err(self.refused(status.as_u16(), &headers, &self.redactor.reply(body.bytes)));
+            return Err(self.refused(status.as_u16(), &headers, &self.shared.redactor.reply(body.bytes)));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
             return Err(Reason::Encoded(encoding));
@@ -155,7 +151,7 @@ impl Transport {
         if !read.map_err(|error| broken(error, false, self.proxy.as_deref(), &self.api.base_url))? {
             return Err(Reason::TooLarge(self.api.max_response_bytes));
         }
-        let (bytes, room) = (self.redactor.reply(body.bytes), Arc::new(body.room));
+        let (bytes, room) = (self.shared.redactor.reply(body.bytes), Arc::new(body.room));
         Ok(Fetched { status: status.as_u16(), body: bytes.into(), date, took: began.elapsed(), _room: room })
     }
 
@@ -166,7 +162,7 @@ impl Transport {
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
         let skew = date - ours;
-        self.observer.clock_skew(skew);
+        self.shared.observer.clock_skew(skew);
         let large = differ(skew);
         if self.skewed.swap(large, Ordering::Relaxed) == large {
             return;
@@ -211,14 +207,14 @@ impl Transport {
     fn encoding(&self, headers: &HeaderMap) -> Option<String> {
         let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or("?").trim();
         let encoded = !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity");
-        encoded.then(|| self.redactor.text(encoding).chars().take(20).collect())
+        encoded.then(|| self.shared.redactor.text(encoding).chars().take(20).collect())
     }
 
     fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Reason {
         let (text, message) = (String::from_utf8_lossy(body), error_message(body));
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
-                let location = shortened(&self.redactor.text(redirect_target(&self.base, location)));
+                let location = shortened(&self.shared.redactor.text(redirect_target(&self.base, location)));
                 Reason::Redirect { status, location }
             }
             // The texts of nginx, Apache and Go.
@@ -241,7 +237,7 @@ impl Transport {
                 if matches!(status, 401 | 403) && is_web_page(body) {
                     return Reason::WebPage { status, title: message };
                 }
-                Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) }
+                Reason::Status { status, message, retry_after: retry_after(headers, self.shared.clock.now()) }
             }
         }
     }

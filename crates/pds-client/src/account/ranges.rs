@@ -26,7 +26,7 @@ impl Account {
             }
             Ranges::Unknown => {}
         }
-        self.inner.reporter.fact(|observer, name| observer.range_honoured(name, None));
+        self.inner.credentials.reporter.fact(|observer, name| observer.range_honoured(name, None));
     }
 
     /// Records that a reply is about another range than requested, as `told` explains. Returns whether all replies so
@@ -36,7 +36,7 @@ impl Account {
         let ranges = &mut state.ranges;
         if matches!(ranges, Ranges::Unknown) {
             *ranges = Ranges::Ignored(told.into());
-            self.inner.reporter.fact(|observer, name| observer.range_honoured(name, Some(told)));
+            self.inner.credentials.reporter.fact(|observer, name| observer.range_honoured(name, Some(told)));
         }
         matches!(ranges, Ranges::Ignored(_))
     }
