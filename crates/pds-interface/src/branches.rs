@@ -15,7 +15,7 @@ pub static CALL: Call = Call::new::<Reply>(
     "list branches",
     Command::safe(&["repo", "branches"], "acme ranker"),
 )
-.needing(&["branches"]);
+.needing("branches");
 
 impl ReplyBody for BranchesReply {}
 

@@ -25,8 +25,8 @@ pub struct Call {
     pub body: &'static [Param],
     /// The format of a successful reply.
     pub format: Format,
-    /// The fields without which a successful reply says nothing; a polled call reads its own.
-    needs: &'static [&'static str],
+    /// The field without which a successful reply says nothing; a polled call reads its own.
+    needs: Option<&'static str>,
     decodes: fn(&[u8]) -> Result<(), DecodeError>,
     /// The schema of its reply in JSON. Code that the daemon has no use for.
     #[cfg(feature = "openapi")]
@@ -54,7 +54,7 @@ impl Call {
             query: &[],
             body: &[],
             format: R::FORMAT,
-            needs: &[],
+            needs: None,
             decodes: |body| R::decode(body).map(drop),
             #[cfg(feature = "openapi")]
             schema: |generator| generator.subschema_for::<R>(),
@@ -77,10 +77,10 @@ impl Call {
         self
     }
 
-    /// Requires these fields in each successful reply.
+    /// Requires this field in each successful reply.
     #[must_use]
-    pub const fn needing(mut self, needs: &'static [&'static str]) -> Self {
-        self.needs = needs;
+    pub const fn needing(mut self, field: &'static str) -> Self {
+        self.needs = Some(field);
         self
     }
 
@@ -95,21 +95,21 @@ impl Call {
             let is_complete = polled.counted.is_none() || !lacks_total();
             return if is_complete { Ok(()) } else { Err(DecodeError::Lacks("total")) };
         }
-        (self.decodes)(body).map_err(|error| match (error, self.command.secret) {
+        let secret = self.command.secret;
+        (self.decodes)(body).map_err(|error| match (error, secret) {
             // Its text could quote the secret.
             (DecodeError::Json(_) | DecodeError::Reported(_), Some(field)) => DecodeError::Lacks(field),
             (error, _) => error,
         })?;
-        let reply = if self.needs.is_empty() { Value::Null } else { json(body) };
-        let lacks = |field: &&&str| match reply.get(**field) {
-            None | Some(Value::Null) => true,
-            Some(secret) if self.command.secret == Some(**field) => secret.as_str().is_none_or(str::is_empty),
-            Some(_) => false,
-        };
-        match (self.needs.iter().find(lacks).map(|field| DecodeError::Lacks(field)), self.command.secret) {
-            (None, _) => Ok(()),
-            (Some(error), None) => Err(error.explained(body)),
-            (Some(error), Some(_)) => Err(error),
+        let Some(field) = self.needs else { return Ok(()) };
+        let reply = json(body);
+        let value = reply.get(field).filter(|value| !value.is_null());
+        match (value, secret) {
+            (None, None) => Err(DecodeError::Lacks(field).explained(body)),
+            (value, Some(_)) if value.and_then(Value::as_str).is_none_or(str::is_empty) => {
+                Err(DecodeError::Lacks(field))
+            }
+            _ => Ok(()),
         }
     }
 

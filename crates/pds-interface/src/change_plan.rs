@@ -20,7 +20,7 @@ pub static CALL: Call = Call::new::<Reply>(
     ),
 )
 .with_body(&[PLAN])
-.needing(&["redirectUrl"]);
+.needing("redirectUrl");
 
 /// The plans of section 8, the cheapest first.
 pub const PLANS: [&str; 3] = ["hobby", "standard", "enterprise"];

@@ -49,7 +49,7 @@ pub static CALL: Call = Call::new::<Reply>(
     },
 )
 .with_query(&[NAME, DESCRIPTION, EXPIRES_AT])
-.needing(&["apiKey"]);
+.needing("apiKey");
 
 impl ReplyBody for ApiKey {}
 

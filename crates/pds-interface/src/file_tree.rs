@@ -29,7 +29,7 @@ pub static CALL: Call = Call::new::<Reply>(
     Command::safe(&["repo", "tree"], "acme ranker --ref main --path src"),
 )
 .with_query(&[REF, PATH])
-.needing(&["tree"]);
+.needing("tree");
 
 impl ReplyBody for FileTreeReply {}
 

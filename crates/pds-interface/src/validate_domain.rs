@@ -13,7 +13,7 @@ pub static CALL: Call = Call::new::<Reply>(
     "trigger DNS validation",
     Command::safe(&["domains", "validate"], "d-1"),
 )
-.needing(&["success"]);
+.needing("success");
 
 impl ReplyBody for Validation {}
 

@@ -15,7 +15,7 @@ pub static CALL: Call = Call::new::<Reply>(
     "files of a build's ZIP archive",
     Command::safe(&["build", "zip-contents"], "p-abc12345-ranker b-1"),
 )
-.needing(&["zipFiles"]);
+.needing("zipFiles");
 
 impl ReplyBody for ZipContentsReply {}
 
