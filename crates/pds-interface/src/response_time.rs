@@ -88,12 +88,6 @@ impl ResponseTime {
         shares
     }
 
-    /// The step that its shares are rounded to, see [`Tally::rounding`].
-    pub fn rounding(&self) -> Option<f64> {
-        let shares = self.shares(&mut Unexpected::default());
-        Tally::of(self.total_requests.value(), shares, None).rounding()
-    }
-
     /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
     pub fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
         let list = self.percentiles.0.iter().map(|(name, millis)| (name.as_str(), *millis));

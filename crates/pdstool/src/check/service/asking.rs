@@ -9,8 +9,9 @@ use crate::service::{Service, skew};
 use pds_client::{FetchError, Reason};
 use pds_core::units;
 use pds_interface::param::QueryNames;
+use pds_interface::polled::{Reading, Terms};
 use pds_interface::{
-    Arguments, Call, Number, RangeEnd, ReplyBody, Resolution, TimeRange, response_time, run_execution_time,
+    Arguments, RangeEnd, Resolution, Resource, Tally, TimeRange, response_time, run_execution_time,
 };
 
 /// Age of the requested hour's end, by which late data has arrived.
@@ -35,15 +36,6 @@ pub struct Asking {
     pub skews: Vec<f64>,
     /// The smallest rounding step of shares.
     pub share_step: Option<f64>,
-}
-
-/// The total and range of a reply.
-#[derive(Clone, Copy, Debug)]
-pub struct Answer {
-    /// The number of requests.
-    pub total: Option<f64>,
-    /// The range that the reply states.
-    pub range: Option<TimeRange>,
 }
 
 impl Asking {
@@ -81,7 +73,7 @@ impl Asking {
             self.app.clone_from(candidate);
             match self.requests(self.hour).await {
                 Ok(answer) => {
-                    let total = answer.total.unwrap_or(0.0);
+                    let total = answer.count().unwrap_or(0.0);
                     if busiest.is_none_or(|(most, _)| total > most) {
                         busiest = Some((total, candidate));
                     }
@@ -99,7 +91,7 @@ impl Asking {
     ///
     /// # Errors
     /// If the service does not answer.
-    pub async fn requests(&mut self, range: TimeRange) -> Result<Answer> {
+    pub async fn requests(&mut self, range: TimeRange) -> Result<Tally> {
         self.counted(range, RangeEnd::Exclusive, None).await
     }
 
@@ -112,18 +104,16 @@ impl Asking {
         range: TimeRange,
         end: RangeEnd,
         container: Option<&str>,
-    ) -> Result<Answer> {
+    ) -> Result<Tally> {
         let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
-        let times = self.ask::<response_time::Reply>(&response_time::CALL, &arguments).await?.data;
-        self.share_step = self.share_step.into_iter().chain(times.rounding()).min_by(f64::total_cmp);
-        Ok(Answer {
-            total: times.total_requests.value(),
-            range: TimeRange::parse(&times.start_date, &times.end_date).map(|range| end.answered(range)),
-        })
+        let mut tally = self.ask(response_time::RESOURCE, &arguments).await?.tally.unwrap_or_default();
+        self.share_step = self.share_step.into_iter().chain(tally.rounding()).min_by(f64::total_cmp);
+        tally.range = tally.range.map(|range| end.answered(range));
+        Ok(tally)
     }
 
-    /// The times of the datapoints of run execution times in `range`.
+    /// The times of the datapoints of run execution times in `range`, in order.
     ///
     /// # Errors
     /// If the service does not answer.
@@ -132,16 +122,17 @@ impl Asking {
         let arguments = Arguments::about(&project, &app)
             .in_range_to(range, RangeEnd::Exclusive)
             .at_resolution(resolution);
-        let reply = self.ask::<run_execution_time::Reply>(&run_execution_time::CALL, &arguments).await?;
-        Ok(reply.data.time_series.iter().filter_map(|point| Number::value(point.timestamp)).collect())
+        let points = self.ask(run_execution_time::RESOURCE, &arguments).await?.points;
+        Ok(points.iter().map(|point| point.time).collect())
     }
 
-    async fn ask<R: ReplyBody>(&mut self, call: &Call, arguments: &Arguments<'_>) -> Result<R> {
-        let request = call.request(arguments, &self.names)?;
+    async fn ask(&mut self, resource: Resource, arguments: &Arguments<'_>) -> Result<Reading> {
+        let request = resource.call().request(arguments, &self.names)?;
         self.sent += 1;
         let fetched = self.service.client.call(&self.service.client.account(&self.app.0), &request).await?;
         self.skews.extend(skew(&fetched));
-        Ok(R::decode(&fetched.body)?)
+        let read = resource.polled().decode(&fetched.body, &Terms::default())?;
+        Ok(read(&[]))
     }
 }
 

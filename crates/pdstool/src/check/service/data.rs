@@ -58,7 +58,7 @@ async fn filters(asking: &mut Asking, name: &str) -> Result<bool> {
     let answer = asking.counted(asking.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
     asking.names.container = configured;
     // A service that refuses the container has applied the filter.
-    Ok(refused(answer)?.map_or(true, |answer| answer.total.unwrap_or(0.0) == 0.0))
+    Ok(refused(answer)?.map_or(true, |answer| answer.count().unwrap_or(0.0) == 0.0))
 }
 
 /// Measures the distance between datapoints at each resolution.
@@ -68,8 +68,7 @@ async fn filters(asking: &mut Asking, name: &str) -> Result<bool> {
 pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     let mut widths = Vec::new();
     for (word, resolution) in Resolution::WORDS {
-        let mut times = asking.datapoints(asking.hour, *resolution).await?;
-        times.sort_by(f64::total_cmp);
+        let times = asking.datapoints(asking.hour, *resolution).await?;
         let steps = times.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
         if let Some(width) = steps.filter(|step| *step > 0.0).min_by(f64::total_cmp) {
             widths.push((*word, *resolution, width));
@@ -162,7 +161,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
         tokio::time::sleep(Duration::from_secs(age - previous)).await;
         previous = age;
         let reached = began.elapsed().as_secs();
-        seen.push((reached, asking.requests(range).await?.total.unwrap_or(0.0)));
+        seen.push((reached, asking.requests(range).await?.count().unwrap_or(0.0)));
     }
     Ok(lateness(&seen, asking.service.config.poll.settle.as_secs()))
 }

@@ -4,10 +4,10 @@ use crate::error::Result;
 use crate::report::Finding;
 use pds_core::units;
 use pds_interface::param::QueryNames;
-use pds_interface::{RangeEnd, TimeRange};
+use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
 
 use super::ADD_LINE;
-use super::asking::{Answer, Asking, lasting, refused, written};
+use super::asking::{Asking, lasting, refused, written};
 
 /// Names of start and end in similar services.
 const NAMES: [(&str, &str); 7] = [
@@ -20,16 +20,14 @@ const NAMES: [(&str, &str); 7] = [
     ("since", "until"),
 ];
 
-/// The bounds that the service honours.
+/// How a service treats the bounds of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heeded {
-    /// Both, as the reply states.
+    /// It honours both, as the reply states.
     Named,
-    /// Both, as the counts show.
+    /// It honours both, as the counts show.
     Unnamed,
-    StartOnly,
-    EndOnly,
-    No,
+    No(Ignored),
     /// There is too little traffic to decide.
     Unknown,
 }
@@ -37,22 +35,17 @@ enum Heeded {
 /// Tests which bounds of a range the service honours by the current names.
 async fn heeded(asking: &mut Asking) -> Result<Heeded> {
     let odd = asking.odd();
-    let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No) };
-    Ok(match answer.range {
-        Some(range) if range.is_rounded_from(odd) => Heeded::Named,
-        Some(range) if (TimeRange { end: odd.end, ..range }).is_rounded_from(odd) => Heeded::StartOnly,
-        Some(range) if (TimeRange { start: odd.start, ..range }).is_rounded_from(odd) => Heeded::EndOnly,
-        Some(_) => Heeded::No,
-        // If the reply states no range, the counts decide: a minute has a small part of the range's count. If the range
-        // is ignored, both counts are nearly equal.
-        None => {
-            let part = asking.requests(TimeRange { end: odd.start + 60, ..odd }).await?.total;
-            match answer.total {
-                Some(all) if part.is_some_and(|part| part < all / 2.0) => Heeded::Unnamed,
-                Some(all) if all > 0.0 => Heeded::No,
-                _ => Heeded::Unknown,
-            }
-        }
+    let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No(Ignored::Both)) };
+    if let Some(range) = answer.range {
+        return Ok(range.ignores(odd).map_or(Heeded::Named, Heeded::No));
+    }
+    // If the reply states no range, the counts decide: a minute has a small part of the range's count. If the range is
+    // ignored, both counts are nearly equal.
+    let part = asking.requests(TimeRange { end: odd.start + 60, ..odd }).await?.count();
+    Ok(match answer.count() {
+        Some(all) if part.is_some_and(|part| part < all / 2.0) => Heeded::Unnamed,
+        Some(all) if all > 0.0 => Heeded::No(Ignored::Both),
+        _ => Heeded::Unknown,
     })
 }
 
@@ -63,8 +56,7 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
 pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Finding>)> {
     let configured = asking.names.clone();
     let (start, end) = (&*configured.start, &*configured.end);
-    let by_configured = heeded(asking).await?;
-    match by_configured {
+    let ignored = match heeded(asking).await? {
         Heeded::Named => {
             let found = [format!("{start} and {end} are honoured"), "replies state their range".to_owned()];
             return Ok((true, found.map(Finding::ok).into()));
@@ -79,12 +71,12 @@ pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Finding>)> {
             let remedy = "Choose an app with traffic with --project and --app.";
             return Ok((false, vec![Finding::warning(text, remedy)]));
         }
-        Heeded::StartOnly | Heeded::EndOnly | Heeded::No => {}
-    }
+        Heeded::No(ignored) => ignored,
+    };
     for (from, to) in NAMES {
         // A name that works stays.
-        let from = if by_configured == Heeded::StartOnly { start } else { from };
-        let to = if by_configured == Heeded::EndOnly { end } else { to };
+        let from = if ignored == Ignored::End { start } else { from };
+        let to = if ignored == Ignored::Start { end } else { to };
         if (from, to) == (start, end) {
             continue;
         }
@@ -101,7 +93,7 @@ pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Finding>)> {
                 found = found.with("api.query_names", key, format!("\"{name}\""));
             }
         }
-        asking.total = asking.requests(asking.hour).await?.total.unwrap_or(0.0);
+        asking.total = asking.requests(asking.hour).await?.count().unwrap_or(0.0);
         return Ok((true, vec![found]));
     }
     let text = format!("neither {start} and {end} nor other common names are honoured");
@@ -202,7 +194,7 @@ async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option
         if answer.range.is_some_and(|answered| answered != range) {
             return Ok(None);
         }
-        sum += answer.total.unwrap_or(0.0);
+        sum += answer.count().unwrap_or(0.0);
     }
     Ok(Some(sum))
 }
@@ -218,7 +210,7 @@ pub async fn longest(asking: &mut Asking) -> Result<Finding> {
     for hours in HOURS {
         let range = TimeRange { start: asking.hour.end - i64::from(hours) * 3600, end: asking.hour.end };
         let limit = match refused(asking.requests(range).await)? {
-            Ok(Answer { range: Some(named), .. }) if !named.is_rounded_from(range) => {
+            Ok(Tally { range: Some(named), .. }) if !named.is_rounded_from(range) => {
                 format!("answered by one of {}", lasting(named.seconds()))
             }
             Ok(_) => {
