@@ -128,7 +128,7 @@ impl Console {
         self.prompt(question);
         let mut answer = String::new();
         match self.input.read_line(&mut answer)? {
-            0 => Err(ToolError::NotConfirmed),
+            0 => Err(not_confirmed()),
             _ => Ok(answer.trim().to_owned()),
         }
     }
@@ -147,7 +147,7 @@ impl Console {
         // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         self.say("");
-        let answer = answer?.ok_or(ToolError::NotConfirmed)?;
+        let answer = answer?.ok_or_else(not_confirmed)?;
         Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
@@ -180,9 +180,13 @@ impl Console {
         }
         match &*self.answer(&format!("This {consequence}. Continue? [y/N]"))?.to_lowercase() {
             "y" | "yes" => Ok(()),
-            _ => Err(ToolError::NotConfirmed),
+            _ => Err(not_confirmed()),
         }
     }
+}
+
+fn not_confirmed() -> ToolError {
+    ToolError::failed("not confirmed; nothing was sent")
 }
 
 /// The columns and lines of the terminal.

@@ -65,9 +65,6 @@ pub enum ToolError {
         /// Why.
         source: DecodeError,
     },
-    /// The question was answered with no.
-    #[error("not confirmed; nothing was sent")]
-    NotConfirmed,
     /// A check failed; the details were printed.
     #[error("{message}")]
     Failed {
@@ -87,9 +84,6 @@ pub enum ToolError {
     /// Standard output cannot be written.
     #[error("cannot write the output")]
     Output(#[from] io::Error),
-    /// Ctrl-C.
-    #[error("interrupted{0}")]
-    Interrupted(String),
 }
 
 impl From<LoadError> for ToolError {
@@ -145,7 +139,6 @@ impl ToolError {
             Self::Fetch(error) if error.is_unauthorized() => 4,
             Self::Fetch(FetchError { reason: Reason::Credentials(_), .. }) => 4,
             Self::Failed { code, .. } => *code,
-            Self::Interrupted(_) => 130,
             _ => 1,
         }
     }

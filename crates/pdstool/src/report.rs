@@ -126,12 +126,9 @@ impl From<&Reason> for Finding {
 }
 
 /// All findings, in the order of the checks.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     findings: Vec<Finding>,
-    /// The number already printed.
-    #[serde(skip)]
-    printed: usize,
 }
 
 impl Report {
@@ -178,19 +175,7 @@ impl Report {
         if wrong.is_empty() { "no problems".to_owned() } else { wrong }
     }
 
-    /// Prints the findings since the last call, if `format` is for people.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn print_new(&mut self, console: &mut Console, format: OutputFormat) -> Result<()> {
-        if format.is_for_people() {
-            self.print_findings(console, "")?;
-            self.printed = self.findings.len();
-        }
-        Ok(())
-    }
-
-    /// Prints all findings that are not printed yet.
+    /// Prints all findings.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -231,7 +216,7 @@ impl Report {
         };
         // The first finding explains the verdict, and follows it.
         let first = wrong.first().map_or("", |finding| finding.check);
-        Self { findings: [wrong, well].concat(), printed: 0 }.print_findings(console, first)
+        Self { findings: [wrong, well].concat() }.print_findings(console, first)
     }
 
     /// The findings for programs.
@@ -252,14 +237,16 @@ impl Report {
         Table::of_texts(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"], rows, "")
     }
 
-    /// Prints findings below the name of their check; `above` is the check whose name was printed last.
-    fn print_findings(&self, console: &mut Console, above: &'static str) -> Result<()> {
+    /// Prints the findings below the names of their checks, except `above` the first finding.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn print_findings(&self, console: &mut Console, above: &'static str) -> Result<()> {
         // The state and the spaces around it.
         const INDENT: usize = 11;
         let width = console.width.saturating_sub(INDENT).max(40);
-        let (before, rest) = self.findings.split_at(self.printed);
-        let mut check = before.last().map_or(above, |finding| finding.check);
-        for finding in rest {
+        let mut check = above;
+        for finding in &self.findings {
             if finding.check != check {
                 check = finding.check;
                 let heading = if check == "http" { "HTTP" } else { &*capitalized(check) };

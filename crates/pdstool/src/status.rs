@@ -111,7 +111,7 @@ async fn show_status(console: &mut Console, args: &StatusArgs, exporters: &[Expo
             if !report.is_empty() {
                 console.print("")?;
             }
-            report.print_new(console, format)?;
+            report.print_findings(console, "")?;
         }
     }
     say_gaps(console, &fleet.failures, fleet.gaps());
@@ -179,10 +179,14 @@ fn shards(fleet: &Fleet) -> Table {
         [verdict, &exporter.name, &shard(status), &well(status), reason].map(str::to_owned).to_vec()
     });
     let rows = missing.chain(rows).collect();
-    let [verdict, exporter, text @ ..] = ["VERDICT", "EXPORTER", "SHARD", "APPS", "REASON"];
-    let columns = page::columns([(verdict, Align::State), (exporter, Align::Id)]);
-    let columns = columns.into_iter().chain(page::columns(text.map(|name| (name, Align::Left))));
-    Table { columns: columns.collect(), rows, empty: "" }
+    let columns = page::columns([
+        ("VERDICT", Align::State),
+        ("EXPORTER", Align::Id),
+        ("SHARD", Align::Left),
+        ("APPS", Align::Left),
+        ("REASON", Align::Left),
+    ]);
+    Table { columns, rows, empty: "" }
 }
 
 /// The reasons of all exporters; an exporter without any has a row with its verdict.

@@ -27,13 +27,14 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
         }
         Ok(())
     };
+    let ended = |message: &str| ToolError::Failed { message: message.to_owned(), code: 130 };
     tokio::select! {
         biased;
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.map_err(unwatched)?;
-            Err(ToolError::Interrupted(String::new()))
+            Err(ended("interrupted"))
         }
-        _ = terminate.recv() => Err(ToolError::Interrupted(" by SIGTERM".to_owned())),
+        _ = terminate.recv() => Err(ended("interrupted by SIGTERM")),
         result = asking => result,
     }
 }

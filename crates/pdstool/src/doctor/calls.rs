@@ -39,9 +39,9 @@ struct Answers {
     took: Vec<(Resource, Duration)>,
     /// The service's clock minus ours at each reply, in seconds.
     skews: Vec<f64>,
-    failures: Vec<Failure>,
-    /// Fields whose values violate the interface, each with the subjects of its replies.
-    unexpected: Vec<(String, Vec<String>)>,
+    failures: Vec<(Reason, Failure)>,
+    /// Fields whose values violate the interface, each with the subject of its reply.
+    unexpected: Vec<(String, String)>,
     /// The ids of the projects that each token lists, by the account's name.
     listed: HashMap<String, Vec<String>>,
     /// Whether the address returns no list of projects.
@@ -50,17 +50,16 @@ struct Answers {
     apps: HashSet<String>,
 }
 
-/// Calls that fail for the same cause.
+/// Calls that fail for the same reason are reported once: the cause, and the likely mistake in an id.
+type Reason = (&'static Cause, Option<String>);
+
+/// A failed call.
 #[derive(Debug)]
 struct Failure {
-    cause: &'static Cause,
-    /// The likely mistake in an id.
-    mistake: Option<String>,
-    /// The reason of the first; other calls may name another id or path.
-    reason: String,
-    subjects: Vec<String>,
-    /// The accounts of its calls.
-    accounts: Vec<Account>,
+    /// The error; other calls may name another id or path.
+    error: String,
+    subject: String,
+    account: Account,
 }
 
 /// Makes every polled call and reports its result. Returns the durations of replies.
@@ -121,21 +120,24 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         report.add(CHECK, [Finding::note("no projects or apps are configured")]);
     }
     // A token that cannot be read is reported as such.
-    answers.failures.retain(|failure| *failure.cause != cause::TOKEN_UNREADABLE);
-    for Failure { cause, reason, subjects, accounts, mistake } in &answers.failures {
+    answers.failures.retain(|((cause, _), _)| **cause != cause::TOKEN_UNREADABLE);
+    for ((cause, mistake), failures) in grouped(answers.failures) {
         let place = cause.place(&service.config.api);
-        let tokens: Vec<&str> = accounts.iter().map(Account::name).collect();
-        let mistake = mistake.as_ref().map(|mistake| format!("; {mistake}")).unwrap_or_default();
-        let text = format!("{}{place}: {}: {reason}{mistake}", cause.says_of(&tokens), first_few(subjects));
-        let remedy = match &**accounts {
-            [only] => cause.remedy_for(only.name(), only.file().and_then(Path::to_str)),
+        let accounts = grouped(failures.iter().map(|failure| (&failure.account, ())));
+        let tokens: Vec<&str> = accounts.iter().map(|(account, _)| account.name()).collect();
+        let error = failures.first().map_or("", |failure| &failure.error);
+        let mistake = mistake.map(|mistake| format!("; {mistake}")).unwrap_or_default();
+        let subjects: Vec<String> = failures.iter().map(|failure| failure.subject.clone()).collect();
+        let text = format!("{}{place}: {}: {error}{mistake}", cause.says_of(&tokens), first_few(&subjects));
+        let remedy = match &*accounts {
+            [(only, _)] => cause.remedy_for(only.name(), only.file().and_then(Path::to_str)),
             _ => cause.remedy_at(None),
         };
         report.add(CHECK, [Finding::of(cause, text, remedy)]);
     }
-    for (field, subjects) in &answers.unexpected {
+    for (field, subjects) in grouped(answers.unexpected) {
         let cause = &cause::UNEXPECTED_VALUES;
-        let text = format!("{}: {field} of {}", cause.says, first_few(subjects));
+        let text = format!("{}: {field} of {}", cause.says, first_few(&subjects));
         report.add(CHECK, [Finding::of(cause, text, cause.remedy_at(None))]);
     }
     if !answers.took.is_empty() {
@@ -186,10 +188,7 @@ impl Answers {
                     let label = reading.unexpected_label.as_ref().filter(|_| field == "distribution");
                     let label = label.map(|label| format!(" ({label:?})")).unwrap_or_default();
                     let field = format!("{}.{field}{label}", resource.as_str());
-                    match self.unexpected.iter_mut().find(|(known, _)| *known == field) {
-                        Some((_, subjects)) => subjects.push(subject.clone()),
-                        None => self.unexpected.push((field, vec![subject.clone()])),
-                    }
+                    self.unexpected.push((field, subject.clone()));
                 }
                 self.skews.extend(service::skew(&fetched));
                 self.took.push((*resource, fetched.took));
@@ -215,9 +214,8 @@ impl Answers {
                 let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
                 let configured = service.config.projects.iter().map(|project| &*project.id);
                 let mistake = is_of_id.then(|| mistake_in_id(project, app, configured, listed)).flatten();
-                let subjects = vec![format!("{} of {subject}", resource.as_str())];
-                let reason = error.reason();
-                self.failed(Failure { cause, mistake, reason, subjects, accounts: vec![account] });
+                let subject = format!("{} of {subject}", resource.as_str());
+                self.failures.push(((cause, mistake), Failure { error: error.reason(), subject, account }));
             }
         }
     }
@@ -232,17 +230,6 @@ impl Answers {
             }
             ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
             _ => &cause::REQUEST_REFUSED,
-        }
-    }
-
-    fn failed(&mut self, failure: Failure) {
-        let is_same = |known: &&mut Failure| known.cause == failure.cause && known.mistake == failure.mistake;
-        let Some(known) = self.failures.iter_mut().find(is_same) else { return self.failures.push(failure) };
-        known.subjects.extend(failure.subjects);
-        for account in failure.accounts {
-            if known.accounts.iter().all(|known| known.name() != account.name()) {
-                known.accounts.push(account);
-            }
         }
     }
 }

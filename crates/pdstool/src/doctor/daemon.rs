@@ -8,9 +8,7 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::process::geteuid;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use url::Url;
 
-use crate::exporter::{Exporter, ExporterError};
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_core::units;
@@ -140,54 +138,8 @@ pub async fn restore_source(config: &Prometheus) -> Finding {
     }
 }
 
-/// A daemon that may run.
-#[derive(Debug)]
-pub struct Daemon {
-    /// Its address.
-    pub name: String,
-    /// Its verdict.
-    pub found: Vec<Finding>,
-    /// Whether it runs, as far as known.
-    pub runs: bool,
-    /// Whether it may hold our state file.
-    pub may_hold_state: bool,
-}
-
-/// The verdict of a daemon; of one, perhaps a `demo`, that polls another service than `ours`, this alone. An error that
-/// `means_none` is a note that none runs.
-pub async fn daemon(
-    exporter: &Exporter,
-    means_none: impl Fn(&ExporterError) -> bool,
-    ours: Option<&Url>,
-    demo: bool,
-) -> Daemon {
-    let name = exporter.name.clone();
-    let (found, runs, may_hold_state) = match exporter.status().await {
-        Ok((status, _)) => {
-            let polled = &status.service.base_url;
-            if ours.is_some_and(|ours| !polled.is_empty() && polled != ours.as_str()) {
-                let kind = if demo { "is a demo and polls" } else { "polls" };
-                let text = format!("{name} {kind} another service, {polled}");
-                (vec![Finding::ok(text)], true, false)
-            } else {
-                (verdict(&name, &status.summary), true, true)
-            }
-        }
-        Err(error) if means_none(&error) => {
-            let why = if error.is_connect() { String::new() } else { format!(": {}", with_sources(&error)) };
-            let text = format!("no daemon at {name}{why}; use --exporter for another address");
-            (vec![Finding::note(text)], false, false)
-        }
-        Err(error) => {
-            let text = format!("no status from {name}: {}", with_sources(&error));
-            let remedy = "Start the daemon, or set --exporter to its address.";
-            (vec![Finding::problem(text, remedy)], true, !error.is_connect())
-        }
-    };
-    Daemon { name, found, runs, may_hold_state }
-}
-
-fn verdict(name: &str, summary: &Summary) -> Vec<Finding> {
+/// The verdict of a daemon.
+pub fn verdict(name: &str, summary: &Summary) -> Vec<Finding> {
     if !summary.reasons.is_empty() {
         return summary.reasons.iter().map(Finding::from).collect();
     }

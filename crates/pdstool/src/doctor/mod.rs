@@ -18,12 +18,13 @@ use url::Url;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{Exporter, ExporterError, address, local_exporter};
+use super::exporter::{Exporter, ExporterError, ExporterStatus, address, local_exporter};
 use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
 use pds_config::Config;
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
+use pds_core::error_chain::with_sources;
 
 /// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
@@ -109,34 +110,63 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     report.result()
 }
 
-/// The daemon of `args`, if it has an address; `listens` are left with the addresses that are free without it.
+/// A daemon that may run.
+struct Daemon {
+    /// Its address.
+    name: String,
+    found: Vec<Finding>,
+    /// Whether it may hold our state file.
+    may_hold_state: bool,
+}
+
+/// The daemon of `args`, if it has an address, with its verdict; if it polls another service than `ours`, with this
+/// alone. `listens` are left with the addresses that are free without it.
 async fn daemon(
     args: &DoctorArgs,
     listens: &mut Vec<String>,
     ours: Option<&Config>,
-) -> Result<Option<daemon::Daemon>> {
-    let Some(exporter) = args.exporter.clone().or_else(|| local_exporter(listens).ok()) else {
-        return Ok(None);
-    };
-    let exporter = Exporter::new(&exporter, None, None)?;
-    // Another program answers if no daemon is known to run.
+) -> Result<Option<Daemon>> {
+    let Some(url) = args.exporter.clone().or_else(|| local_exporter(listens).ok()) else { return Ok(None) };
+    let exporter = Exporter::new(&url, None, None)?;
+    let name = exporter.name.clone();
+    let is_given = args.exporter.is_some();
     let flags = flags_of_exporter().filter(|_| listens.is_empty());
-    let known = flags.is_some();
-    let means_none = |error: &ExporterError| args.exporter.is_none() && (error.is_connect() || !known);
-    let flags = flags.filter(|_| args.exporter.is_none());
-    let demo = flags.as_ref().is_some_and(|flags| flags.demo);
-    let base_url = ours.map(|config| &config.api.base_url);
-    let mut daemon = daemon::daemon(&exporter, means_none, base_url, demo).await;
-    let file = service::file(&args.service.config_file);
-    let own = ours.and_then(|config| config.state.path.as_ref());
-    let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || service::is_same_file(given, own));
-    daemon.may_hold_state &= flags.is_none_or(|flags| {
-        service::is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
-    });
-    if daemon.runs {
+    // Another program answers if no daemon is known to run.
+    let means_none = |error: &ExporterError| !is_given && (error.is_connect() || flags.is_none());
+    let (found, runs, is_ours) = match exporter.status().await {
+        Ok((ExporterStatus { service, summary, .. }, _)) => {
+            let polled = &service.base_url;
+            let is_other = |ours: &Config| !polled.is_empty() && polled != ours.api.base_url.as_str();
+            if ours.is_some_and(is_other) {
+                let is_demo = flags.as_ref().is_some_and(|flags| flags.demo && !is_given);
+                let kind = if is_demo { "is a demo and polls" } else { "polls" };
+                let text = format!("{name} {kind} another service, {polled}");
+                (vec![Finding::ok(text)], true, false)
+            } else {
+                (daemon::verdict(&name, &summary), true, true)
+            }
+        }
+        Err(error) if means_none(&error) => {
+            let why = if error.is_connect() { String::new() } else { format!(": {}", with_sources(&error)) };
+            let text = format!("no daemon at {name}{why}; use --exporter for another address");
+            (vec![Finding::note(text)], false, false)
+        }
+        Err(error) => {
+            let text = format!("no status from {name}: {}", with_sources(&error));
+            let remedy = "Start the daemon, or set --exporter to its address.";
+            (vec![Finding::problem(text, remedy)], true, !error.is_connect())
+        }
+    };
+    if runs {
         listens.clear();
     } else if listens.is_empty() {
         listens.push(DEFAULT_LISTEN_ADDRESS.to_owned());
     }
-    Ok(Some(daemon))
+    let file = service::file(&args.service.config_file);
+    let own = ours.and_then(|config| config.state.path.as_ref());
+    let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || service::is_same_file(given, own));
+    let shares_state = flags.filter(|_| !is_given).is_none_or(|flags| {
+        service::is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
+    });
+    Ok(Some(Daemon { name, found, may_hold_state: is_ours && shares_state }))
 }
