@@ -1,6 +1,6 @@
 //! Configuration files, and the journal of a backfill.
 
-use pds_interface::response_time;
+use pds_interface::{Tally, response_time};
 use pds_ledger::Ledger;
 use pds_web::webconfig;
 use pdstool::backfill::journal::{Record, add, append, read};
@@ -50,7 +50,8 @@ pub(crate) fn journal(data: &[u8]) {
         data[..usize::try_from(end).expect("some kilobytes")].iter().filter(|byte| **byte == b'\n').count()
             == before.len()
     );
-    let added = Record { end: RANGE.end, total: Some(7), ..Record::default() };
+    let tally = Tally { total: Some(7), ..Tally::default() };
+    let added = Record { end: RANGE.end, tally, ..Record::default() };
     add(&mut append(&path).expect("a journal"), &path, &added).expect("room on the disk");
     before.push(added);
     assert_eq!(records().0, before);

@@ -1,6 +1,7 @@
 //! Polled calls, and the metrics in their replies.
 
 use pds_exposition::{Family, Sink};
+use serde::{Deserialize, Serialize};
 
 use super::range::TimeRange;
 use super::reader::{Reader, Subject, Unexpected};
@@ -36,7 +37,7 @@ pub enum Counted {
 }
 
 /// The input of accounting: the count of a range, and the share within each threshold.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// The count; `None` if the reply has no valid one.
     pub total: Option<u64>,
@@ -83,7 +84,7 @@ impl Tally {
 }
 
 /// A datapoint of a series.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Unix seconds.
     pub time: f64,

@@ -6,9 +6,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::from_unix_seconds;
+use serde::{Deserialize, Serialize};
 
 /// The seconds from `start` (included) to `end` (excluded), since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TimeRange {
     /// First second.
     pub start: i64,

@@ -70,8 +70,7 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
         });
         let reading = read(&subjects.collect::<Vec<_>>());
         let begins = |point: &&Point| point.time >= range.start as f64;
-        let points = reading.points.iter().filter(begins);
-        record.points.extend(points.map(|point| (point.time, point.values, end)));
+        record.points.extend(reading.points.iter().filter(begins).map(|point| (*point, end)));
         for sink in reading.sinks {
             let samples = sink.finish(&Layouts::default());
             for family in 0..resource.polled().families().len() {
@@ -79,10 +78,8 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
                 record.gauges.extend(series.map(|(labels, value)| (family, labels.to_owned(), value)));
             }
         }
-        if let Some(tally) = reading.tally.filter(|_| length == plan.step) {
-            record.total = tally.total;
-            record.shares = tally.shares;
-            record.answered = tally.range.map(|range| (range.start, range.end));
+        if length == plan.step {
+            record.tally = reading.tally.unwrap_or_default();
         }
     }
     Ok(record)

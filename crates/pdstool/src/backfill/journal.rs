@@ -8,32 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, ToolError};
 use pds_core::plain_file;
-use pds_interface::{Tally, TimeRange};
+use pds_interface::{Point, Tally};
 
 /// The content of the replies of one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The end of the step, Unix seconds.
     pub end: i64,
-    /// The tally: total, share within each threshold, and the range that the service states.
-    pub total: Option<u64>,
-    /// (threshold in seconds, share)
-    pub shares: Vec<(f64, f64)>,
-    /// Start and end, if the service states them.
-    pub answered: Option<(i64, i64)>,
+    /// The tally of its reply.
+    pub tally: Tally,
     /// The gauges: (index of the call's family, labels beyond the target's own, value).
     pub gauges: Vec<(usize, String, f64)>,
-    /// For a call with a series, the datapoints that begin in their range: Unix seconds, values, and the range's end.
-    #[serde(default)]
-    pub points: Vec<(f64, [Option<f64>; 3], i64)>,
-}
-
-impl Record {
-    /// The tally of a reply.
-    pub fn tally(&self) -> Tally {
-        let range = self.answered.map(|(start, end)| TimeRange { start, end });
-        Tally { total: self.total, shares: self.shares.clone(), range, ..Tally::default() }
-    }
+    /// For a call with a series, the datapoints that begin in their range, each with the range's end.
+    pub points: Vec<(Point, i64)>,
 }
 
 /// The end of the last step of the journal at `path`, which may not exist yet.
@@ -97,16 +84,21 @@ pub fn add(journal: &mut File, path: &Path, record: &Record) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use pds_interface::TimeRange;
+
     use super::*;
 
     fn record(end: i64) -> Record {
         Record {
             end,
-            total: Some(3),
-            shares: vec![(0.1, 0.5), (1.0, 0.123_456_789_012_345_68)],
-            answered: Some((end - 60, end)),
+            tally: Tally {
+                total: Some(3),
+                fraction: 0.25,
+                shares: vec![(0.1, 0.5), (1.0, 0.123_456_789_012_345_68)],
+                range: Some(TimeRange { start: end - 60, end }),
+            },
             gauges: vec![(0, "window=\"5m\"".to_owned(), 0.1 + 0.2)],
-            points: vec![(60.0, [Some(0.1), None, Some(2.0)], 120)],
+            points: vec![(Point { time: 60.0, values: [Some(0.1), None, Some(2.0)] }, 120)],
         }
     }
 

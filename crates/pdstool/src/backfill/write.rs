@@ -68,10 +68,10 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     let mut times = Vec::new();
     journal::read(&journal, |record| {
         // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
-        if let Some(learnt) = ledger.learn(record.tally().shares.iter().map(|(threshold, _)| *threshold)) {
+        if let Some(learnt) = ledger.learn(record.tally.shares.iter().map(|(threshold, _)| *threshold)) {
             ledger = learnt;
         }
-        times.extend(record.points.iter().map(|(time, ..)| *time));
+        times.extend(record.points.iter().map(|(point, _)| point.time));
         Ok(())
     })?;
     let width = smallest_distance(times);
@@ -111,18 +111,18 @@ fn smallest_distance(mut times: Vec<f64>) -> f64 {
 }
 
 /// The datapoints with a value whose buckets end within their requested range, sorted by time.
-fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> {
-    let mut points = record.points.clone();
-    points.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let whole = points.into_iter().filter(move |(time, _, end)| time + width <= *end as f64);
-    whole.map(|(time, values, _)| Point { time, values }).filter(Point::has_value)
+fn complete(record: &Record, width: f64) -> Vec<Point> {
+    let whole = record.points.iter().filter(|(point, end)| point.time + width <= *end as f64);
+    let mut points: Vec<Point> = whole.map(|(point, _)| *point).filter(Point::has_value).collect();
+    points.sort_by(|one, other| one.time.total_cmp(&other.time));
+    points
 }
 
 /// The ledger with a step added. A step that cannot be added is given up, because another request would not change it.
 pub fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
     let range = TimeRange { start: record.end.saturating_sub(step), end: record.end };
     let distributed = resource.polled().counted == Some(Counted::Requests);
-    let added = ledger.add(range, &record.tally(), distributed, i64::MAX);
+    let added = ledger.add(range, &record.tally, distributed, i64::MAX);
     added.unwrap_or_else(|_| {
         ledger.give_up(record.end, i64::MAX).map_or_else(|| ledger.clone(), |(next, _)| next)
     })
