@@ -56,11 +56,10 @@ pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsS
         let words = line.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let ids = Arc::new(Ids { words, environment: environment.clone() });
         let mut command = with_ids(Cli::command(), &ids);
-        let mut candidates = Vec::new();
         // Without candidates nothing is printed, and a shell that has exited needs no reply.
-        if shell.write_complete(&mut command, line, Some(Path::new(".")), &mut candidates).is_ok() {
-            let _ = console.out.write_all(&candidates).and_then(|()| console.out.flush());
-        }
+        let _ = shell
+            .write_complete(&mut command, line, Some(Path::new(".")), &mut console.out)
+            .and_then(|()| console.out.flush());
     }
     true
 }

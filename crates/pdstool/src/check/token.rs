@@ -41,13 +41,16 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
     let service = args.service.open(environment)?;
     let format = args.output.format;
     let people = format.is_for_people();
-    let mut outcome = Outcome::default();
+    let mut failures = Vec::new();
+    let mut made = 0;
     let mut all: Vec<Vec<String>> = Vec::new();
     let accounts = accounts(&service, args);
     let asked = accounts.iter().map(|(account, projects)| ask_all(&service, account, projects));
     for ((account, _), (listed, answers)) in accounts.iter().zip(join_all(asked).await) {
-        let row =
-            |(call, target, answer): Answer<'_>| vec![call.to_owned(), target.to_owned(), outcome.of(answer)];
+        made += answers.len();
+        let row = |(call, target, answer): Answer<'_>| {
+            vec![call.to_owned(), target.to_owned(), result(answer, &mut failures)]
+        };
         let rows: Vec<_> = answers.into_iter().map(row).collect();
         if people {
             let blocks = [
@@ -67,7 +70,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
         let table = Table::of_texts(["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"], all, "");
         page::print_as(console, format, &[Block::Table(table)])?;
     }
-    outcome.result()
+    // A token's failure comes first.
+    let Some(code) = failures.iter().map(ToolError::code).max() else { return Ok(()) };
+    Err(ToolError::Failed { message: format!("{} of {made} calls failed", failures.len()), code })
 }
 
 /// The accounts to check, each with its projects, and an app of each project if there is one. Without accounts, the
@@ -146,31 +151,14 @@ fn facts(account: &Account, projects: String) -> Vec<(&'static str, String)> {
     vec![("projects", projects), ("expires", expiry)]
 }
 
-/// Findings so far.
-#[derive(Debug, Default)]
-struct Outcome {
-    asked: usize,
-    failures: Vec<ToolError>,
-}
-
-impl Outcome {
-    /// The reply to a call, or the reason why there is none.
-    fn of(&mut self, answer: Result<()>) -> String {
-        self.asked += 1;
-        let Err(error) = answer else { return "ok".to_owned() };
-        // The row names the request. A reason is not repeated.
-        let reason = error.reason();
-        let is_known = self.failures.iter().any(|known| known.reason() == reason);
-        self.failures.push(error);
-        if is_known { "failed as above".to_owned() } else { reason }
-    }
-
-    fn result(&self) -> Result<()> {
-        // A token's failure comes first.
-        let Some(code) = self.failures.iter().map(ToolError::code).max() else { return Ok(()) };
-        let message = format!("{} of {} calls failed", self.failures.len(), self.asked);
-        Err(ToolError::Failed { message, code })
-    }
+/// The result of a call as its row shows it. A reason of an earlier failure is not repeated.
+fn result(answer: Result<()>, failures: &mut Vec<ToolError>) -> String {
+    let Err(error) = answer else { return "ok".to_owned() };
+    // The row names the request.
+    let reason = error.reason();
+    let is_known = failures.iter().any(|known| known.reason() == reason);
+    failures.push(error);
+    if is_known { "failed as above".to_owned() } else { reason }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Ledgers of a state file, and cursors of a Prometheus.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,16 +60,13 @@ impl Pair {
 
 /// Both, by counter.
 pub(super) fn pairs(file: Vec<Held>, prometheus: Vec<Held>) -> Vec<Pair> {
-    let mut pairs: BTreeMap<Key, (Option<Held>, Option<Held>)> = BTreeMap::new();
-    for held in file {
-        let (in_file, _) = pairs.entry(held.key.clone()).or_default();
-        *in_file = Some(held);
-    }
-    for held in prometheus {
-        let (_, in_prometheus) = pairs.entry(held.key.clone()).or_default();
-        *in_prometheus = Some(held);
-    }
-    pairs.into_iter().map(|(key, (file, prometheus))| Pair { key, file, prometheus }).collect()
+    let by_key = |held: Vec<Held>| -> BTreeMap<Key, Held> {
+        held.into_iter().map(|held| (held.key.clone(), held)).collect()
+    };
+    let (mut file, mut prometheus) = (by_key(file), by_key(prometheus));
+    let keys: BTreeSet<Key> = file.keys().chain(prometheus.keys()).cloned().collect();
+    let pair = |key| Pair { file: file.remove(&key), prometheus: prometheus.remove(&key), key };
+    keys.into_iter().map(pair).collect()
 }
 
 /// The ledgers in the state file at `path`, which is only read, by counter.
