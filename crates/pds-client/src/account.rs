@@ -134,12 +134,9 @@ impl Account {
         if let Some(accepted) = state.accepted {
             reporter.fact(|observer, name| observer.token_accepted(name, accepted));
         }
-        match &state.ranges {
-            Ranges::Unknown => {}
-            Ranges::Honoured => reporter.fact(|observer, name| observer.range_honoured(name, None)),
-            Ranges::Ignored(told) => {
-                reporter.fact(|observer, name| observer.range_honoured(name, Some(told)))
-            }
+        if let Some(ranges) = &state.ranges {
+            let ignored = ranges.as_ref().err().map(|told| &**told);
+            reporter.fact(|observer, name| observer.range_honoured(name, ignored));
         }
         let per_second = queue.pace(|pace, _| pace.per_second());
         reporter.fact(|observer, name| observer.pace(name, per_second));
