@@ -1,8 +1,8 @@
 //! Shared options: the output format, points in time, and files that commands write.
 
 use std::fmt::Display;
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::str::FromStr;
@@ -49,14 +49,20 @@ pub struct OutputArg {
 /// # Errors
 /// If it cannot be written, or exists and `over` is not set.
 pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).create_new(!over).mode(0o600);
-    let written = plain_file::open_own(path, &options).and_then(|mut file| {
+    let written = open_private(path, over).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
     written.map_err(ToolError::file("cannot write", path))
+}
+
+/// Opens a file for writing that only its owner can read.
+///
+/// # Errors
+/// If it cannot be opened, or exists and `over` is not set.
+pub fn open_private(path: &Path, over: bool) -> io::Result<File> {
+    plain_file::open_own(path, OpenOptions::new().write(true).create(true).create_new(!over).mode(0o600))
 }
 
 /// A point in time, perhaps relative to now.

@@ -280,6 +280,28 @@ pub fn apps(config: &Config) -> impl Iterator<Item = (String, String)> {
     apps.map(|(project, app)| (project.id.to_string(), app.id.to_string()))
 }
 
+/// The apps that arguments mean, each with its project: all of `config`, or of the given `project`, or the given apps.
+///
+/// # Errors
+/// If there are none, or the project of an app is not known.
+pub fn meant_apps(config: &Config, given: Option<&str>, names: &[String]) -> Result<Vec<(String, String)>> {
+    let configured: Vec<_> = apps(config).filter(|(of, _)| given.is_none_or(|given| given == of)).collect();
+    let mut meant = if names.is_empty() { configured.clone() } else { Vec::new() };
+    for app in names {
+        let pair = match configured.iter().find(|(_, known)| known == app) {
+            Some(pair) => pair.clone(),
+            None => (project(config, given, Some(app))?, app.clone()),
+        };
+        if !meant.contains(&pair) {
+            meant.push(pair);
+        }
+    }
+    if meant.is_empty() {
+        return Err(ToolError::Usage("no apps are configured; use --project and --app".to_owned()));
+    }
+    Ok(meant)
+}
+
 /// The given project, the one with this `app`, or the only one of `config`.
 ///
 /// # Errors

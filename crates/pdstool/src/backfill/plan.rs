@@ -88,7 +88,7 @@ impl Plan {
             step,
             windows: windows.iter().map(seconds).collect(),
             resolution: (resolution != Resolution::Standard).then(|| resolution.as_str().to_owned()),
-            apps: apps(config, args)?,
+            apps: service::meant_apps(config, args.project.as_deref(), &args.apps)?,
             labels: args.labels.clone(),
         })
     }
@@ -133,29 +133,6 @@ impl Plan {
 /// The calls with a range, in the order of their families.
 pub fn metrics_calls() -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics)
-}
-
-/// The apps to query, each with its project.
-fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>> {
-    let is_meant = |project: &String| args.project.as_ref().is_none_or(|given| given == project);
-    let configured = service::apps(config).filter(|(project, _)| is_meant(project));
-    let mut apps: Vec<(String, String)> = configured.collect();
-    if !args.apps.is_empty() {
-        let configured = std::mem::take(&mut apps);
-        for app in &args.apps {
-            let pair = match configured.iter().find(|(_, known)| known == app) {
-                Some(pair) => pair.clone(),
-                None => (service::project(config, args.project.as_deref(), Some(app))?, app.clone()),
-            };
-            if !apps.contains(&pair) {
-                apps.push(pair);
-            }
-        }
-    }
-    if apps.is_empty() {
-        return Err(ToolError::Usage("no apps are configured; use --project and --app".to_owned()));
-    }
-    Ok(apps)
 }
 
 /// The file in the folder that is locked.

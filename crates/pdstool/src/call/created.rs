@@ -2,9 +2,8 @@
 //! arguments: the names of query parameters are not documented, and a service ignores unknown names.
 
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::console::Console;
 use crate::error::{Result, ToolError};
-use crate::options::OutputFormat;
+use crate::options::{OutputFormat, open_private};
 use crate::page;
 use pds_core::printable::plain;
 use pds_core::secret::REDACTED;
@@ -39,8 +38,7 @@ impl SecretFile {
     /// # Errors
     /// If it cannot be created, or exists.
     pub fn create(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.map_err(ToolError::file("cannot create", path))?;
+        let file = open_private(path, false).map_err(ToolError::file("cannot create", path))?;
         Ok(Self { path: path.to_owned(), file, written: false })
     }
 

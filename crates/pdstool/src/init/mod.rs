@@ -18,7 +18,7 @@ use pds_core::plain_file;
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
-use super::check::service::{examine, toml};
+use super::check::service::{MAX_EXAMINED, examine, toml};
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::write_private;
@@ -177,9 +177,6 @@ fn manifests(token: &str, config: &str) -> String {
     let map = data("ConfigMap", "pds-exporter-config", "data", "pds-exporter.toml", config);
     format!("---\n{secret}\n---\n{map}")
 }
-
-/// The most apps among which to look for the busiest.
-const MAX_EXAMINED: usize = 5;
 
 /// The address from the flag or the prompt.
 fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {

@@ -1,14 +1,13 @@
 //! An app.
 
 use crate::call::View;
+use crate::call::raw::Raw;
 use crate::page::Block;
 use pds_core::units;
 use pds_interface::get_app::App;
 
-use super::fields::Fields;
-
 /// An app: facts, hardware, scaling.
-pub(super) fn view(app: &App, mut fields: Fields) -> View {
+pub(super) fn view(app: &App, mut fields: Raw) -> View {
     let heading = |text: &str| Block::Heading(text.to_owned());
     let name = fields.text("name");
     let blocks = vec![
@@ -29,7 +28,7 @@ pub(super) fn view(app: &App, mut fields: Fields) -> View {
     fields.after(blocks).into()
 }
 
-fn identity(fields: &mut Fields) -> Block {
+fn identity(fields: &mut Raw) -> Block {
     Block::Facts(vec![
         ("id", fields.text("id")),
         ("project", fields.text("projectId")),
@@ -50,7 +49,7 @@ fn identity(fields: &mut Fields) -> Block {
     ])
 }
 
-fn compute(app: &App, fields: &mut Fields) -> Block {
+fn compute(app: &App, fields: &mut Raw) -> Block {
     fields.take("costPerSecondCents");
     let cost = app.cost_per_second_cents.0.value().map(|cents| {
         let dollars = cents / 100.0;
@@ -68,7 +67,7 @@ fn compute(app: &App, fields: &mut Fields) -> Block {
     ])
 }
 
-fn scaling(fields: &mut Fields) -> Block {
+fn scaling(fields: &mut Raw) -> Block {
     let mut replicas = vec![fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
     replicas.retain(|bound| !bound.is_empty());
     Block::Facts(vec![
@@ -94,7 +93,7 @@ mod tests {
     fn an_unknown_field_is_shown_at_the_end() {
         let body = br#"{"id":"a","cpu":"2","novel":{"depth":3},"gone":null}"#;
         let app: App = serde_json::from_slice(body).unwrap();
-        let mut fields = Fields::of(body);
+        let mut fields = Raw::of(body);
         fields.take("cpu");
         let printed = format!("{:?}", fields.after(Vec::new()));
         assert!(
@@ -102,7 +101,7 @@ mod tests {
             "{printed}"
         );
         assert!(!printed.contains("gone") && !printed.contains("cpu"), "{printed}");
-        let printed = format!("{:?}", view(&app, Fields::of(body)).blocks.last());
+        let printed = format!("{:?}", view(&app, Raw::of(body)).blocks.last());
         assert_eq!(printed.matches("novel.depth").count(), 1, "{printed}");
         assert!(!printed.contains("\"id\""), "{printed}");
     }

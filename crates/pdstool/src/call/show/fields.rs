@@ -11,30 +11,20 @@ use pds_core::units;
 /// A field with its value as a cell.
 pub(in crate::call) type Field = (String, String);
 
-/// The fields of a reply that are not shown yet, as they are on the wire.
-#[derive(Clone, Debug)]
-pub(super) struct Fields(Raw);
-
-impl Fields {
-    /// Fields of a reply; none if it is not JSON.
-    pub(super) fn of(body: &[u8]) -> Self {
-        Self(Raw::of(body))
-    }
-
-    /// Fields of an inner object.
+impl Raw {
+    /// The value of a field.
     pub(super) fn inside(&self, name: &str) -> Self {
-        Self(self.0.fields().and_then(|fields| fields.get(name)).cloned().unwrap_or_default())
+        self.fields().and_then(|fields| fields.get(name)).cloned().unwrap_or_default()
     }
 
-    /// Fields of each element of a list.
-    pub(super) fn each(&self) -> impl Iterator<Item = Self> {
-        let list = if let Raw::List(list) = &self.0 { &**list } else { &[] };
-        list.iter().cloned().map(Self)
+    /// The elements of a list.
+    pub(super) fn each(&self) -> &[Self] {
+        if let Self::List(list) = self { list } else { &[] }
     }
 
     /// Takes a field out.
-    pub(super) fn take(&mut self, name: &str) -> Raw {
-        self.0.fields_mut().and_then(|fields| fields.remove(name)).unwrap_or_default()
+    pub(super) fn take(&mut self, name: &str) -> Self {
+        self.fields_mut().and_then(|fields| fields.remove(name)).unwrap_or_default()
     }
 
     /// Takes a field out as text; empty if it has no value.
@@ -62,8 +52,8 @@ impl Fields {
     }
 
     /// Like [`flat`]; empty if this is no object.
-    pub(super) fn flat(self) -> Vec<Field> {
-        self.0.fields().map(|fields| flat(fields, false)).unwrap_or_default()
+    pub(super) fn flat(&self) -> Vec<Field> {
+        self.fields().map(|fields| flat(fields, false)).unwrap_or_default()
     }
 
     /// `blocks`, followed by the remaining fields.
@@ -73,16 +63,16 @@ impl Fields {
 
     /// The remaining fields, named as fields of `owner`.
     pub(super) fn named(self, owner: &str) -> Vec<Field> {
-        let fields = self.0.fields().into_iter().flatten();
+        let fields = self.fields().into_iter().flatten();
         fields.map(|(name, value)| (format!("{owner} {name}"), value.cell())).collect()
     }
 
     /// All fields; for a list, the fields of each entry.
     pub(super) fn all(self) -> Vec<Block> {
-        match self.0 {
-            Raw::Fields(fields) => vec![table(flat(&fields, false))],
-            Raw::List(entries) => entries.into_iter().flat_map(|entry| Self(entry).all()).collect(),
-            Raw::Null => vec![Block::Text("Done.".to_owned())],
+        match self {
+            Self::Fields(fields) => vec![table(flat(&fields, false))],
+            Self::List(entries) => entries.into_iter().flat_map(Self::all).collect(),
+            Self::Null => vec![Block::Text("Done.".to_owned())],
             other => vec![Block::Text(other.cell())],
         }
     }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::call::View;
+use crate::call::raw::Raw;
 use crate::page::{self, Align, Block, Table};
 use pds_core::units;
 use pds_interface::Number;
@@ -10,14 +11,12 @@ use pds_interface::reader::Unexpected;
 use pds_interface::response_time::ResponseTime;
 use pds_interface::run_execution_time::{Datapoint, RunExecutionTime};
 
-use super::fields::Fields;
-
 /// The fields of both payloads that are shown in a special form.
 const SHOWN: [&str; 7] =
     ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 
 /// How many requests, how slow, and how they spread.
-pub(super) fn response_time(reply: &ResponseTime, mut fields: Fields) -> View {
+pub(super) fn response_time(reply: &ResponseTime, mut fields: Raw) -> View {
     let mut blocks = vec![
         Block::Heading("Response time".to_owned()),
         Block::Facts(vec![
@@ -44,7 +43,7 @@ fn percentiles(reply: &ResponseTime) -> String {
 }
 
 /// How many runs, and how slow over time.
-pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Fields) -> View {
+pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Raw) -> View {
     let blocks = vec![
         Block::Heading("Run execution time".to_owned()),
         Block::Facts(vec![

@@ -1,7 +1,7 @@
 //! Replies for people: facts and tables with their units, a bar for a distribution.
 //!
 //! `Show` has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
-//! takes the fields that it shows out of `Fields`, and the rest follows unchanged.
+//! takes the fields that it shows out of the reply, and the rest follows unchanged.
 
 mod app;
 pub(super) mod fields;
@@ -21,7 +21,8 @@ use pds_interface::{
 };
 
 use super::View;
-use fields::{Field, Fields, cell, further, names, value};
+use super::raw::Raw;
+use fields::{Field, cell, further, names, value};
 
 /// The columns of a domain, each with possible field names in order of preference, as the interface names no field.
 const DOMAIN: [(&str, &[&str]); 4] = [
@@ -39,7 +40,7 @@ const FACT: usize = 60;
 /// # Errors
 /// If the reply violates the interface.
 pub fn view(call: &'static Call, body: &[u8], wide: bool) -> Result<View, DecodeError> {
-    let show = Show { fields: Fields::of(body), wide };
+    let show = Show { fields: Raw::of(body), wide };
     let visit = visits::<Show>().into_iter().find(|(known, _)| known.id == call.id);
     visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&show, body))
 }
@@ -48,7 +49,7 @@ pub fn view(call: &'static Call, body: &[u8], wide: bool) -> Result<View, Decode
 #[derive(Debug)]
 struct Show {
     /// All fields of the reply, including fields that the interface does not define.
-    fields: Fields,
+    fields: Raw,
     /// Whether a table has columns that are not always shown.
     wide: bool,
 }
@@ -71,7 +72,7 @@ impl Visitor for Show {
         let others = projects
             .iter()
             .zip(self.fields.each())
-            .flat_map(|(project, fields)| fields.without(&["id", "name", "role"]).named(&project.id));
+            .flat_map(|(project, fields)| fields.clone().without(&["id", "name", "role"]).named(&project.id));
         let others = others.collect();
         let rows = projects.into_iter().map(|project| vec![project.id.0, project.name.0, project.role.0]);
         let table = Table::of_texts(["ID", "NAME", "ROLE"], rows, "no projects");
@@ -81,7 +82,7 @@ impl Visitor for Show {
     /// The domains: the columns of [`DOMAIN`], and in a wide table all other fields.
     fn list_domains(&self, _: list_domains::Reply) -> View {
         let domains = self.fields.inside("domains");
-        let domains: Vec<Vec<Field>> = domains.each().map(Fields::flat).collect();
+        let domains: Vec<Vec<Field>> = domains.each().iter().map(Raw::flat).collect();
         // The interface names no field of a domain.
         let is_known = |(_, names): &&(&str, &[&str])| domains.iter().any(|it| !value(it, names).is_empty());
         let known: Vec<_> = DOMAIN.iter().filter(is_known).collect();

@@ -3,15 +3,16 @@
 use serde_json::{Map, Value};
 
 use crate::call::View;
+use crate::call::raw::Raw;
 use crate::page::Block;
 use pds_core::units;
 use pds_interface::file_tree::FileTreeReply;
 
-use super::fields::{Fields, cell};
+use super::fields::cell;
 
 /// The file tree of a repository, whether the reply nests its entries or lists their paths. The fields of its entries
 /// are unknown: an entry without a path or name is shown as received.
-pub(super) fn view(reply: &FileTreeReply, fields: Fields) -> View {
+pub(super) fn view(reply: &FileTreeReply, fields: Raw) -> View {
     let mut root = Node::default();
     root.add_all(&reply.tree);
     let mut lines = Vec::new();

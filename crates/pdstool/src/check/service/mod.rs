@@ -16,13 +16,12 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::console::{Console, STRONG};
-use crate::error::{Result, ToolError};
+use crate::error::Result;
 use crate::exporter::{Exporter, address};
 use crate::options::{OutputArg, OutputFormat};
 use crate::page;
 use crate::report::{Finding, Line, Report, grouped};
 use crate::service::{self, Environment, Service, ServiceArgs};
-use pds_config::Config;
 use pds_core::units;
 
 use asking::Asking;
@@ -64,6 +63,9 @@ pub struct CheckServiceArgs {
     service: ServiceArgs,
 }
 
+/// The most apps among which to look for the busiest.
+pub const MAX_EXAMINED: usize = 5;
+
 /// The remedy of a finding that a suggested line corrects.
 pub const ADD_LINE: &str = "Add the line below to the configuration.";
 
@@ -100,7 +102,8 @@ pub fn toml(lines: &[Line]) -> String {
 /// If there is no app to query or no reply, or the configuration does not suit the service.
 pub async fn run(console: &mut Console, environment: &Environment, args: &CheckServiceArgs) -> Result<()> {
     let config = args.service.load(environment)?;
-    let apps = apps(&config, args)?;
+    let mut apps = service::meant_apps(&config, args.project.as_deref(), args.app.as_slice())?;
+    apps.truncate(MAX_EXAMINED);
     let mut asking = Asking::new(Service::new(config)?);
     let mut report = Report::default();
     if examine(&mut asking, &mut report, &apps).await? {
@@ -140,20 +143,4 @@ pub async fn examine(asking: &mut Asking, report: &mut Report, apps: &[(String, 
         report.add("objectives", data::objectives(asking));
     }
     Ok(heeded)
-}
-
-/// The apps to choose from, with their projects.
-fn apps(config: &Config, args: &CheckServiceArgs) -> Result<Vec<(String, String)>> {
-    let configured = service::apps(config);
-    let apps: Vec<(String, String)> = match (&args.app, &args.project) {
-        (Some(app), Some(project)) => vec![(project.clone(), app.clone())],
-        (Some(app), None) => configured.filter(|(_, known)| known == app).collect(),
-        (None, Some(project)) => configured.filter(|(known, _)| known == project).take(5).collect(),
-        (None, None) => configured.take(5).collect(),
-    };
-    if apps.is_empty() {
-        let message = "no app is configured; use --project and --app";
-        return Err(ToolError::Usage(message.to_owned()));
-    }
-    Ok(apps)
 }
