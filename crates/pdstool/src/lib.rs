@@ -16,7 +16,7 @@
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: replies to
 //!   the scripts.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`table`], [`narrow`]: output for people; [`options`]: shared options.
+//! - [`console`], [`page`], [`narrow`]: output for people; [`options`]: shared options.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod apps;
@@ -39,7 +39,6 @@ pub mod service;
 pub mod simulate;
 pub mod state;
 pub mod status;
-pub mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

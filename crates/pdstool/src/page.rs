@@ -9,8 +9,8 @@ use pds_core::printable::{is_terminal_control, plain};
 
 use super::console::{BAR, Console, FAINT, STRONG, style_of};
 use super::narrow;
+pub use super::narrow::{Align, Table, columns, length};
 use super::options::OutputFormat;
-pub use super::table::{Align, Table, columns, length};
 
 /// A part of a command's output.
 #[derive(Clone, Debug, PartialEq)]

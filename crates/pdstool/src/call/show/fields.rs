@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::call::raw::Raw;
 use crate::page::{Block, Table};
 use pds_core::units;
@@ -15,6 +13,11 @@ impl Raw {
     /// The value of a field.
     pub(super) fn inside(&self, name: &str) -> Self {
         self.fields().and_then(|fields| fields.get(name)).cloned().unwrap_or_default()
+    }
+
+    /// The text of a field, if it is a text.
+    pub(super) fn text_of(&self, name: &str) -> Option<&str> {
+        if let Self::Text(text) = self.fields()?.get(name)? { Some(text) } else { None }
     }
 
     /// The elements of a list.
@@ -119,13 +122,4 @@ pub(in crate::call) fn names(entries: &[Vec<Field>]) -> Vec<&str> {
 pub(in crate::call) fn value(entry: &[Field], names: &[&str]) -> String {
     let find = |name: &&str| entry.iter().find(|(known, _)| known == name);
     names.iter().find_map(find).map(|(_, value)| value.clone()).unwrap_or_default()
-}
-
-/// A JSON value as a cell: text without its quotes, everything else as JSON, nothing for null.
-pub(in crate::call) fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }

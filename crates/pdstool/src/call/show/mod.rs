@@ -10,7 +10,7 @@ mod tree;
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::page::{Align, Block, Table};
 use pds_core::units;
@@ -22,7 +22,7 @@ use pds_interface::{
 
 use super::View;
 use super::raw::Raw;
-use fields::{Field, cell, further, names, value};
+use fields::{Field, further, names, value};
 
 /// The columns of a domain, each with possible field names in order of preference, as the interface names no field.
 const DOMAIN: [(&str, &[&str]); 4] = [
@@ -147,10 +147,10 @@ impl Visitor for Show {
         text(&url.0)
     }
 
-    fn zip_contents(&self, reply: zip_contents::Reply) -> View {
-        let mut fields = self.fields.clone().without(&["zipFiles"]);
+    fn zip_contents(&self, _: zip_contents::Reply) -> View {
+        let mut fields = self.fields.clone();
         let heading = Block::Heading(format!("Build {}", fields.text("id")));
-        let table = Table::of_texts(["FILE", "CONTENT"], files("", &reply.zip_files), "no files");
+        let table = Table::of_texts(["FILE", "CONTENT"], files("", &fields.take("zipFiles")), "no files");
         fields.after(vec![heading, Block::Table(table)]).into()
     }
 
@@ -161,8 +161,9 @@ impl Visitor for Show {
     fn branches(&self, reply: branches::Reply) -> View {
         let mark = |value: &Value| match value {
             Value::Bool(true) => "yes".to_owned(),
-            Value::Bool(false) => String::new(),
-            other => cell(other),
+            Value::Bool(false) | Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
         };
         let rows = reply
             .branches
@@ -193,16 +194,16 @@ fn text(text: &str) -> View {
 }
 
 /// The files of a build's archive. Their structure is unknown, so nested objects are treated as folders.
-fn files(folder: &str, entries: &Map<String, Value>) -> Vec<Vec<String>> {
-    let rows = |(name, value): (&String, &Value)| {
+fn files(folder: &str, entries: &Raw) -> Vec<Vec<String>> {
+    let rows = |(name, value): (&String, &Raw)| {
         let path = format!("{folder}{name}");
         match value {
-            Value::Object(inside) if !inside.is_empty() => files(&format!("{path}/"), inside),
-            Value::String(text) if text.chars().count() > FACT || text.contains('\n') => {
+            Raw::Fields(inside) if !inside.is_empty() => files(&format!("{path}/"), value),
+            Raw::Text(text) if text.chars().count() > FACT || text.contains('\n') => {
                 vec![vec![path, format!("{} bytes of text", text.len())]]
             }
-            value => vec![vec![path, cell(value)]],
+            value => vec![vec![path, value.cell()]],
         }
     };
-    entries.iter().flat_map(rows).collect()
+    entries.fields().into_iter().flatten().flat_map(rows).collect()
 }

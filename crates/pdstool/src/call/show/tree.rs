@@ -1,20 +1,16 @@
 //! The file tree of a repository.
 
-use serde_json::{Map, Value};
-
 use crate::call::View;
 use crate::call::raw::Raw;
 use crate::page::Block;
 use pds_core::units;
 use pds_interface::file_tree::FileTreeReply;
 
-use super::fields::cell;
-
 /// The file tree of a repository, whether the reply nests its entries or lists their paths. The fields of its entries
 /// are unknown: an entry without a path or name is shown as received.
-pub(super) fn view(reply: &FileTreeReply, fields: Raw) -> View {
+pub(super) fn view(reply: &FileTreeReply, mut fields: Raw) -> View {
     let mut root = Node::default();
-    root.add_all(&reply.tree);
+    root.add_all(fields.take("tree").each());
     let mut lines = Vec::new();
     root.draw("", &mut lines);
     let noun = |count: f64| if count == 1.0 { "entry" } else { "entries" };
@@ -22,7 +18,7 @@ pub(super) fn view(reply: &FileTreeReply, fields: Raw) -> View {
     let cut = reply.truncated.unwrap_or(false).then(|| "the service truncated the tree".to_owned());
     let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
     let blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary)];
-    fields.without(&["tree", "totalCount", "truncated"]).after(blocks).into()
+    fields.without(&["totalCount", "truncated"]).after(blocks).into()
 }
 
 /// A folder or file of a tree.
@@ -38,20 +34,20 @@ const MAX_DEPTH: usize = 64;
 
 impl Node {
     /// Adds entries, each below the folders of its path.
-    fn add_all(&mut self, entries: &[Value]) {
+    fn add_all(&mut self, entries: &[Raw]) {
         for entry in entries {
-            let fields = entry.as_object();
-            let text = |names: &[&str]| names.iter().find_map(|name| fields?.get(*name)?.as_str());
+            let text = |names: &[&str]| names.iter().find_map(|name| entry.text_of(name));
             let Some(path) = text(&["path", "name"]) else {
-                self.inside.push(Self { name: cell(entry), ..Self::default() });
+                self.inside.push(Self { name: entry.cell(), ..Self::default() });
                 continue;
             };
             let kind = text(&["type", "kind"]);
             let node = path.trim_matches('/').split('/').take(MAX_DEPTH).fold(&mut *self, Self::child);
             node.folder |= kind.is_some_and(|kind| matches!(kind, "tree" | "dir" | "directory"));
-            if let Some(below) = fields.and_then(below) {
+            let below = ["children", "tree", "entries"].map(|name| entry.inside(name));
+            if let Some(below) = below.iter().find(|below| matches!(below, Raw::List(_))) {
                 node.folder = true;
-                node.add_all(below);
+                node.add_all(below.each());
             }
         }
     }
@@ -75,9 +71,4 @@ impl Node {
             child.draw(&format!("{indent}{}", if last { "    " } else { "│   " }), lines);
         }
     }
-}
-
-/// The entries inside an entry.
-fn below(fields: &Map<String, Value>) -> Option<&Vec<Value>> {
-    ["children", "tree", "entries"].iter().find_map(|name| fields.get(*name)?.as_array())
 }

@@ -1,12 +1,11 @@
 //! `pdstool check service`: determines by requests to the service what the interface leaves open.
 //!
-//! - [`asking`]: the requests, counted.
+//! - [`asking`]: the requests, counted; HTTP version and compression.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
-//! - [`data`]: container filter, resolution, late data; [`exchange`]: clock, HTTP version, compression.
+//! - [`data`]: container filter, resolution, late data.
 
 pub mod asking;
 pub mod data;
-pub mod exchange;
 pub mod ranges;
 
 use std::time::Duration;
@@ -117,7 +116,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
         report.add("audits", data::audits(&Exporter::new(exporter, None, None)?).await);
     }
     report.add("clock", [service::clock(&asking.skews)]);
-    report.add("http", exchange::http(&mut asking).await);
+    report.add("http", asking::http(&mut asking).await);
     print(console, &report, args.output.format, asking.sent)?;
     report.result()
 }
