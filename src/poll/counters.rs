@@ -89,7 +89,9 @@ impl Plan {
                     cell.put_counters(series(&first), Some(shown_for), behind);
                     start.stand(context.store.version(), moved);
                 } else {
-                    context.ledgers.release(&target.key);
+                    if hold.is_some() {
+                        context.ledgers.release(&target.key);
+                    }
                     if start.take().is_some() || moved || !is_shown {
                         cell.put_counters(series(ledger), Some(shown_for), behind);
                     } else {
