@@ -230,7 +230,7 @@ impl View {
             max_replicas: settings.value(&family::MAX_REPLICAS),
             hardware: label(&family::INFO, "hardware"),
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
-            resources: parts.iter().map(|part| part.status.clone()).collect(),
+            resources: parts.iter().map(Part::whole_status).collect(),
             last_error: last_error(parts),
             incidents: self.observed.of_app(happened, token.name(), self.now),
             trend: trend.map(trend_point).collect(),
@@ -244,7 +244,7 @@ impl View {
         parts.iter().flat_map(|part| part.subject.cell.history(|history| history.changes(since))).collect()
     }
 
-    /// The model of a target with the ledger `found`.
+    /// The model of a target with the ledger `found`, without its pending seconds.
     pub(super) fn resource(
         &self,
         target: &Target,
@@ -279,12 +279,12 @@ impl View {
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
             rechecked: rechecked.late_share().map(|_| rechecked),
             given_up: target.progress.hole(),
-            pending_seconds: ledger.map_or(0, |ledger| ledger.pending()),
             disputed: ledger.and_then(|ledger| ledger.disputes()).map(|(range, lacks)| Disputed {
                 start: time(range.start).unwrap_or_default(),
                 end: time(range.end).unwrap_or_default(),
                 lacks,
             }),
+            ..Resource::default()
         }
     }
 

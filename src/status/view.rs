@@ -45,6 +45,12 @@ impl Part<'_> {
     pub(super) fn resource(&self) -> Resource {
         self.target.key.resource
     }
+
+    /// Its status with the pending seconds, which no verdict needs.
+    pub(super) fn whole_status(&self) -> model::Resource {
+        let pending_seconds = self.found.as_ref().map_or(0, |found| found.ledger.pending());
+        model::Resource { pending_seconds, ..self.status.clone() }
+    }
 }
 
 /// The input of the model at one moment.

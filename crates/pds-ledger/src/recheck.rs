@@ -134,6 +134,10 @@ impl Ledger {
     /// Data that the service no longer has, within the time that is still rechecked: the range from the start of the
     /// first hour to the end of the last, and how many fewer requests there were.
     pub fn disputes(&self) -> Option<(TimeRange, u64)> {
+        // `disputed` has counted each of these stretches.
+        if self.disputed == 0 {
+            return None;
+        }
         let mut disputed = self.open.stretches().filter(|stretch| stretch.lacks > 0).peekable();
         let start = disputed.peek()?.start;
         let (end, lacks) = disputed.fold((start, 0), |(_, sum), of| (of.end, sum + of.lacks));
