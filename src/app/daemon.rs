@@ -248,19 +248,24 @@ pub(super) struct PollThread {
 }
 
 impl PollThread {
-    /// Starts the thread. Must not be called on a runtime, where a second runtime cannot be dropped.
+    /// Starts the thread.
     ///
     /// # Errors
     /// If the system has no thread or descriptors left.
     pub(super) fn start() -> io::Result<Self> {
         let (running, ended) = oneshot::channel::<()>();
-        let polls = runtime()?;
-        let runtime = polls.handle().clone();
-        std::thread::Builder::new().name("polls".to_owned()).spawn(move || {
-            // Only ever dropped.
-            let _ = polls.block_on(ended);
-            polls.shutdown_background();
+        let (started, start) = std::sync::mpsc::channel();
+        std::thread::Builder::new().name("polls".to_owned()).spawn(move || match runtime() {
+            Ok(runtime) => {
+                // The starter of the thread waits for this.
+                let _ = started.send(Ok(runtime.handle().clone()));
+                // Only ever dropped.
+                let _ = runtime.block_on(ended);
+                runtime.shutdown_background();
+            }
+            Err(error) => drop(started.send(Err(error))),
         })?;
+        let runtime = start.recv().map_err(io::Error::other)??;
         Ok(Self { runtime, _running: running })
     }
 

@@ -169,9 +169,7 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     // This thread serves requests. Polls, rendering, bcrypt and the state file have their own threads.
     let runtime =
         super::daemon::runtime().map_err(|error| Error::System("the runtime cannot be started", error))?;
-    let polls = PollThread::start()
-        .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
-    let result = runtime.block_on(run(flags, source, log.clone(), polls, (memory, telemetry)));
+    let result = runtime.block_on(run(flags, source, log.clone(), (memory, telemetry)));
     // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
     if let Some(log) = log {
@@ -184,7 +182,6 @@ async fn run(
     flags: &Flags,
     source: ConfigSource,
     log: Option<RunningLog>,
-    polls: PollThread,
     (memory, telemetry): (MemoryBudget, Telemetry),
 ) -> Result<(), Error> {
     telemetry.shard(flags.shard_index, flags.shard_count.get());
@@ -202,6 +199,8 @@ async fn run(
     }
     let server = pds_web::Config { memory, ..web_config(flags) }.bind(telemetry.clone())?;
     tokio::spawn(telemetry.clone().watch_stalls());
+    let polls = PollThread::start()
+        .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
     let polls = Arc::new(polls);
     let mut daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
     let opening = daemon.opening.take();
