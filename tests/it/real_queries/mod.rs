@@ -234,9 +234,10 @@ async fn compared(recordings: &[Recording]) -> (String, BTreeMap<String, (usize,
         write!(table, "| {} s |", recording.scrape).unwrap();
         for (judged, worst) in figures {
             let worst = [0.0001, 0.001, 0.01].into_iter().find(|bound| worst < *bound).unwrap_or(1.0);
-            // The first digit alone, as moments of polls differ by milliseconds.
-            let step = 10_usize.pow(judged.ilog10());
-            write!(table, " over {} | under {} % |", judged / step * step, worst * 100.0).unwrap();
+            // The first digit of nine tenths, as moments of polls differ from run to run.
+            let least = judged * 9 / 10;
+            let step = 10_usize.pow(least.ilog10());
+            write!(table, " over {} | under {} % |", least / step * step, worst * 100.0).unwrap();
         }
         table.push('\n');
     }
