@@ -8,9 +8,10 @@
 //!   metrics calls differ from ideal ones.
 //! - `traffic`: how many requests and runs in which second; `latency`: their durations.
 //! - `blueprint`: the properties of each app.
-//! - `state`: state that calls change: domains, keys, plans, deleted apps; and service accounts.
+//! - `state`: state that calls change: domains, keys, plans, deleted apps; service accounts.
 //! - `routes`: from a request to its call, by a loop over [`pds_interface::CALLS`], and to a request that may be
-//!   answered. `calls` implements [`pds_interface::Service`] for it, a method per call, with `metrics`; `control` answers what is below `/simulator`; `answer` is what goes back.
+//!   answered. `calls` implements [`pds_interface::Service`] for it, a method per call, with `metrics`; `control`
+//!   answers what is below `/simulator`; `answer` is what goes back.
 //! - [`faults`]: faults on demand; `disturb` applies them.
 //! - [`journal`]: the received requests, for tests.
 //! - `server`: connections.
