@@ -95,7 +95,7 @@ impl Plan {
                     if start.take().is_some() || moved || !is_shown {
                         cell.put_counters(series(ledger), Some(shown_for), behind);
                     } else {
-                        cell.keep_counters(Some(shown_for), behind);
+                        cell.keep_counters(shown_for, behind);
                     }
                 }
             }

@@ -166,7 +166,7 @@ impl PollError {
 mod tests {
     use std::collections::HashSet;
 
-    use pds_diagnosis::cause::{ALL, Cause};
+    use pds_diagnosis::{Cause, cause::ALL};
 
     use super::*;
 

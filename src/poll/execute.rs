@@ -5,7 +5,7 @@ use tokio::time::{Duration, Instant};
 use crate::store::{PollFailure, PollRecord, Variant};
 use pds_client::{Class, Turn};
 use pds_core::error_chain::with_sources;
-use pds_diagnosis::cause::Cause;
+use pds_diagnosis::Cause;
 use pds_interface::{Cadence, Scope};
 
 use super::error::{ADDRESS, PollError};

@@ -15,7 +15,7 @@ use pds_ledger::Ledger;
 use super::ledger_update::LedgerUpdate;
 use super::plan::Poll;
 use super::ranges::{self, Purpose, RangeAsk};
-use pds_diagnosis::incident::GivenUp;
+use pds_diagnosis::GivenUp;
 
 /// The most steps that are requested one by one.
 const MAX_SINGLE: i64 = 8;

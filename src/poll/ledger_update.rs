@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pds_diagnosis::verdict::CountedAgain;
+use pds_diagnosis::CountedAgain;
 use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::recheck::{Due, Recheck};
 use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::{Duration, Instant};
 
-use pds_diagnosis::incident::GivenUp;
-use pds_diagnosis::verdict::CountedAgain;
+use pds_diagnosis::{CountedAgain, GivenUp};
 use pds_ledger::Ledger;
 
 use super::datapoints::Datapoints;

@@ -57,6 +57,7 @@ impl View {
         let silent_apps = totals.silence.apps();
         let is_untrusted =
             |problem: &Problem| problem.is_of_numbers() && problem.verdict() == Verdict::Problem;
+        // In the order of the verdicts.
         let (mut states, mut verdicts, mut untrusted) = ([0; 4], [0; 4], 0);
         for app in &apps {
             states[app.state as usize] += 1;

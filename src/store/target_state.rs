@@ -95,6 +95,17 @@ impl Contents {
         self.stale_at(entry).is_none_or(|at| at > now)
     }
 
+    fn set_stale_after(&mut self, stale_after: Option<Duration>) {
+        let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+        // Zero must not be mistaken for no expiry.
+        self.stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
+    }
+
+    fn show_for(&mut self, shown_for: Option<Duration>, behind: Duration) {
+        self.set_stale_after(shown_for);
+        self.behind = u32::try_from(behind.as_secs()).unwrap_or(u32::MAX);
+    }
+
     /// When `entry` goes stale; `None` if an `Instant` cannot hold that time.
     fn stale_at(&self, entry: &Entry) -> Option<Instant> {
         entry.updated_at.checked_add(Duration::from_nanos(self.stale_after?.get()))
@@ -157,9 +168,12 @@ impl TargetState {
 
     /// Replaces all samples of `variant`.
     pub fn replace(&self, variant: &Variant, sink: Sink) {
+        self.replace_in(&mut self.contents.lock(), variant, sink);
+        self.changed();
+    }
+
+    fn replace_in(&self, contents: &mut Contents, variant: &Variant, sink: Sink) {
         let now = Instant::now();
-        let mut guard = self.contents.lock();
-        let contents = &mut *guard;
         match contents.entries.iter_mut().find(|entry| entry.variant == *variant) {
             Some(entry) => {
                 let before = self.is_settings().then(|| Arc::clone(&entry.samples));
@@ -177,22 +191,23 @@ impl TargetState {
                 contents.entries = entries.into();
             }
         }
-        drop(guard);
-        self.changed();
     }
 
     /// Replaces the series of the counters, which are so far `behind`. After `shown_for` they leave the page, which
     /// then shows how far they are behind.
     pub fn put_counters(&self, sink: Sink, shown_for: Option<Duration>, behind: Duration) {
-        self.keep_counters(shown_for, behind);
-        self.replace(&Variant::default(), sink);
+        let mut contents = self.contents.lock();
+        contents.show_for(shown_for, behind);
+        // No page has the former series for longer.
+        self.replace_in(&mut contents, &Variant::default(), sink);
+        drop(contents);
+        self.changed();
     }
 
     /// Keeps the counters on the page for `shown_for` from now on; they are so far `behind`.
-    pub fn keep_counters(&self, shown_for: Option<Duration>, behind: Duration) {
-        self.set_stale_after(shown_for);
+    pub fn keep_counters(&self, shown_for: Duration, behind: Duration) {
         let mut contents = self.contents.lock();
-        contents.behind = u32::try_from(behind.as_secs()).unwrap_or(u32::MAX);
+        contents.show_for(Some(shown_for), behind);
         contents.entries.iter_mut().for_each(|entry| entry.updated_at = Instant::now());
         drop(contents);
         self.changed();
@@ -228,9 +243,7 @@ impl TargetState {
 
     /// Sets after how long without a success its series vanish; `None` means never.
     pub fn set_stale_after(&self, stale_after: Option<Duration>) {
-        let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
-        // Zero must not be mistaken for no expiry.
-        self.contents.lock().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
+        self.contents.lock().set_stale_after(stale_after);
     }
 
     /// Whether it was polled at least once, if it is polled at all.

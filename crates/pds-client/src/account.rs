@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Shared;
 use super::admission::AccountQueue;
 use super::class::Class;
-use super::credentials::{Credentials, Token, TokenSource, expiry};
+use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
 use super::pace::Pace;
 use ranges::Ranges;
@@ -120,10 +120,13 @@ impl Account {
         self.inner.state.lock().last
     }
 
+    fn reporter(&self) -> &Reporter {
+        &self.inner.credentials.reporter
+    }
+
     /// Starts to report its state and changes, unless it has started before.
     pub(super) fn report(&self) {
-        let AccountParts { credentials, queue, state } = &*self.inner;
-        let reporter = &credentials.reporter;
+        let (AccountParts { credentials, queue, state }, reporter) = (&*self.inner, self.reporter());
         // A reload is an attempt to end the pause.
         queue.pace(|pace, _| pace.resume());
         if !reporter.begin(&self.name) {
@@ -144,7 +147,7 @@ impl Account {
 
     /// Removes its metrics, and reports nothing more.
     pub(super) fn retire(&self) {
-        self.inner.credentials.reporter.end();
+        self.reporter().end();
     }
 
     /// Fails if a refusal keeps `token` from being sent to `path`.
@@ -192,10 +195,7 @@ impl Account {
         }
         // A refusal of one path is logged by its target.
         if is_new && whole {
-            self.inner
-                .credentials
-                .reporter
-                .log(|observer, name| observer.token_refused(name, status, message));
+            self.reporter().log(|observer, name| observer.token_refused(name, status, message));
         }
     }
 
@@ -231,7 +231,7 @@ impl Account {
         if wait > patience && state.paused_since.is_none() {
             state.paused_since = Some(Instant::now());
             let wait = format_duration(whole_seconds(wait)).to_string();
-            self.inner.credentials.reporter.log(|observer, name| observer.paused(name, &wait));
+            self.reporter().log(|observer, name| observer.paused(name, &wait));
         }
     }
 
@@ -264,7 +264,7 @@ impl Account {
         if before == now {
             return;
         }
-        self.inner.credentials.reporter.fact(|observer, name| observer.pace(name, now));
+        self.reporter().fact(|observer, name| observer.pace(name, now));
         match (before, now) {
             (None, Some(requests_per_second)) => tracing::warn!(
                 token = self.name(),
@@ -278,7 +278,7 @@ impl Account {
 
     fn note_accepted(&self, state: &mut State, accepted: bool) {
         if state.accepted.replace(accepted) != Some(accepted) {
-            self.inner.credentials.reporter.fact(|observer, name| observer.token_accepted(name, accepted));
+            self.reporter().fact(|observer, name| observer.token_accepted(name, accepted));
         }
     }
 

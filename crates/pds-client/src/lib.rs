@@ -261,8 +261,8 @@ impl Client {
 }
 
 impl Inner {
-    /// A client for the accounts of `projects` and of the configuration. An account of the client `before` continues under its
-    /// current name.
+    /// A client for the accounts of `projects` and of the configuration. An account of the client `before` continues
+    /// under its current name.
     fn new(
         projects: &[(Arc<str>, Option<TokenSource>)],
         transport: Arc<Transport>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use pds_diagnosis::cause::{self, Cause};
+use pds_diagnosis::{Cause, cause};
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 

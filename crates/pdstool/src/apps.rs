@@ -7,15 +7,14 @@ use serde_json::Value;
 use super::console::{Console, repeat};
 use super::error::{Result, ToolError};
 use super::exporter::{Exporter, read_all};
-use super::narrow;
 use super::options::OutputFormat;
 use super::page::{self, Align, Block, Table};
 use super::status::{ReadArgs, say_gaps};
+use super::table;
 use pds_config::keys::nearest;
 use pds_core::units;
-use pds_diagnosis::cause::Verdict;
 use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
-use pds_diagnosis::model::{App, class_title, resource_title};
+use pds_diagnosis::{App, Verdict, class_title, resource_title};
 
 /// `pdstool apps`.
 #[derive(Clone, Debug, Args)]
@@ -93,7 +92,7 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
         }
         _ => {
             // Columns of a higher rank give way before others are cut.
-            let fits = |table: &Table| !console.cut || narrow::fits(table, console.width);
+            let fits = |table: &Table| !console.cut || table::fits(table, console.width);
             let mut tables = (0..=NARROW).rev().map(|rank| table(&rows, format, rank, is_one));
             let wide = tables.next().unwrap_or_default();
             let table = match format {

@@ -65,7 +65,7 @@ pub enum ToolError {
         /// Why.
         source: DecodeError,
     },
-    /// A check failed; the details were printed.
+    /// The command ended without success; any details were printed.
     #[error("{message}")]
     Failed {
         /// The failure in one sentence.

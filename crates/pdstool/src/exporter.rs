@@ -20,9 +20,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_core::template::percent_encode;
-use pds_diagnosis::model;
-use pds_diagnosis::model::App;
-use pds_diagnosis::verdict::Summary;
+use pds_diagnosis::{App, Summary, model};
 use pds_http::read_body;
 
 /// Path of an exporter's status, below its own path.

@@ -16,7 +16,7 @@
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: replies to
 //!   the scripts.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`narrow`]: output for people; [`options`]: shared options.
+//! - [`console`], [`page`], [`table`]: output for people; [`options`]: shared options.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod apps;
@@ -30,7 +30,6 @@ pub mod error;
 pub mod exporter;
 pub mod init;
 pub mod manual;
-pub mod narrow;
 pub mod options;
 pub mod page;
 pub mod reconcile;
@@ -39,6 +38,7 @@ pub mod service;
 pub mod simulate;
 pub mod state;
 pub mod status;
+pub mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use pds_core::printable::{is_terminal_control, plain};
 
 use super::console::{BAR, Console, FAINT, STRONG, style_of};
-use super::narrow;
-pub use super::narrow::{Align, Table, columns, length};
 use super::options::OutputFormat;
+use super::table;
+pub use super::table::{Align, Table, columns, length};
 
 /// A part of a command's output.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,14 +175,14 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
             .collect(),
         empty: "",
     };
-    let widths = narrow::widths(table, cut.then_some(console.width));
+    let widths = table::widths(table, cut.then_some(console.width));
     let mut ids: Vec<_> = widths
         .iter()
         .zip(&table.columns)
         .enumerate()
         .map(|(column, (width, (_, align)))| {
             let is_id = *align == Align::Id;
-            is_id.then(|| narrow::shortened_ids(&narrow::cells(table, column), *width).into_iter())
+            is_id.then(|| table::shortened_ids(&table::cells(table, column), *width).into_iter())
         })
         .collect();
     let names: Vec<String> = table.columns.iter().map(|(name, _)| name.to_string()).collect();
@@ -190,7 +190,7 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
         let cells = line.iter().zip(&widths).zip(table.columns.iter().zip(&mut ids));
         let cells = cells.map(|((cell, width), ((_, align), ids))| {
             let id = ids.as_mut().filter(|_| index > 0).and_then(Iterator::next);
-            let text = id.unwrap_or_else(|| narrow::shortened(cell, *width));
+            let text = id.unwrap_or_else(|| table::shortened(cell, *width));
             // The formatter pads to 65,535 columns at most.
             let spaces = " ".repeat(width.saturating_sub(length(&text)));
             match align {

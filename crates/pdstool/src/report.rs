@@ -10,8 +10,7 @@ use crate::options::OutputFormat;
 use crate::page::{self, Table, capitalized};
 use pds_core::printable::plain;
 use pds_core::units;
-use pds_diagnosis::cause::{Cause, Verdict};
-use pds_diagnosis::verdict::Reason;
+use pds_diagnosis::{Cause, Reason, Verdict};
 
 /// The most subjects that a finding names.
 const MAX_NAMED: usize = 5;

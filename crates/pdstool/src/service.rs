@@ -14,7 +14,7 @@ use pds_config::flags::{DEFAULT_CONFIG, Flags, Running, flags_of_running_exporte
 use pds_config::{Config, LoadError, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
-use pds_diagnosis::cause_text::clock_difference;
+use pds_diagnosis::clock_difference;
 use pds_interface::polled::{ReadSubjects, Reading};
 use pds_interface::reader::{Subject, Window};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};

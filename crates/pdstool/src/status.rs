@@ -13,7 +13,7 @@ use super::page::{self, Align, Block, Table};
 use super::report::{Finding, Report};
 use pds_core::printable::plain;
 use pds_core::units;
-use pds_diagnosis::cause::Verdict;
+use pds_diagnosis::Verdict;
 
 /// The options of commands that read running exporters.
 #[derive(Clone, Debug, Args)]

@@ -45,7 +45,7 @@ async fn counters_that_leave_the_page_are_replaced_by_how_far_they_are_behind() 
     assert_eq!((behind(), counter.counters_are_behind()), (None, false));
     advance(minute).await;
     assert_eq!(behind().as_deref(), Some("80"));
-    counter.keep_counters(Some(minute), Duration::from_secs(30));
+    counter.keep_counters(minute, Duration::from_secs(30));
     assert_eq!(behind(), None);
     advance(2 * minute).await;
     assert_eq!(behind().as_deref(), Some("150"));
@@ -66,7 +66,11 @@ async fn whatever_changes_the_page_is_a_new_version_of_it() {
     assert!(is_new());
     end(&domains, 1000, None);
     assert!(is_new());
-    counter.keep_counters(Some(Duration::from_secs(60)), Duration::ZERO);
+    counter.keep_counters(Duration::from_secs(60), Duration::ZERO);
+    assert!(is_new());
+    let version = store.version();
+    counter.put_counters(Sink::default(), Some(Duration::from_secs(60)), Duration::ZERO);
+    assert_eq!(store.version(), version + 1, "no page in between has the former series for longer");
     assert!(is_new());
     domains.clear();
     assert!(is_new());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use pds_diagnosis::cause::{ALL, Scope};
+use pds_diagnosis::{Scope, cause::ALL};
 
 use super::dashboards::{dashboards, expressions};
 use super::{command, deploy, files, list, rules, string, succeed, text, unknown_series, yaml};

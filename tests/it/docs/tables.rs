@@ -11,7 +11,7 @@ use pds_config::flags::Flags;
 use pds_config::key::{Kind, Preset};
 use pds_config::keys;
 use pds_core::memory::{Holder, MemoryBudget};
-use pds_diagnosis::cause::{self, Verdict};
+use pds_diagnosis::{Verdict, cause};
 use pds_http::{MAX_INTERIM, MAX_INTERIM_BYTES};
 use pds_simulator::faults;
 use pdstool::Cli;

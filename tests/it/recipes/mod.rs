@@ -79,7 +79,7 @@ mod recipes {
     use clap::Parser as _;
     use pds_interface::{CALLS, Resource, families, openapi};
 
-    use pds_diagnosis::columns::Column;
+    use pds_diagnosis::Column;
 
     #[test]
     fn an_added_row_appears_everywhere() {

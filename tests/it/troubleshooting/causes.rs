@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
-use pds_diagnosis::cause::{self, About, Cause, Scope};
+use pds_diagnosis::{About, Cause, Scope, cause};
 use pds_interface::Resource;
 use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use serde_json::Value;

@@ -16,7 +16,7 @@ impl Account {
             Some(Err(_)) => tracing::info!(token = self.name(), "the service honours the requested range"),
             None => {}
         }
-        self.inner.credentials.reporter.fact(|observer, name| observer.range_honoured(name, None));
+        self.reporter().fact(|observer, name| observer.range_honoured(name, None));
     }
 
     /// Records that a reply is about another range than requested, as `told` explains. Returns whether all replies so
@@ -25,7 +25,7 @@ impl Account {
         let mut state = self.inner.state.lock();
         if state.ranges.is_none() {
             state.ranges = Some(Err(told.into()));
-            self.inner.credentials.reporter.fact(|observer, name| observer.range_honoured(name, Some(told)));
+            self.reporter().fact(|observer, name| observer.range_honoured(name, Some(told)));
         }
         matches!(state.ranges, Some(Err(_)))
     }

@@ -12,8 +12,7 @@ use pds_client::{Account, Fetched};
 use crate::error::{Result, ToolError};
 use crate::service::{self, Service};
 use pds_core::units;
-use pds_diagnosis::cause::{self, Cause};
-use pds_diagnosis::cause_text::mistake_in_id;
+use pds_diagnosis::{Cause, cause, mistake_in_id};
 use pds_interface::polled::Reading;
 use pds_interface::{ReplyBody as _, Resource, Scope, get_app, list_projects};
 

@@ -16,7 +16,7 @@ use pds_client::{Class, FetchError, Reason, broken, request_url};
 use pds_config::Api;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
-use pds_diagnosis::cause::Cause;
+use pds_diagnosis::Cause;
 use pds_http::host_and_port;
 use pds_interface::{Arguments, list_projects};
 

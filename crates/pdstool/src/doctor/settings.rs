@@ -10,7 +10,7 @@ use pds_client::{Account, plain_http_warning};
 use pds_config::{Config, LoadError, Problem};
 use pds_core::error_chain::with_sources;
 use pds_core::units;
-use pds_diagnosis::cause::{self, Cause};
+use pds_diagnosis::{Cause, cause};
 
 use crate::report::{Finding, first_few, grouped};
 
