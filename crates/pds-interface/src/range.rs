@@ -49,9 +49,10 @@ impl TimeRange {
         if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
             return None;
         }
-        match (Self { end: asked.end, ..self }, Self { start: asked.start, ..self }) {
-            (by_start, _) if by_start.is_rounded_from(asked) => Some(Ignored::End),
-            (_, by_end) if by_end.is_rounded_from(asked) => Some(Ignored::Start),
+        // A range that ends now is near one that was to end now, so a bound that is only near was ignored, too.
+        match (self.start == asked.start, self.end == asked.end) {
+            (true, _) => Some(Ignored::End),
+            (_, true) => Some(Ignored::Start),
             _ => Some(Ignored::Both),
         }
     }
@@ -212,7 +213,7 @@ mod tests {
             (range(0, 3600), Some(Ignored::Both)),
             (range(780, 4380), Some(Ignored::End)),
             (range(-2520, 1080), Some(Ignored::Start)),
-            (range(720, 4380), Some(Ignored::End)),
+            (range(-2519, 1081), Some(Ignored::Both)),
         ] {
             assert_eq!(answered.ignores(asked), ignored, "{answered}");
         }

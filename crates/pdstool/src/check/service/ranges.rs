@@ -37,7 +37,12 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
     let odd = asking.odd();
     let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No(Ignored::Both)) };
     if let Some(range) = answer.range {
-        return Ok(range.ignores(odd).map_or(Heeded::Named, Heeded::No));
+        return Ok(match range {
+            _ if range.is_rounded_from(odd) => Heeded::Named,
+            _ if (TimeRange { end: odd.end, ..range }).is_rounded_from(odd) => Heeded::No(Ignored::End),
+            _ if (TimeRange { start: odd.start, ..range }).is_rounded_from(odd) => Heeded::No(Ignored::Start),
+            _ => Heeded::No(Ignored::Both),
+        });
     }
     // If the reply states no range, the counts decide: a minute has a small part of the range's count. If the range is
     // ignored, both counts are nearly equal.
