@@ -73,12 +73,10 @@ pub(super) struct Transport {
     skewed: AtomicBool,
 }
 
-/// The URL of a request to the service at `base`; the request's path is appended to the path of `base`.
-pub fn request_url(base: &Url, request: &Request) -> Url {
-    let mut url = base.clone();
-    url.set_path(&[base.path().trim_end_matches('/'), &request.path].concat());
-    url.set_query(request.query.as_deref());
-    url
+/// The URL of a request to the service at `base`: its path and query, which are encoded, follow the path of `base`.
+pub fn request_url(base: &Url, request: &Request) -> String {
+    let (mark, query) = request.query.as_deref().map_or(("", ""), |query| ("?", query));
+    [base.as_str().trim_end_matches('/'), &request.path, mark, query].concat()
 }
 
 impl Transport {
@@ -182,10 +180,9 @@ impl Transport {
     }
 
     fn prepared(&self, request: &Request, token: &Token) -> Result<http::Request<Full<Bytes>>, http::Error> {
-        let url = request_url(&self.api.base_url, request);
         let mut prepared = http::Request::builder()
             .method(request.method.clone())
-            .uri(url.as_str())
+            .uri(request_url(&self.api.base_url, request))
             .header(ACCEPT, "application/json, text/plain;q=0.9")
             .header(ACCEPT_ENCODING, "identity")
             .header(USER_AGENT, pds_http::USER_AGENT)

@@ -160,7 +160,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
 fn dry_run(console: &mut Console, config: &Config, args: &CallArgs, request: &Request) -> Result<()> {
     let (method, url) = (request.method.as_str(), request_url(&config.api.base_url, request));
     if args.output == Some(OutputFormat::Json) {
-        let request = serde_json::json!({ "method": method, "url": url.as_str(), "body": request.body });
+        let request = serde_json::json!({ "method": method, "url": url, "body": request.body });
         return Ok(console.print(&request.to_string())?);
     }
     console.print(&format!("{method} {url}\nAuthorization: Bearer {REDACTED}"))?;

@@ -80,7 +80,7 @@ async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> 
         };
         FetchError { request: format!("GET {url}"), reason }
     };
-    Ok(client.get(url.clone()).send().await.map_err(failed))
+    Ok(client.get(&url).send().await.map_err(failed))
 }
 
 /// The remaining validity of the certificate, and a warning if it is short.
