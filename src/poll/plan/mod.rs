@@ -241,6 +241,7 @@ impl Plan {
         let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
         let subject = |Celled { place, cell, .. }: Celled<'_>| {
             let app = place.app.map(|(index, _)| index);
+            debug_assert_eq!(cell.key.owner, place.owner, "cells come in another order than places");
             TargetSubject { project: place.project, app, cell }
         };
         let target = Target {
