@@ -73,7 +73,8 @@ pub(super) struct Transport {
     skewed: AtomicBool,
 }
 
-/// The URL of a request to the service at `base`: its path and query, which are encoded, follow the path of `base`.
+/// The URL of `request` to the service at `base`. The request's path and query, which are encoded, follow the path of
+/// `base`, an http or https URL without query and fragment.
 pub fn request_url(base: &Url, request: &Request) -> String {
     let (mark, query) = request.query.as_deref().map_or(("", ""), |query| ("?", query));
     [base.as_str().trim_end_matches('/'), &request.path, mark, query].concat()
