@@ -49,7 +49,7 @@ impl TimeRange {
         if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
             return None;
         }
-        // A range that ends now is near one that was to end now, so a bound that is only near was ignored, too.
+        // Exact: the end of a default range, which is now, may be near the requested end by chance.
         match (self.start == asked.start, self.end == asked.end) {
             (true, _) => Some(Ignored::End),
             (_, true) => Some(Ignored::Start),

@@ -37,6 +37,7 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
     let odd = asking.odd();
     let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No(Ignored::Both)) };
     if let Some(range) = answer.range {
+        // The requested range is far from the default, so a bound that is near it is a rounded one.
         return Ok(match range {
             _ if range.is_rounded_from(odd) => Heeded::Named,
             _ if (TimeRange { end: odd.end, ..range }).is_rounded_from(odd) => Heeded::No(Ignored::End),
