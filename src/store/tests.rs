@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::time::{Duration, Instant, advance};
 
 use pds_exposition::{Family, Format, Sink};
-use pds_interface::{Resource, list_domains, response_time};
+use pds_interface::{Resource, get_app, list_domains, response_time};
 use pds_ledger::Owner;
 use pds_telemetry::Telemetry;
 use pds_web::{Encoding, ResponseBody};
@@ -81,10 +81,13 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     let (store, domains, counter) = small_store();
     put(&domains, 3.0);
     put(&counter, 7.0);
+    let is_down = || store.is_down(&Filter::default());
+    assert!(!is_down(), "not polled yet");
     end(&domains, 1000, None);
-    assert!(store.is_complete());
+    assert!(store.is_complete() && !is_down());
     advance(Duration::from_secs(299)).await;
     assert_eq!(fail(&domains, 1299, "timeout", true), Transition::Failing);
+    assert!(is_down());
     assert_eq!(fail(&domains, 1300, "timeout", true), Transition::Same);
     let lines = [
         "pds_project_custom_domains{project=\"p\"} 3",
@@ -128,6 +131,43 @@ async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples(
         ["pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7"]
     );
     assert!(store.is_complete(), "what is no longer wanted need not be asked");
+}
+
+#[tokio::test]
+async fn windows_are_in_order_whichever_was_polled_first() {
+    let (store, domains, _) = small_store();
+    for window in [300, 60, 900] {
+        let mut sink = Sink::default();
+        sink.next_family();
+        sink.put(window as f64);
+        domains.replace(&Variant { window, container: None }, sink);
+    }
+    let page = text(&store, Format::Text, &Filter::default());
+    let values: Vec<&str> = series(&page).iter().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(values, ["60", "300", "900"]);
+}
+
+#[tokio::test]
+async fn settings_of_apps_alone_have_changes() {
+    let store = Store::new(COUNTERS);
+    let targets = [("a", get_app::RESOURCE), ("a", response_time::RESOURCE), ("", list_domains::RESOURCE)];
+    let keys = targets.map(|(app, resource)| key("p", app, resource));
+    let cells = keys.iter().map(|key| (key.clone(), Section::Endpoint)).collect();
+    store.reconcile(cells, Timestamp::UNIX_EPOCH);
+    let changes = keys.map(|key| {
+        let cell = store.cell(&key, Section::Endpoint).unwrap();
+        let first = key.resource.polled().families()[0];
+        for (text, number) in [("one", 1.0), ("two", 2.0)] {
+            let labels: Vec<(&str, &str)> = first.labels.iter().map(|label| (*label, text)).collect();
+            let mut sink = Sink::default();
+            sink.next_family();
+            sink.put_with(&labels, number);
+            cell.replace(&Variant::default(), sink);
+            end(&cell, 1000, None);
+        }
+        !cell.history(|history| history.changes(Timestamp::UNIX_EPOCH)).is_empty()
+    });
+    assert_eq!(changes, [true, false, false]);
 }
 
 #[tokio::test(start_paused = true)]

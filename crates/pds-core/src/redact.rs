@@ -158,8 +158,8 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=_.~-\\%&;#".contains(&byte)
 }
 
-/// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and for each alignment the part
-/// that every base64 text containing it has in common.
+/// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and its base64 in each alignment.
+/// The last character of base64 may depend on what follows the secret; then the rest of the word goes, too.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let hex = |digit: fn(&u8) -> String| secret.iter().map(digit).collect::<String>().into_bytes();
     let (lower, upper) = (hex(|byte| format!("{byte:02x}")), hex(|byte| format!("{byte:02X}")));
@@ -170,11 +170,10 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.to_vec(), meaning.to_vec(), plus, lower, upper];
     for (before, secret) in (0..3).flat_map(|before| [(before, secret), (before, &*meaning)]) {
         let text = [&[0; 2][..before.min(2)], secret].concat();
-        // Characters at either end depend on the bytes beside the secret.
+        // The first characters depend on the bytes before the secret.
         let first = if before == 0 { 0 } else { before + 1 };
-        let last = usize::from(text.len() % 3 > 0);
         for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
-            forms.extend(encoded.get(first..encoded.len() - last).map(|form| form.as_bytes().to_vec()));
+            forms.extend(encoded.get(first..).map(|form| form.as_bytes().to_vec()));
         }
     }
     forms.retain(|form| !form.is_empty());
@@ -310,6 +309,8 @@ mod tests {
             assert_eq!(redactor.text(&text), "[redacted] y", "{text}");
         }
         assert_eq!(redactor.text("%41ok'en-of-a-kind"), "%4[redacted]", "no escape, but its first character");
+        let spaced = Redactor::of([&Secret::new("one word and another")]);
+        assert_eq!(spaced.text("one+word+and+another, y"), "[redacted], y");
     }
 
     /// The ways to write a text that the documentation promises to find, each by another encoder than the search's: for a

@@ -41,10 +41,12 @@ async fn counters_that_leave_the_page_are_replaced_by_how_far_they_are_behind() 
         Some(line.rsplit_once(' ').unwrap().1.to_owned())
     };
     let minute = Duration::from_secs(60);
+    let is_shown = || counter.shows_counters(Instant::now());
+    assert!(!is_shown(), "none yet");
     counter.put_counters(Sink::default(), Some(minute), Duration::from_secs(20));
-    assert_eq!((behind(), counter.counters_are_behind()), (None, false));
+    assert_eq!((behind(), is_shown(), counter.counters_are_behind()), (None, true, false));
     advance(minute).await;
-    assert_eq!(behind().as_deref(), Some("80"));
+    assert_eq!((behind().as_deref(), is_shown()), (Some("80"), false));
     counter.keep_counters(minute, Duration::from_secs(30));
     assert_eq!(behind(), None);
     advance(2 * minute).await;
