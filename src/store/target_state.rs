@@ -148,7 +148,7 @@ impl TargetState {
     /// Whether its replies are an app's settings.
     fn is_settings(&self) -> bool {
         let polled = self.key.resource.polled();
-        polled.cadence == Cadence::Settings && polled.scope == Scope::App
+        polled.cadence == Cadence::Settings && polled.scope == Scope::App && self.section == Section::Endpoint
     }
 
     /// Replaces the text of the last reply for people.

@@ -158,8 +158,8 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=_.~-\\%&;#".contains(&byte)
 }
 
-/// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and its base64 in each alignment.
-/// The last character of base64 may depend on what follows the secret; then the rest of the word goes, too.
+/// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and for each alignment the part
+/// that every base64 text containing it has in common.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let hex = |digit: fn(&u8) -> String| secret.iter().map(digit).collect::<String>().into_bytes();
     let (lower, upper) = (hex(|byte| format!("{byte:02x}")), hex(|byte| format!("{byte:02X}")));
@@ -170,10 +170,11 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.to_vec(), meaning.to_vec(), plus, lower, upper];
     for (before, secret) in (0..3).flat_map(|before| [(before, secret), (before, &*meaning)]) {
         let text = [&[0; 2][..before.min(2)], secret].concat();
-        // The first characters depend on the bytes before the secret.
+        // Characters at either end depend on the bytes beside the secret.
         let first = if before == 0 { 0 } else { before + 1 };
+        let last = usize::from(text.len() % 3 > 0);
         for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
-            forms.extend(encoded.get(first..).map(|form| form.as_bytes().to_vec()));
+            forms.extend(encoded.get(first..encoded.len() - last).map(|form| form.as_bytes().to_vec()));
         }
     }
     forms.retain(|form| !form.is_empty());
@@ -311,6 +312,18 @@ mod tests {
         assert_eq!(redactor.text("%41ok'en-of-a-kind"), "%4[redacted]", "no escape, but its first character");
         let spaced = Redactor::of([&Secret::new("one word and another")]);
         assert_eq!(spaced.text("one+word+and+another, y"), "[redacted], y");
+    }
+
+    #[test]
+    fn a_short_secret_is_found_within_a_longer_text_in_base64() {
+        let redactor = Redactor::of([&Secret::new("secret")]);
+        let redacted = |text: &str| redactor.text(STANDARD_NO_PAD.encode(text));
+        assert_eq!(redacted("secret"), "[redacted]");
+        assert_eq!(redacted("secretly"), "[redacted]bHk");
+        // Its last character in base64 holds bits of the letter that follows.
+        for text in ["1secret", "1secretly", "12secret", "12secretly"] {
+            assert!(redacted(text).contains("[redacted]"), "{text}");
+        }
     }
 
     /// The ways to write a text that the documentation promises to find, each by another encoder than the search's: for a
