@@ -5,7 +5,8 @@
 //! - a request whose client has not read for a second is closed for any peer that does not hold more;
 //! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of the peer
 //!   that holds most is closed, whether its client reads or not;
-//! - any other request is refused with 503.
+//! - any other request without a slot is refused with 503; one with a slot waits up to two seconds for memory, after
+//!   the peers that hold fewer.
 //!
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 use super::connection_state::{ConnectionState, InFlight};
 use super::response::ResponseBody;
-use super::turns::{Turn, Turns};
+use super::turns::{Peer, Turn, Turns};
 
 /// An answer counts as at most this fraction of the memory for answers, so that every answer fits.
 pub const ANSWER_DIVISOR: u64 = 4;
@@ -36,6 +37,9 @@ pub const MAX_WAIT: Duration = Duration::from_secs(2);
 /// How long a request waits before a request of a peer that holds more is closed, and the minimum age of that request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often a request looks for memory.
+const RETRY: Duration = Duration::from_millis(20);
+
 /// Requests that may wait for a slot.
 pub const MAX_WAITING: usize = 256;
 
@@ -45,6 +49,8 @@ pub(super) struct RequestSlots {
     memory: Share,
     /// The memory of the bytes in answers, by address.
     shared: Mutex<HashMap<usize, Weak<Room>>>,
+    /// The peers of requests that wait for memory, until these have it or are cancelled.
+    waiting: Mutex<Vec<Weak<Peer>>>,
 }
 
 /// Use of a slot.
@@ -68,39 +74,40 @@ impl RequestSlots {
     /// `limit` slots (0 means unlimited), and `memory` for unread answers. Bytes that answers share count once.
     pub(super) fn new(limit: u32, memory: Share) -> Arc<Self> {
         let at_once = usize::try_from(limit).ok().filter(|limit| *limit != 0).unwrap_or(usize::MAX);
-        Arc::new(Self { turns: Turns::new(at_once, MAX_WAITING), memory, shared: Mutex::default() })
+        let turns = Turns::new(at_once, MAX_WAITING);
+        Arc::new(Self { turns, memory, shared: Mutex::default(), waiting: Mutex::default() })
     }
 
-    /// A slot for a request; `None` if there is none.
+    /// A slot for a request, with the memory to render its answer while it is sent; `None` if there is none.
     pub(super) async fn take(self: &Arc<Self>, request: &InFlight) -> Option<RequestPermit> {
         let (connection, number) = (request.connection.clone(), request.number);
         let connection_permit = connection.permit().await;
         let (peer, began) = (connection.peer(), Instant::now());
         let turn = self.turns.acquire_or_end(peer, || {
             let (own, most) = self.turns.holdings(peer);
-            let impatient = began.elapsed() >= PATIENCE;
-            // Whether its client reads or not.
-            let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
-            let ended = self.close_unread(own)
-                || impatient
-                    && own < most
-                    && self.close(most, "peers that hold fewer requests need its slot", aged);
-            (ended || own < most) && began.elapsed() < MAX_WAIT
+            (self.close_another(peer, began) || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
-        let (since, _held) = (Instant::now(), Default::default());
+        let room = self.when_there_is_room(peer, began, || self.rooms(0, STREAM_BYTES, &[])).await?;
+        let (since, _held) = (Instant::now(), (Vec::new(), room));
         turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, _held }));
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// Closes the connection of the request that has been unread for longest, among peers that hold `at_least` this
-    /// many, and frees its memory at once.
-    fn close_unread(&self, at_least: usize) -> bool {
-        let why = "other requests need its slot, and its client does not read";
-        self.close(at_least, why, |request| request.connection.unread_since(request.number))
+    /// Closes the connection of a request that gives way to one of `peer` that `began` to wait, and frees its memory at
+    /// once: the request unread for longest, among peers that do not hold fewer, or else the oldest of the peer with most.
+    fn close_another(&self, peer: Peer, began: Instant) -> bool {
+        let (own, most) = self.turns.holdings(peer);
+        let unread = |request: &Answering| request.connection.unread_since(request.number);
+        // Whether its client reads or not.
+        let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
+        self.close(own, "other requests need its slot, and its client does not read", unread)
+            || began.elapsed() >= PATIENCE
+                && own < most
+                && self.close(most, "peers that hold fewer requests need its slot", aged)
     }
 
-    /// Closes the connection of the oldest request by `since`, like [`Self::close_unread`].
+    /// Closes the connection of the oldest request by `since`, among peers that hold `at_least` this many.
     fn close(
         &self,
         at_least: usize,
@@ -111,9 +118,42 @@ impl RequestSlots {
         ended.inspect(|request| request.connection.close(why)).is_some()
     }
 
-    /// Memory for `own_bytes` and for the `blocks` that no answer holds yet; `None` if there is not enough.
-    fn rooms(&self, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
-        let mut left = self.memory.bytes() / ANSWER_DIVISOR;
+    /// Waits until `rooms` returns memory for a request of `peer` that `began` to wait; `None` after [`MAX_WAIT`].
+    async fn when_there_is_room<T>(
+        &self,
+        peer: Peer,
+        began: Instant,
+        rooms: impl Fn() -> Option<T>,
+    ) -> Option<T> {
+        let waits = Arc::new(peer);
+        self.waiting.lock().push(Arc::downgrade(&waits));
+        let is_first = || {
+            let mut waiting = self.waiting.lock();
+            waiting.retain(|other| other.strong_count() > 0);
+            let own = self.turns.holdings(peer).0;
+            let mut others = waiting.iter().filter_map(Weak::upgrade);
+            others.all(|other| *other == peer || self.turns.holdings(*other).0 >= own)
+        };
+        loop {
+            while is_first() {
+                if let Some(rooms) = rooms() {
+                    return Some(rooms);
+                }
+                if !self.close_another(peer, began) {
+                    break;
+                }
+            }
+            if began.elapsed() >= MAX_WAIT {
+                return None;
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Memory, for an answer that has `held` bytes, for `own_bytes` and for the `blocks` that no answer holds yet; `None` if
+    /// there is not enough.
+    fn rooms(&self, held: u64, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
+        let mut left = (self.memory.bytes() / ANSWER_DIVISOR).saturating_sub(held);
         let mut take = |bytes: u64| {
             let bytes = bytes.min(left);
             left -= bytes;
@@ -133,24 +173,25 @@ impl RequestSlots {
 }
 
 impl RequestPermit {
-    /// Counts the bytes of the answer; `false` if there is no room for them.
-    pub(super) fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
-        let (own_bytes, blocks) = match body {
+    /// Counts the bytes of the answer, and waits for room; `false` if there is none.
+    pub(super) async fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
+        let (stream_bytes, source_bytes, blocks) = match body {
             ResponseBody::Parts(parts) => {
-                (if compressed { STREAM_BYTES } else { 0 }, Vec::from(parts.clone()))
+                (if compressed { STREAM_BYTES } else { 0 }, 0, Vec::from(parts.clone()))
             }
-            ResponseBody::Channel { source_bytes, .. } => (STREAM_BYTES + source_bytes, Vec::new()),
+            ResponseBody::Channel { source_bytes, .. } => (STREAM_BYTES, *source_bytes, Vec::new()),
         };
-        loop {
-            if let Some(rooms) = self.slots.rooms(own_bytes, &blocks) {
-                let hold = |request: &mut Answering| request._held = (blocks, rooms);
-                return self.turn.with_payload(|payload| payload.as_mut().map(hold)).flatten().is_some();
-            }
-            let (own, _) = self.slots.turns.holdings(self.turn.peer);
-            if !self.slots.close_unread(own) {
-                return false;
-            }
+        if stream_bytes == 0 {
+            self.turn.with_payload(|payload| payload.as_mut().map(|request| request._held.1.clear()));
         }
+        let rooms = || self.slots.rooms(stream_bytes, source_bytes, &blocks);
+        let rooms = self.slots.when_there_is_room(self.turn.peer, Instant::now(), rooms).await;
+        let Some(rooms) = rooms else { return false };
+        let hold = |request: &mut Answering| {
+            request._held.0 = blocks;
+            request._held.1.extend(rooms);
+        };
+        self.turn.with_payload(|payload| payload.as_mut().map(hold)).flatten().is_some()
     }
 }
 
@@ -160,7 +201,6 @@ mod tests {
 
     use pds_core::memory::{Holder, MemoryBudget};
 
-    use super::super::turns::Peer;
     use super::*;
     use crate::Limits;
 
@@ -197,7 +237,9 @@ mod tests {
         let unlimited = RequestSlots::new(0, memory());
         let mut held = Vec::new();
         for _ in 0..100 {
-            held.push(unread(&unlimited, 1).await);
+            let request = unread(&unlimited, 1).await;
+            assert!(request.2.hold(&ResponseBody::from(Vec::new()), false).await);
+            held.push(request);
         }
     }
 
@@ -317,25 +359,66 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..20 {
             let unread = unread(&slots, 1).await;
-            assert!(unread.2.hold(&page.clone().into(), false));
+            assert!(unread.2.hold(&page.clone().into(), false).await);
             held.push(unread);
         }
         assert_eq!(budget.used(), eighth);
         let other = || ResponseBody::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
         for _ in 0..7 {
             let unread = unread(&slots, 1).await;
-            assert!(unread.2.hold(&other(), false));
+            assert!(unread.2.hold(&other(), false).await);
             held.push(unread);
         }
         assert_eq!(budget.used(), 8 * eighth);
+        // Two seconds pass; those unread for one of them give way.
         let late = unread(&slots, 2).await;
-        assert!(!late.2.hold(&other(), false), "nobody gives way yet");
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(late.2.hold(&other(), false), "now they do");
+        assert!(late.2.hold(&other(), false).await);
         drop((held, late));
         assert_eq!((budget.used(), slots.turns.held()), (0, 0));
-        drop(slots.rooms(0, &[]));
+        drop(slots.rooms(0, 0, &[]));
         assert!(slots.shared.lock().is_empty());
+    }
+
+    /// Sends a request of `host` and reads its answer, a stream, after `reads`; whether there is one.
+    async fn streamed(slots: Arc<RequestSlots>, host: u8, reads: Duration) -> bool {
+        let connection = connection(host);
+        let request = connection.open();
+        let Some(permit) = slots.take(&request).await else { return false };
+        let (_sender, pieces) = tokio::sync::mpsc::channel(1);
+        if !permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false).await {
+            return false;
+        }
+        request.sending();
+        tokio::select! {
+            _ = connection.expired() => false,
+            () = tokio::time::sleep(reads) => true,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_one_peer_wait_for_memory_while_others_are_read() {
+        let slots = RequestSlots::new(40, memory());
+        let mut answers = tokio::task::JoinSet::new();
+        for _ in 0..40 {
+            answers.spawn(streamed(Arc::clone(&slots), 1, Duration::from_millis(100)));
+        }
+        assert_eq!(answers.join_all().await, [true; 40]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_served_within_two_seconds_beside_one_that_never_reads() {
+        let slots = RequestSlots::new(40, memory());
+        let mut flood = tokio::task::JoinSet::new();
+        for tick in 0..300 {
+            flood.spawn(streamed(Arc::clone(&slots), 1, Duration::from_secs(3600)));
+            flood.spawn(streamed(Arc::clone(&slots), 3, Duration::from_secs(3600)));
+            if tick % 10 == 9 {
+                let began = Instant::now();
+                assert!(streamed(Arc::clone(&slots), 2, Duration::ZERO).await, "{tick}");
+                assert!(began.elapsed() <= MAX_WAIT, "{:?}", began.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     #[tokio::test]
@@ -344,7 +427,7 @@ mod tests {
         let slots = RequestSlots::new(0, budget.share(Holder::Answers));
         let (request, source_bytes) = (unread(&slots, 1).await, 3 * STREAM_BYTES);
         let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-        assert!(request.2.hold(&ResponseBody::Channel { pieces, source_bytes }, false));
+        assert!(request.2.hold(&ResponseBody::Channel { pieces, source_bytes }, false).await);
         assert_eq!(budget.used(), STREAM_BYTES + source_bytes);
         drop(request);
         assert_eq!(budget.used(), 0);
@@ -356,6 +439,6 @@ mod tests {
         let third = vec![b'x'; usize::try_from(slots.memory.bytes() / 3).unwrap()];
         let page = ResponseBody::Parts((0..4).map(|_| Bytes::from(third.clone())).collect());
         let (one, two) = (unread(&slots, 1).await, unread(&slots, 1).await);
-        assert!(one.2.hold(&page, false) && two.2.hold(&page, true));
+        assert!(one.2.hold(&page, false).await && two.2.hold(&page, true).await);
     }
 }

@@ -63,7 +63,9 @@ impl Router {
         };
         let mut response = response.unless_known(if_none_match.as_deref());
         let mut compressor = compressor(&mut response, accept_encoding.as_deref());
-        if permit.as_ref().is_some_and(|permit| !permit.hold(&response.body, compressor.is_some())) {
+        if let Some(held) = &permit
+            && !held.hold(&response.body, compressor.is_some()).await
+        {
             let sentence = "Too many responses wait for clients that read slowly; try again later.\n";
             (permit, compressor) = (None, None);
             response = Response::text(StatusCode::SERVICE_UNAVAILABLE, sentence);
