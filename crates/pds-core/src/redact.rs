@@ -161,20 +161,22 @@ fn is_of_word(byte: u8) -> bool {
 /// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and for each alignment the part
 /// that every base64 text containing it has in common.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
-    let hex = |digit: fn(&u8) -> String| secret.iter().map(digit).collect::<String>().into_bytes();
-    let (lower, upper) = (hex(|byte| format!("{byte:02x}")), hex(|byte| format!("{byte:02X}")));
     // Forms write a space as a plus sign.
     let plus = secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
+    let mut forms = vec![plus];
     // URLs hold a password escaped.
-    let meaning = unescaped(secret);
-    let mut forms = vec![secret.to_vec(), meaning.to_vec(), plus, lower, upper];
-    for (before, secret) in (0..3).flat_map(|before| [(before, secret), (before, &*meaning)]) {
-        let text = [&[0; 2][..before.min(2)], secret].concat();
-        // Characters at either end depend on the bytes beside the secret.
-        let first = if before == 0 { 0 } else { before + 1 };
-        let last = usize::from(text.len() % 3 > 0);
-        for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
-            forms.extend(encoded.get(first..encoded.len() - last).map(|form| form.as_bytes().to_vec()));
+    for secret in [secret, &*unescaped(secret)] {
+        forms.push(secret.to_vec());
+        let digits: [fn(&u8) -> String; 2] = [|byte| format!("{byte:02x}"), |byte| format!("{byte:02X}")];
+        forms.extend(digits.map(|digits| secret.iter().map(digits).collect::<String>().into_bytes()));
+        for before in 0..3 {
+            let text = [&[0; 2][..before.min(2)], secret].concat();
+            // Characters at either end depend on the bytes beside the secret.
+            let first = if before == 0 { 0 } else { before + 1 };
+            let last = usize::from(text.len() % 3 > 0);
+            for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+                forms.extend(encoded.get(first..encoded.len() - last).map(|form| form.as_bytes().to_vec()));
+            }
         }
     }
     forms.retain(|form| !form.is_empty());
@@ -310,6 +312,8 @@ mod tests {
             assert_eq!(redactor.text(&text), "[redacted] y", "{text}");
         }
         assert_eq!(redactor.text("%41ok'en-of-a-kind"), "%4[redacted]", "no escape, but its first character");
+        let escaped = Redactor::of([&Secret::new("p%40ssword-of-proxy")]);
+        assert_eq!(escaped.text("70407373776f72642d6f662d70726f7879"), "[redacted]", "as it is meant");
         let spaced = Redactor::of([&Secret::new("one word and another")]);
         assert_eq!(spaced.text("one+word+and+another, y"), "[redacted], y");
     }
