@@ -72,6 +72,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// For the `value` of a `flag`.
+    pub(super) fn flag(flag: &'static str, value: &str, problem: &str) -> Self {
+        Self::Flag { flag, value: value.to_owned(), problem: problem.to_owned(), source: None }
+    }
+
     /// For `--web.listen-address`.
     pub(super) fn address(address: &str, problem: impl Into<String>, source: Option<io::Error>) -> Self {
         let (value, problem) = (address.to_owned(), problem.into());

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -94,15 +95,22 @@ impl Drop for Listener {
 
 /// Opens one address. Call it inside a tokio runtime.
 pub(super) fn open(address: &str) -> Result<Listener, Error> {
+    let path = address.strip_prefix("unix:").map(Path::new);
     let refused = |source: io::Error| {
         let problem = match source.kind() {
+            io::ErrorKind::AddrInUse if path.is_some_and(|path| !is_socket(path)) => {
+                "a file that is no socket is there"
+            }
             io::ErrorKind::AddrInUse => "another process listens there already",
             _ => "cannot listen there",
         };
         Error::address(address, problem, Some(source))
     };
-    if let Some(path) = address.strip_prefix("unix:") {
-        return unix(Path::new(path)).map_err(refused);
+    if let Some(path) = path {
+        if path.as_os_str().is_empty() {
+            return Err(Error::address(address, "the path is missing; write unix:/path", None));
+        }
+        return unix(path).map_err(refused);
     }
     let address = resolve(address)?;
     let tcp = tcp(address).or_else(|error| {
@@ -186,8 +194,14 @@ fn unix(path: &Path) -> io::Result<Listener> {
 }
 
 fn is_stale(path: &Path) -> bool {
-    std::os::unix::net::UnixStream::connect(path)
-        .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    // To connect to any other file is refused, too.
+    is_socket(path)
+        && std::os::unix::net::UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
 #[cfg(test)]
@@ -248,5 +262,16 @@ mod tests {
         assert!(open(&address).unwrap_err().to_string().contains("another process"));
         drop(listener);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn any_other_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("exporter.toml");
+        std::fs::write(&path, "precious").unwrap();
+        let error = open(&format!("unix:{}", path.display())).unwrap_err().to_string();
+        assert!(error.contains("a file that is no socket is there"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+        assert!(open("unix:").unwrap_err().to_string().contains("the path is missing"));
     }
 }

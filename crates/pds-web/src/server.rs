@@ -79,10 +79,18 @@ impl Config {
             (metrics, ["", "/"].contains(&metrics.1), "the status page has this path"),
             (metrics, metrics.1.starts_with("/-/"), "paths below /-/ are for health and lifecycle"),
         ];
-        let broken = rules.into_iter().find(|(_, broken, _)| *broken);
-        broken.map_or(Ok(()), |((flag, value), _, problem)| {
-            Err(Error::Flag { flag, value: value.to_owned(), problem: problem.to_owned(), source: None })
-        })
+        let scheme = self.external_url.as_ref().map_or("http", |url| url.scheme());
+        let external = ("--web.external-url", scheme);
+        let rules = rules.into_iter().chain([(
+            external,
+            !matches!(scheme, "http" | "https"),
+            "the scheme of an external URL is http or https",
+        )]);
+        let hosts = self.allowed_hosts.iter().map(|host| {
+            (("--web.allowed-hosts", host.as_str()), host.contains('/'), "a host has neither scheme nor path")
+        });
+        let broken = rules.chain(hosts).find(|(_, broken, _)| *broken);
+        broken.map_or(Ok(()), |((flag, value), _, problem)| Err(Error::flag(flag, value, problem)))
     }
 
     pub(super) fn prefix(&self) -> &str {
@@ -99,6 +107,18 @@ impl Server {
     /// The first TCP address; port 0 is resolved.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.listeners.iter().find_map(Listener::tcp_address)
+    }
+
+    /// Checks the paths of `pages`.
+    ///
+    /// # Errors
+    /// If one of them has the path of the metrics.
+    pub fn check_pages(&self, pages: &[Route]) -> Result<(), Error> {
+        let path = &self.config.telemetry_path;
+        match pages.iter().any(|page| page.matches(path).is_some()) {
+            true => Err(Error::flag("--web.telemetry-path", path, "another page has this path")),
+            false => Ok(()),
+        }
     }
 
     /// Serves until `shutdown` completes, then finishes the requests in progress within
