@@ -126,12 +126,7 @@ const MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A duration of whole seconds, because the program counts in seconds.
 pub(super) fn seconds() -> Reader<Duration> {
-    seconds_from(Duration::from_secs(1))
-}
-
-/// A duration of whole seconds from `min`, which may be zero: `0s`.
-pub(super) fn seconds_from(min: Duration) -> Reader<Duration> {
-    span(min, true)
+    span(Duration::from_secs(1), true)
 }
 
 /// A duration from a millisecond.
@@ -141,7 +136,7 @@ pub(super) fn milliseconds() -> Reader<Duration> {
 
 fn span(min: Duration, whole_seconds: bool) -> Reader<Duration> {
     Reader::new(Kind::Duration(min..=MAX), move |raw| {
-        let duration = duration(raw, min.is_zero())?;
+        let duration = duration(raw)?;
         if whole_seconds && duration.subsec_nanos() != 0 {
             return Err(format!("{raw} is not a whole number of seconds"));
         }
@@ -166,21 +161,17 @@ pub(super) fn step() -> Reader<Duration> {
     })
 }
 
-/// A duration as humantime writes it: `1m30s`, `1h 30m`. It is longer than zero, unless it `may_be_zero`.
-fn duration(raw: &Value, may_be_zero: bool) -> Result<Duration, String> {
+/// A duration as humantime writes it: `1m30s`, `1h 30m`. It is longer than zero.
+fn duration(raw: &Value) -> Result<Duration, String> {
     const USE: &str = "use a number with a unit, such as \"90s\", \"5m\" or \"24h\"";
     let ValueKind::String(text) = &raw.kind else {
         return Err(format!("must be a duration; {USE}"));
     };
-    let bound = if may_be_zero { "not be negative" } else { "be longer than zero" };
-    if text.trim_start().starts_with('-') {
-        return Err(format!("{text:?} must {bound}"));
+    let parsed = humantime::parse_duration(text);
+    if text.trim_start().starts_with('-') || parsed == Ok(Duration::ZERO) {
+        return Err(format!("{text:?} must be longer than zero"));
     }
-    match humantime::parse_duration(text) {
-        Err(_) => Err(format!("{text:?} is not a duration; {USE}")),
-        Ok(Duration::ZERO) if !may_be_zero => Err(format!("{text:?} must {bound}")),
-        Ok(duration) => Ok(duration),
-    }
+    parsed.map_err(|_| format!("{text:?} is not a duration; {USE}"))
 }
 
 /// A whole number.
@@ -329,14 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_has_a_unit_and_is_longer_than_zero_unless_it_may_be_zero() {
-        assert_eq!(duration(&raw("1h 30m"), false), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration(&raw("1m30s"), false), Ok(Duration::from_secs(90)));
+    fn a_duration_has_a_unit_and_is_longer_than_zero() {
+        assert_eq!(duration(&raw("1h 30m")), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration(&raw("1m30s")), Ok(Duration::from_secs(90)));
         for wrong in ["", "60", "0s", "-5s", "99999999999999999999y", "5 parsecs"] {
-            assert!(duration(&raw(wrong), false).is_err(), "{wrong}");
-            assert_eq!(duration(&raw(wrong), true).is_err(), wrong != "0s", "{wrong}");
+            assert!(duration(&raw(wrong)).is_err(), "{wrong}");
         }
-        assert!(duration(&Value::new(None, 60), false).is_err());
-        assert_eq!(seconds_from(Duration::ZERO).kind.to_string(), "0s to 30days");
+        assert!(duration(&Value::new(None, 60)).is_err());
     }
 }
