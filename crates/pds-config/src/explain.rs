@@ -9,9 +9,6 @@ use url::Url;
 use super::key::{Kind, as_written, quoted};
 use pds_core::secret::REDACTED;
 
-/// Origin of values from environment variables.
-pub(super) const ENVIRONMENT: &str = "the environment";
-
 /// Origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -33,22 +30,6 @@ impl fmt::Display for Origin {
             Self::Environment => "environment",
             Self::Flag => "flag",
         })
-    }
-}
-
-impl Origin {
-    /// The origin of `value`. Defaults have none, values of a file have its path, and those of variables [`ENVIRONMENT`].
-    /// Merged tables lose their origin; their members keep it.
-    pub(super) fn of(value: &Value) -> Self {
-        match (value.origin(), &value.kind) {
-            (None, ValueKind::Table(members)) => {
-                let origins = members.values().map(Self::of);
-                origins.reduce(|a, b| if a == Self::Environment { a } else { b }).unwrap_or(Self::Default)
-            }
-            (None, _) => Self::Default,
-            (Some(ENVIRONMENT), _) => Self::Environment,
-            (Some(_), _) => Self::File,
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Merges defaults, TOML file and environment into a tree of values with their origins.
+//! Reads the TOML file and the environment.
 
 use std::io;
 use std::path::Path;
@@ -8,52 +8,11 @@ use config::{FileFormat, Format as _, Map, Value, ValueKind};
 use pds_core::plain_file;
 
 use super::error::{LoadError, Problem};
-use super::explain::ENVIRONMENT;
-use super::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind, join};
+use super::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind};
 use super::keys::{self, nearest};
 
 /// The size of a configuration file: a hundred thousand apps with labels take a quarter of it.
 pub(super) const MAX_FILE_BYTES: u64 = plain_file::MAX_BYTES;
-
-/// Merges `file` over the defaults, and `environment` over both. Records what belongs nowhere as a problem.
-pub(super) fn layers(
-    file: Map<String, Value>,
-    environment: impl IntoIterator<Item = (String, String)>,
-    problems: &mut Vec<Problem>,
-) -> Result<Map<String, Value>, LoadError> {
-    let defaults = keys::defaults();
-    let mut values = FileFormat::Toml
-        .parse(None, &defaults)
-        .map_err(|error| syntax_error(Path::new("the defaults"), &defaults, &*error))?;
-    merge(&mut values, file, "", problems);
-    for layer in read_environment(environment, problems) {
-        merge(&mut values, layer, "", problems);
-    }
-    Ok(values)
-}
-
-/// Merges `upper` over `lower`, which is the section at `path`, key by key.
-fn merge(lower: &mut Map<String, Value>, upper: Map<String, Value>, path: &str, problems: &mut Vec<Problem>) {
-    for (name, value) in upper {
-        let path = join(path, &name);
-        let merged = match (lower.remove(&name), value) {
-            (
-                Some(Value { kind: ValueKind::Table(mut lower), .. }),
-                Value { kind: ValueKind::Table(upper), .. },
-            ) if keys::is_section(&path) => {
-                merge(&mut lower, upper, &path, problems);
-                Value::new(None, lower)
-            }
-            (Some(section), _) if keys::is_section(&path) => {
-                let message = format!("must be a table; write [{path}] and its keys below it");
-                problems.push(Problem { key: path, message });
-                section
-            }
-            (_, value) => value,
-        };
-        lower.insert(name, merged);
-    }
-}
 
 /// Reads the file at `path`.
 pub(super) fn read(path: &Path) -> Result<Map<String, Value>, LoadError> {
@@ -66,28 +25,21 @@ pub(super) fn read(path: &Path) -> Result<Map<String, Value>, LoadError> {
 
 /// Parses the text of the file at `path`.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, LoadError> {
-    let origin = path.display().to_string();
-    FileFormat::Toml.parse(Some(&origin), text).map_err(|error| syntax_error(path, text, &*error))
+    FileFormat::Toml.parse(None, text).map_err(|error| syntax_error(path, text, &*error))
 }
 
-/// The declared keys in `environment`, each as a layer. Unknown names with the prefix are problems.
-fn read_environment(
+/// The values of the declared keys in `environment`, by key. Unknown names with the prefix are problems.
+pub(super) fn read_environment(
     environment: impl IntoIterator<Item = (String, String)>,
     problems: &mut Vec<Problem>,
-) -> Vec<Map<String, Value>> {
+) -> Map<String, Value> {
     let prefix = format!("{ENVIRONMENT_PREFIX}{ENVIRONMENT_SEPARATOR}");
     let known = keys::all().iter().filter_map(|key| Some((key.environment_name()?, key)));
     let known: Vec<(String, &Key)> = known.collect();
-    let mut layers = Vec::new();
+    let mut values = Map::new();
     for (name, text) in environment {
         if let Some((_, key)) = known.iter().find(|(known, _)| *known == name) {
-            // The value, in the sections around it.
-            let value = variable(&text, &key.kind);
-            let layer = key
-                .path
-                .rsplit('.')
-                .fold(value, |value, name| Value::new(None, Map::from_iter([(name.to_owned(), value)])));
-            layers.extend(layer.into_table());
+            values.insert(key.path.clone(), variable(&text, &key.kind));
         } else if name.to_uppercase().starts_with(&prefix) {
             // All names share the prefix.
             let rest = name.get(prefix.len()..).unwrap_or("");
@@ -99,33 +51,31 @@ fn read_environment(
             problems.push(Problem { key: name, message });
         }
     }
-    layers
+    values
 }
 
 /// The value of a variable, which is always text, as `kind`. Text that does not convert is left for the row's reader to
 /// refuse.
 fn variable(text: &str, kind: &Kind) -> Value {
-    let origin = ENVIRONMENT.to_owned();
     let typed = match kind {
         Kind::Flag => text.parse().map(ValueKind::Boolean).ok(),
         Kind::Count(_) => text.parse().map(ValueKind::I64).ok(),
         Kind::List(_) => {
             // An empty variable is the empty list.
             let items = text.split(',').filter(|_| !text.trim().is_empty());
-            Some(ValueKind::Array(items.map(|item| Value::new(Some(&origin), item.trim())).collect()))
+            Some(ValueKind::Array(items.map(|item| item.trim().into()).collect()))
         }
-        Kind::Headers => headers(text, &origin).map(ValueKind::Table),
+        Kind::Headers => headers(text).map(ValueKind::Table),
         _ => None,
     };
-    Value::new(Some(&origin), typed.unwrap_or_else(|| text.into()))
+    typed.unwrap_or_else(|| text.into()).into()
 }
 
 /// The comma-separated pairs `name=value` in `text`; `None` if there is anything else.
-fn headers(text: &str, origin: &String) -> Option<Map<String, Value>> {
+fn headers(text: &str) -> Option<Map<String, Value>> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('='));
-    let value = |value: &str| Value::new(Some(origin), value.trim());
-    pairs.map(|pair| pair.map(|(name, text)| (name.trim().to_owned(), value(text)))).collect()
+    pairs.map(|pair| pair.map(|(name, value)| (name.trim().to_owned(), value.trim().into()))).collect()
 }
 
 /// The error with its position, without the surrounding text, which may hold a token.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use config::{Map, Value, ValueKind};
+use config::{Value, ValueKind};
 use glob::{MatchOptions, Pattern};
 use pds_core::plain_file;
 use siphasher::sip::SipHasher13;
@@ -27,12 +27,10 @@ const MAX_LISTING: Duration = Duration::from_secs(10);
 
 /// The files that the patterns of `include` match, sorted and without duplicates. A pattern without a wildcard is the
 /// name of a file that must exist.
-fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
+fn files(include: Option<&Value>, folder: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     // The row refuses anything but a list of strings.
-    let Some(ValueKind::Array(patterns)) = values.get("include").map(|value| &value.kind) else {
-        return files;
-    };
+    let Some(ValueKind::Array(patterns)) = include.map(|value| &value.kind) else { return files };
     for (index, pattern) in patterns.iter().enumerate() {
         let ValueKind::String(pattern) = &pattern.kind else { continue };
         let mut refuse =
@@ -88,9 +86,9 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Reads the included files. A problem with a file names the file.
-pub(super) fn read(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
+pub(super) fn read(include: Option<&Value>, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
     let mut included = Vec::new();
-    for path in files(values, folder, problems) {
+    for path in files(include, folder, problems) {
         let mut table = match file::read(&path) {
             Ok(table) => table,
             Err(error) => {
@@ -120,9 +118,9 @@ fn unreadable(error: LoadError) -> String {
     }
 }
 
-/// A checksum over names and contents of the file at `path` and of the files that its `values` include.
-pub(super) fn checksum(path: &Path, values: Option<&Map<String, Value>>, folder: &Path) -> u64 {
-    let mut files = values.map(|values| files(values, folder, &mut Vec::new())).unwrap_or_default();
+/// A checksum over names and contents of the file at `path` and of the files that `include` matches.
+pub(super) fn checksum(path: &Path, include: Option<&Value>, folder: &Path) -> u64 {
+    let mut files = files(include, folder, &mut Vec::new());
     files.insert(path.to_owned());
     let mut hasher = SipHasher13::new();
     for path in files {

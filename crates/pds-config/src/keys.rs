@@ -1,21 +1,16 @@
 //! All keys of the configuration, as the sections declare them.
 //!
-//! Defaults, environment names, suggestions for unknown keys, `config.example.toml`, the tables of the documentation and
+//! Environment names, suggestions for unknown keys, `config.example.toml`, the tables of the documentation and
 //! the `/config` page derive from [`all`].
 
 use std::sync::LazyLock;
 
-use super::key::{Key, Preset};
+use super::key::Key;
 
 /// All keys, in the order of the example file.
 pub fn all() -> &'static [Key] {
     static ALL: LazyLock<Vec<Key>> = LazyLock::new(super::declared);
     &ALL
-}
-
-/// Whether keys are declared below `path`.
-pub(super) fn is_section(path: &str) -> bool {
-    all().iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// The message about the unknown key `name` in a section with the keys `beside`; `in_list` if it is an entry of a list.
@@ -28,15 +23,6 @@ pub(super) fn instead_of(name: &str, beside: &[&str], in_list: bool) -> String {
         Some(key) => format!("unknown key here; did you mean `{}`?", key.path),
         None => format!("unknown key; known keys are {}", beside.join(", ")),
     }
-}
-
-/// The defaults as a TOML text.
-pub fn defaults() -> String {
-    let defaults = all().iter().filter_map(|key| match key.preset {
-        Preset::Default(value) => Some(format!("{} = {value}\n", key.path)),
-        _ => None,
-    });
-    defaults.collect()
 }
 
 /// Minimum similarity for a suggestion (Damerau-Levenshtein, 1 = equal): half of the letters.

@@ -12,7 +12,7 @@
 //! - `reader`, `selector`, `url`: which values a key takes.
 //! - [`key`](mod@key): one key; [`keys`]: all of them, as declared by the rows.
 //! - `raw`: the tables that are read, and where a value stands in them.
-//! - `file`: merges defaults, TOML file and environment; `include`: further files with projects.
+//! - `file`: reads the TOML file and the environment; `include`: further files with projects.
 //! - `error`: why a configuration was refused.
 //! - `explain`: the configuration in force, for people, and where each value came from.
 //! - `toml`: the configuration in force as a file, and `config.example.toml`.
@@ -114,12 +114,14 @@ fn load_layers(
     let proxy_variables = proxy_variables(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let mut problems = Vec::new();
-    let values = file::layers(values, environment, &mut problems)?;
+    let environment = file::read_environment(environment, &mut problems);
+    let include = environment.get("include").or_else(|| values.get("include"));
     // Without a file no projects are wanted.
     let taken_labels = file.map(|_| taken_labels());
-    let included = file.map(|_| include::read(&values, folder, &mut problems)).unwrap_or_default();
+    let included = file.map(|_| include::read(include, folder, &mut problems)).unwrap_or_default();
     let found = RefCell::new(Found { problems, ..Found::default() });
-    let shared = Shared { folder, taken_labels: taken_labels.as_deref(), included: &included, found: &found };
+    let (environment, taken_labels) = (&environment, taken_labels.as_deref());
+    let shared = Shared { folder, environment, taken_labels, included: &included, found: &found };
     let config = read_strictly::<Config>(&Table::new(String::new(), Some(&values), shared));
     let Found { mut problems, explained, .. } = found.into_inner();
     problems.sort();
@@ -133,7 +135,9 @@ fn load_layers(
 /// The keys of all rows. Reading a configuration without values declares them; what is missing there does not matter.
 fn declared() -> Vec<Key> {
     let found = RefCell::new(Found { keys: Some(Vec::new()), ..Found::default() });
-    let shared = Shared { folder: Path::new(""), taken_labels: None, included: &[], found: &found };
+    let environment = &config::Map::new();
+    let shared =
+        Shared { folder: Path::new(""), environment, taken_labels: None, included: &[], found: &found };
     let _ = Config::read(&Table::new(String::new(), None, shared));
     found.into_inner().keys.unwrap_or_default()
 }
@@ -141,9 +145,10 @@ fn declared() -> Vec<Key> {
 /// A checksum of the configuration file at `path` and of all files it includes under this `environment`. It changes
 /// when a file changes, appears, vanishes, or becomes unreadable. Reads all of them.
 pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> u64 {
-    let values = file::read(path).and_then(|values| file::layers(values, environment, &mut Vec::new()));
-    let folder = path.parent().unwrap_or(Path::new(""));
-    include::checksum(path, values.ok().as_ref(), folder)
+    let values = file::read(path).unwrap_or_default();
+    let environment = file::read_environment(environment, &mut Vec::new());
+    let include = environment.get("include").or_else(|| values.get("include"));
+    include::checksum(path, include, path.parent().unwrap_or(Path::new("")))
 }
 
 /// The variables by which other programs choose a proxy, as far as they are set, in either case.

@@ -232,7 +232,7 @@ fn apps(table: &Table<'_>, name: &'static str) -> Option<Vec<App>> {
                 ValueKind::String(_) => {
                     // A list of ids alone, which may be thousands, is explained as a whole.
                     if has_table(raw) {
-                        position.explain(entry, &Kind::Text, WHY);
+                        position.explain(entry, false, &Kind::Text, WHY);
                     }
                     (App::named(id().read(entry, &position)?), position)
                 }

@@ -41,6 +41,8 @@ pub(super) struct Found {
 pub(super) struct Shared<'a> {
     /// The folder of the file; relative paths start there.
     pub(super) folder: &'a Path,
+    /// The values that the environment sets, by key.
+    pub(super) environment: &'a Map<String, Value>,
     /// Label names that configured labels must not use; `None` if no projects are read.
     pub(super) taken_labels: Option<&'a [&'a str]>,
     /// The included files.
@@ -67,13 +69,14 @@ impl<'a> Table<'a> {
         Self { key, values, known: RefCell::default(), shared }
     }
 
-    /// The value of `name`, if it is set.
+    /// The value of `name`, if it is set: that of the environment, or of the table.
     pub(super) fn get(&self, name: &'static str) -> Option<&'a Value> {
         let mut known = self.known.borrow_mut();
         if !known.contains(&name) {
             known.push(name);
         }
-        self.values?.get(name)
+        let variable = self.shared.environment.get(&join(&self.key, name));
+        variable.or_else(|| self.values?.get(name))
     }
 
     /// Refuses the keys that no row asked for.
@@ -90,8 +93,7 @@ impl<'a> Table<'a> {
     /// The position of `name`.
     pub(super) fn position(&self, name: &'static str) -> Position<'a> {
         let key = join(&self.key, name);
-        let origin = self.get(name).map(Origin::of);
-        let variable = origin.filter(|origin| *origin == Origin::Environment).and(environment_name(&key));
+        let variable = self.shared.environment.get(&key).and(environment_name(&key));
         Position { key, variable, shared: self.shared }
     }
 
@@ -132,13 +134,18 @@ impl<'a> Position<'a> {
         result.map_or_else(|message| self.refuse(message), Some)
     }
 
-    /// Explains the value `raw`, unless it is a list with tables: their keys are explained one by one.
-    pub(super) fn explain(&self, raw: &Value, kind: &Kind, why: &'static str) {
+    /// Explains the value `raw`, perhaps a default, unless it is a list with tables: their keys are explained one by one.
+    pub(super) fn explain(&self, raw: &Value, is_default: bool, kind: &Kind, why: &'static str) {
+        let origin = match self.variable {
+            _ if is_default => Origin::Default,
+            Some(_) => Origin::Environment,
+            None => Origin::File,
+        };
         if !has_table(raw) {
             self.shared.found.borrow_mut().explained.push(Explained {
                 key: self.key.clone(),
                 value: redacted_toml(raw, kind),
-                origin: Origin::of(raw),
+                origin,
                 variable: self.variable.clone(),
                 help: Cow::Borrowed(why),
             });

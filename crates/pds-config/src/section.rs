@@ -4,6 +4,8 @@
 //! table. It gives a key its reader (with bounds), default and help. [`section!`] turns the rows into the struct and
 //! the code that reads it. Reading also declares the keys and explains their values.
 
+use config::{FileFormat, Format as _, ValueKind};
+
 use super::key::{Key, Preset, join};
 use super::raw::Table;
 use super::reader::{Reader, file, token};
@@ -108,9 +110,17 @@ fn key<T: 'static>(
     if let Some(keys) = &mut table.shared.found.borrow_mut().keys {
         keys.push(Key { path: join(&table.key, name), preset, kind: reader.kind.clone(), why });
     }
-    let Some(raw) = table.get(name) else { return Some(None) };
+    let set = table.get(name);
+    let default = match preset {
+        Preset::Default(toml) if set.is_none() => {
+            FileFormat::Toml.parse(None, &format!("{name} = {toml}")).ok()
+        }
+        _ => None,
+    };
+    let default = default.as_ref().and_then(|table| table.get(name));
+    let Some(raw) = set.or(default) else { return Some(None) };
     let position = table.position(name);
-    position.explain(raw, &reader.kind, why);
+    position.explain(raw, set.is_none(), &reader.kind, why);
     reader.read(raw, &position).map(Some)
 }
 
@@ -136,6 +146,10 @@ pub(super) fn tokens(
 
 /// A section inside a section.
 pub(super) fn inner<S: Section>(table: &Table<'_>, name: &'static str) -> Option<S> {
+    if table.get(name).is_some_and(|value| !matches!(value.kind, ValueKind::Table(_))) {
+        let position = table.position(name);
+        position.refuse::<()>(format!("must be a table; write [{}] and its keys below it", position.key));
+    }
     read_strictly(&table.inner(name))
 }
 
