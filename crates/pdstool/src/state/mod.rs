@@ -18,6 +18,7 @@ use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::OutputArg;
 use super::service::{Environment, load};
+use read::{file, prometheus, rows};
 
 /// `pdstool state`.
 #[derive(Clone, Debug, Subcommand)]
@@ -87,32 +88,32 @@ pub async fn run(console: &mut Console, environment: &Environment, command: &Sta
 
 async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs) -> Result<()> {
     let LedgerArgs { config_file, state_path, output, .. } = &args.ledgers;
-    let mut held = match (args.from, state_path) {
+    let mut rows = match (args.from, state_path) {
         // A file alone needs no configuration.
-        (None | Some(Origin::File), Some(path)) => read::file(path).await?,
+        (None | Some(Origin::File), Some(path)) => rows(file(path).await?, Vec::new()),
         (from, _) => {
             let config = load(config_file, environment)?;
             match (from, &config.state.path) {
-                (None | Some(Origin::File), Some(path)) => read::file(path).await?,
+                (None | Some(Origin::File), Some(path)) => rows(file(path).await?, Vec::new()),
                 (Some(Origin::File), None) => return Err(no_file()),
-                _ => read::prometheus(&config).await?,
+                _ => rows(Vec::new(), prometheus(&config).await?),
             }
         }
     };
-    held.retain(|held| args.ledgers.wants(&held.key));
-    Ok(view::LEDGERS.print(console, output.format, &held)?)
+    rows.retain(|row| args.ledgers.wants(&row.key));
+    Ok(view::LEDGERS.print(console, output.format, &rows)?)
 }
 
 async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArgs) -> Result<()> {
     let config = load(&args.config_file, environment)?;
     let path = args.state_path.as_ref().or(config.state.path.as_ref()).ok_or_else(no_file)?;
-    let mut pairs = read::pairs(read::file(path).await?, read::prometheus(&config).await?);
-    pairs.retain(|pair| args.wants(&pair.key));
-    let all = pairs.len();
-    pairs.retain(|pair| !pair.is_same());
-    view::PAIRS.print(console, args.output.format, &pairs)?;
-    if args.output.format.is_for_people() && all > pairs.len() {
-        let same = units::counted(all - pairs.len(), "counter is", "counters are");
+    let mut rows = rows(file(path).await?, prometheus(&config).await?);
+    rows.retain(|row| args.wants(&row.key));
+    let all = rows.len();
+    rows.retain(|row| row.file.as_ref().map(|ledger| ledger.until) != row.prometheus);
+    view::DIFFERENCES.print(console, args.output.format, &rows)?;
+    if args.output.format.is_for_people() && all > rows.len() {
+        let same = units::counted(all - rows.len(), "counter is", "counters are");
         console.print(&format!("{same} the same."))?;
     }
     Ok(())

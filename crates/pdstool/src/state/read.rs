@@ -1,6 +1,6 @@
 //! Ledgers of a state file, and cursors of a Prometheus.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,79 +15,57 @@ use pds_ledger::{
     state,
 };
 
-/// A counter in one source.
-#[derive(Clone, Debug)]
-pub(super) struct Held {
-    /// The counter.
-    pub(super) key: Key,
-    /// The cursor.
-    pub(super) until: i64,
-    /// The ledger, which only a file holds.
-    pub(super) ledger: Option<Ledger>,
-}
-
 /// A counter in both sources.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct Row {
     /// The counter.
     pub(super) key: Key,
-    /// The state file.
-    pub(super) file: Option<Held>,
-    /// Prometheus.
-    pub(super) prometheus: Option<Held>,
+    /// Its ledger in the state file.
+    pub(super) file: Option<Ledger>,
+    /// Its cursor in Prometheus.
+    pub(super) prometheus: Option<i64>,
 }
 
-impl Pair {
-    /// Whether both have the same cursor.
-    pub(super) fn is_same(&self) -> bool {
-        matches!((&self.file, &self.prometheus), (Some(file), Some(prometheus)) if file.until == prometheus.until)
-    }
-
+impl Row {
     /// Whether the file's ledger was set aside for another shard.
     pub(super) fn is_set_aside(&self) -> bool {
-        self.file.as_ref().and_then(|file| file.ledger.as_ref()).is_some_and(|ledger| ledger.set_aside)
+        self.file.as_ref().is_some_and(|ledger| ledger.set_aside)
     }
 
     /// The source from which the exporter continues.
     pub(super) fn continues_from(&self) -> &'static str {
-        match (&self.file, &self.prometheus) {
-            (_, Some(_)) if self.is_set_aside() => "prometheus",
-            (Some(_), _) => "file",
-            (None, _) => "prometheus",
+        match self.file {
+            Some(_) if self.prometheus.is_none() || !self.is_set_aside() => "file",
+            _ => "prometheus",
         }
     }
 }
 
-/// Both, by counter.
-pub(super) fn pairs(file: Vec<Held>, prometheus: Vec<Held>) -> Vec<Pair> {
-    let by_key = |held: Vec<Held>| -> BTreeMap<Key, Held> {
-        held.into_iter().map(|held| (held.key.clone(), held)).collect()
-    };
-    let (mut file, mut prometheus) = (by_key(file), by_key(prometheus));
-    let keys: BTreeSet<Key> = file.keys().chain(prometheus.keys()).cloned().collect();
-    let pair = |key| Pair { file: file.remove(&key), prometheus: prometheus.remove(&key), key };
-    keys.into_iter().map(pair).collect()
+/// Both sources, by counter.
+pub(super) fn rows(file: Vec<(Key, Ledger)>, prometheus: Vec<(Key, i64)>) -> Vec<Row> {
+    let mut rows = BTreeMap::new();
+    for (key, ledger) in file {
+        rows.insert(key.clone(), Row { key, file: Some(ledger), prometheus: None });
+    }
+    for (key, until) in prometheus {
+        let row = rows.entry(key.clone()).or_insert(Row { key, file: None, prometheus: None });
+        row.prometheus = Some(until);
+    }
+    rows.into_values().collect()
 }
 
-/// The ledgers in the state file at `path`, which is only read, by counter.
-pub(super) async fn file(path: &Path) -> Result<Vec<Held>> {
-    let ledgers = state::read(path).await.map_err(|error| failed(&error))?;
-    let held = |(key, ledger): (Key, Ledger)| Held { key, until: ledger.until, ledger: Some(ledger) };
-    Ok(ledgers.into_iter().map(held).collect())
+/// The ledgers in the state file at `path`, which is only read.
+pub(super) async fn file(path: &Path) -> Result<Vec<(Key, Ledger)>> {
+    Ok(state::read(path).await.map_err(|error| failed(&error))?.into_iter().collect())
 }
 
-/// The cursors of the configured apps in the Prometheus of `config`, by counter.
-pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>> {
+/// The cursors of the configured apps in the Prometheus of `config`.
+pub(super) async fn prometheus(config: &Config) -> Result<Vec<(Key, i64)>> {
     let source = source(config)?;
     let now = Clock::system().unix_seconds();
     let (answers, result) = source.cursors(counters(config), now, &Targets::new()).await;
     result.map_err(|error| failed(&error))?;
-    let held = answers
-        .into_iter()
-        .filter_map(|answer| Some(Held { key: answer.key, until: answer.cursor?.until, ledger: None }));
-    let mut held: Vec<Held> = held.collect();
-    held.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(held)
+    Ok(answers.into_iter().filter_map(|answer| Some((answer.key, answer.cursor?.until))).collect())
 }
 
 /// The Prometheus of `config`.
