@@ -64,7 +64,7 @@ pub use reply::{DecodeError, ReplyBody};
 pub use request::{Arguments, Request};
 pub use resource::Resource;
 
-/// Declares the table of calls, and the two traits with a method per call.
+/// Declares the table of calls, and the trait with a method per call.
 macro_rules! calls {
     ($($call:ident),+ $(,)?) => {
         /// All calls of section 4. Polled calls come first, in the order of their families on the page.
@@ -95,26 +95,6 @@ macro_rules! calls {
             vec![$((&$call::CALL, |service| Ok(service.$call()?.encode()))),+]
         }
 
-        /// Visits the reply of any call: a method per call, each with a default.
-        pub trait Visitor {
-            /// The result of a visit.
-            type Output;
-
-            /// Visits the reply of a call whose method is not overridden.
-            fn visit_other<R: ReplyBody>(&self, call: &'static Call, reply: R) -> Self::Output;
-            $(
-                #[doc = concat!("Visits a reply of [`", stringify!($call), "`](mod@", stringify!($call), ").")]
-                fn $call(&self, reply: $call::Reply) -> Self::Output {
-                    self.visit_other(&$call::CALL, reply)
-                }
-            )+
-        }
-
-        /// Each call with the method of `V` that visits its reply.
-        pub fn visits<V: Visitor>() -> Vec<(&'static Call, Visit<V>)> {
-            vec![$((&$call::CALL, |visitor, body| Ok(visitor.$call($call::Reply::decode(body)?)))),+]
-        }
-
         #[cfg(test)]
         const MODULES: &[&str] = &[$(stringify!($call)),+];
     };
@@ -122,9 +102,6 @@ macro_rules! calls {
 
 /// Answers one call: the reply as it is written, or the refusal.
 pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Error>;
-
-/// Reads the reply of one call and visits it.
-pub type Visit<V> = fn(&V, &[u8]) -> Result<<V as Visitor>::Output, DecodeError>;
 
 // The table: one line per call.
 calls! {

@@ -278,17 +278,8 @@ fn sink<R: MetricSource>(reply: &R, subject: Subject<'_>, unexpected: &mut Unexp
 
 #[cfg(test)]
 mod tests {
+    use crate::CALLS;
     use crate::tests::exposed;
-    use crate::{CALLS, Call, ReplyBody, Visitor, visits};
-
-    /// Shows nothing of a reply that can be shown.
-    struct Show;
-
-    impl Visitor for Show {
-        type Output = ();
-
-        fn visit_other<R: ReplyBody>(&self, _: &'static Call, _: R) {}
-    }
 
     #[test]
     fn each_example_is_a_reply_with_nothing_unexpected() {
@@ -301,17 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_judged_by_what_a_poll_reads_and_a_good_one_can_be_shown() {
-        let visits = visits::<Show>();
+    fn a_reply_is_judged_by_what_a_poll_reads() {
         for (call, polled) in CALLS.iter().filter_map(|call| Some((call, call.polled.as_ref()?))) {
-            let (_, show) = visits.iter().find(|(known, _)| known.id == call.id).unwrap();
-            let field =
-                |value: &str| ["domains", "thresholds", "data"].map(|name| format!("{{\"{name}\":{value}}}"));
-            let fields = ["null", "[]", "{}", "8", "\"x\"", "[null]", "[{}]"].map(field).concat();
             let is_good = |reply: &&str| call.judge(reply.as_bytes()).is_ok();
-            for reply in fields.iter().map(String::as_str).chain(["[]", polled.example]).filter(is_good) {
-                assert!(show(&Show, reply.as_bytes()).is_ok(), "{} {reply}", call.id);
-            }
             assert!(is_good(&polled.example), "{}", call.id);
             let error =
                 call.judge(br#"{"status":"error","errorMessage":"the database is down"}"#).unwrap_err();

@@ -113,7 +113,7 @@ pub fn deliver(
     if !format.is_for_people() {
         return print_reply(console, format, &redacted);
     }
-    page::print_as(console, format, &show::view(call, &redacted, true)?.blocks)?;
+    page::print_as(console, format, &show::view(call, &redacted, true)?)?;
     console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
     Ok(())
 }

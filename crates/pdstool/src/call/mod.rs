@@ -31,27 +31,12 @@ use pds_interface::{ReplyBody as _, Request};
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::OutputFormat;
-use super::page::{self, Block};
+use super::page;
 use super::service::{self, Environment, Service, ServiceArgs};
 
 pub use arguments::Called;
 use raw::Raw;
 use show::fields::{Field, flat, names, value};
-
-/// A reply for people.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
-    /// Its parts.
-    pub blocks: Vec<Block>,
-    /// The reason, if the call succeeded but its action did not.
-    pub failure: Option<String>,
-}
-
-impl From<Vec<Block>> for View {
-    fn from(blocks: Vec<Block>) -> Self {
-        Self { blocks, failure: None }
-    }
-}
 
 /// `pdstool call`, with the options of every call.
 #[derive(Clone, Debug, Args)]
@@ -141,19 +126,15 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     };
     match (&view, format) {
         (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {}
-        (Ok(view), OutputFormat::Table | OutputFormat::Wide) => {
-            page::print_as(console, format, &view.blocks)?
-        }
-        (Ok(view), OutputFormat::Csv) if lists_no_field() => page::print_as(console, format, &view.blocks)?,
+        (Ok(view), OutputFormat::Table | OutputFormat::Wide) => page::print_as(console, format, view)?,
+        (Ok(view), OutputFormat::Csv) if lists_no_field() => page::print_as(console, format, view)?,
         _ => print_reply(console, format, &reply)?,
     }
     if let Some(refused) = refused {
         return Err(refused);
     }
-    match view.map_err(unusable)?.failure {
-        Some(message) => Err(ToolError::failed(message)),
-        None => Ok(()),
-    }
+    view.map_err(unusable)?;
+    show::failure(call, &reply).map_or(Ok(()), |message| Err(ToolError::failed(message)))
 }
 
 /// Prints the request as it would be sent, without the token.

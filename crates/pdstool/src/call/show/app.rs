@@ -1,22 +1,64 @@
 //! An app.
 
-use crate::call::View;
 use crate::call::raw::Raw;
 use crate::page::Block;
 use pds_core::units;
-use pds_interface::get_app::App;
 
-/// An app: facts, hardware, scaling.
-pub(super) fn view(app: &App, mut fields: Raw) -> View {
+/// An app: facts, hardware, scaling, builds.
+pub(super) fn view(mut fields: Raw) -> Vec<Block> {
     let heading = |text: &str| Block::Heading(text.to_owned());
     let name = fields.text("name");
+    let cost = fields.take("costPerSecondCents").number().map(|cents| {
+        let dollars = cents / 100.0;
+        format!("{}/s ({}/h) while a replica runs", units::dollars(dollars), units::dollars(dollars * 3600.0))
+    });
+    let mut replicas = vec![fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
+    replicas.retain(|bound| !bound.is_empty());
     let blocks = vec![
         heading(if name.is_empty() { "App" } else { &name }),
-        identity(&mut fields),
+        Block::Facts(vec![
+            ("id", fields.text("id")),
+            ("project", fields.text("projectId")),
+            ("status", fields.text("status")),
+            ("error", fields.text("errorMessage")),
+            ("created", fields.text("createdAt")),
+            ("updated", fields.text("updatedAt")),
+            ("runtime", fields.text("runtime")),
+            ("base image", fields.text("baseImage")),
+            ("python", fields.text("pythonVersion")),
+            ("service version", fields.text("serviceVersion")),
+            ("entrypoint", fields.text("entrypoint")),
+            ("port", fields.text("port")),
+            ("auth disabled", fields.text("disableAuth")),
+            ("endpoint", fields.text("internalEndpoint")),
+            ("healthcheck", fields.text("healthcheckEndpoint")),
+            ("readycheck", fields.text("readycheckEndpoint")),
+        ]),
         heading("Compute"),
-        compute(app, &mut fields),
+        Block::Facts(vec![
+            ("tier", fields.text("computeTier")),
+            ("hardware", fields.text("hardware")),
+            ("provider", fields.text("hardwareProvider")),
+            ("region", fields.text("region")),
+            ("cpu", fields.with_unit("cpu", " cores")),
+            ("memory", fields.with_unit("memory", " GB")),
+            ("gpus", fields.text("gpuCount")),
+            ("cost", cost.unwrap_or_default()),
+        ]),
         heading("Scaling"),
-        scaling(&mut fields),
+        Block::Facts(vec![
+            ("replicas", replicas.join(" to ")),
+            ("concurrency", fields.with_unit("replicaConcurrency", " requests a replica")),
+            ("metric", fields.text("scalingMetric")),
+            ("target", fields.text("scalingTarget")),
+            ("buffer", fields.with_unit("scalingBuffer", " replicas")),
+            ("cooldown", fields.duration("cooldownPeriodSeconds")),
+            ("evaluated every", fields.duration("evaluationIntervalSeconds")),
+            ("response grace", fields.duration("responseGracePeriodSeconds")),
+            ("roll-out", fields.duration("rollOutDurationSeconds")),
+            ("initialization", fields.duration("deploymentInitializationTimeout")),
+            ("load balancing", fields.text("loadBalancingAlgorithm")),
+        ]),
         heading("Builds"),
         Block::Facts(vec![
             ("last build", fields.text("lastBuildStatus")),
@@ -25,64 +67,7 @@ pub(super) fn view(app: &App, mut fields: Raw) -> View {
             ("latest ready", fields.text("latestReadyBuildId")),
         ]),
     ];
-    fields.after(blocks).into()
-}
-
-fn identity(fields: &mut Raw) -> Block {
-    Block::Facts(vec![
-        ("id", fields.text("id")),
-        ("project", fields.text("projectId")),
-        ("status", fields.text("status")),
-        ("error", fields.text("errorMessage")),
-        ("created", fields.text("createdAt")),
-        ("updated", fields.text("updatedAt")),
-        ("runtime", fields.text("runtime")),
-        ("base image", fields.text("baseImage")),
-        ("python", fields.text("pythonVersion")),
-        ("service version", fields.text("serviceVersion")),
-        ("entrypoint", fields.text("entrypoint")),
-        ("port", fields.text("port")),
-        ("auth disabled", fields.text("disableAuth")),
-        ("endpoint", fields.text("internalEndpoint")),
-        ("healthcheck", fields.text("healthcheckEndpoint")),
-        ("readycheck", fields.text("readycheckEndpoint")),
-    ])
-}
-
-fn compute(app: &App, fields: &mut Raw) -> Block {
-    fields.take("costPerSecondCents");
-    let cost = app.cost_per_second_cents.0.value().map(|cents| {
-        let dollars = cents / 100.0;
-        format!("{}/s ({}/h) while a replica runs", units::dollars(dollars), units::dollars(dollars * 3600.0))
-    });
-    Block::Facts(vec![
-        ("tier", fields.text("computeTier")),
-        ("hardware", fields.text("hardware")),
-        ("provider", fields.text("hardwareProvider")),
-        ("region", fields.text("region")),
-        ("cpu", fields.with_unit("cpu", " cores")),
-        ("memory", fields.with_unit("memory", " GB")),
-        ("gpus", fields.text("gpuCount")),
-        ("cost", cost.unwrap_or_default()),
-    ])
-}
-
-fn scaling(fields: &mut Raw) -> Block {
-    let mut replicas = vec![fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
-    replicas.retain(|bound| !bound.is_empty());
-    Block::Facts(vec![
-        ("replicas", replicas.join(" to ")),
-        ("concurrency", fields.with_unit("replicaConcurrency", " requests a replica")),
-        ("metric", fields.text("scalingMetric")),
-        ("target", fields.text("scalingTarget")),
-        ("buffer", fields.with_unit("scalingBuffer", " replicas")),
-        ("cooldown", fields.duration("cooldownPeriodSeconds")),
-        ("evaluated every", fields.duration("evaluationIntervalSeconds")),
-        ("response grace", fields.duration("responseGracePeriodSeconds")),
-        ("roll-out", fields.duration("rollOutDurationSeconds")),
-        ("initialization", fields.duration("deploymentInitializationTimeout")),
-        ("load balancing", fields.text("loadBalancingAlgorithm")),
-    ])
+    fields.after(blocks)
 }
 
 #[cfg(test)]
@@ -92,7 +77,6 @@ mod tests {
     #[test]
     fn an_unknown_field_is_shown_at_the_end() {
         let body = br#"{"id":"a","cpu":"2","novel":{"depth":3},"gone":null}"#;
-        let app: App = serde_json::from_slice(body).unwrap();
         let mut fields = Raw::of(body);
         fields.take("cpu");
         let printed = format!("{:?}", fields.after(Vec::new()));
@@ -101,7 +85,7 @@ mod tests {
             "{printed}"
         );
         assert!(!printed.contains("gone") && !printed.contains("cpu"), "{printed}");
-        let printed = format!("{:?}", view(&app, Raw::of(body)).blocks.last());
+        let printed = format!("{:?}", view(Raw::of(body)).last());
         assert_eq!(printed.matches("novel.depth").count(), 1, "{printed}");
         assert!(!printed.contains("\"id\""), "{printed}");
     }

@@ -35,6 +35,11 @@ impl Raw {
         self.take(name).cell()
     }
 
+    /// The value of a number, perhaps in quotes.
+    pub(super) fn number(&self) -> Option<f64> {
+        self.cell().trim().parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
     /// Takes a number out as text with its unit; empty if it has no value.
     pub(super) fn with_unit(&mut self, name: &str, unit: &str) -> String {
         let text = self.text(name);

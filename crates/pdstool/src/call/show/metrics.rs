@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use crate::call::View;
 use crate::call::raw::Raw;
 use crate::page::{self, Align, Block, Table};
 use pds_core::units;
@@ -16,7 +15,7 @@ const SHOWN: [&str; 7] =
     ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 
 /// How many requests, how slow, and how they spread.
-pub(super) fn response_time(reply: &ResponseTime, mut fields: Raw) -> View {
+pub(super) fn response_time(reply: &ResponseTime, mut fields: Raw) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading("Response time".to_owned()),
         Block::Facts(vec![
@@ -33,7 +32,7 @@ pub(super) fn response_time(reply: &ResponseTime, mut fields: Raw) -> View {
             .map(|(threshold, share)| (units::seconds(*threshold), *share, units::percent(*share)));
         blocks.push(Block::Bars(bars.collect()));
     }
-    fields.without(&SHOWN).after(blocks).into()
+    fields.without(&SHOWN).after(blocks)
 }
 
 fn percentiles(reply: &ResponseTime) -> String {
@@ -43,7 +42,7 @@ fn percentiles(reply: &ResponseTime) -> String {
 }
 
 /// How many runs, and how slow over time.
-pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Raw) -> View {
+pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Raw) -> Vec<Block> {
     let blocks = vec![
         Block::Heading("Run execution time".to_owned()),
         Block::Facts(vec![
@@ -53,7 +52,7 @@ pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Raw) -> V
         Block::Heading("Percentiles over time".to_owned()),
         series(reply),
     ];
-    fields.without(&SHOWN).after(blocks).into()
+    fields.without(&SHOWN).after(blocks)
 }
 
 fn series(reply: &RunExecutionTime) -> Block {

@@ -1,7 +1,7 @@
 //! Replies for people: facts and tables with their units, a bar for a distribution.
 //!
-//! `Show` has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
-//! takes the fields that it shows out of the reply, and the rest follows unchanged.
+//! [`view`] has a line for each call whose reply deserves more than a list of its fields. No field is lost: a view takes
+//! the fields that it shows out of the reply, and the rest follows unchanged.
 
 mod app;
 pub(super) mod fields;
@@ -10,17 +10,10 @@ mod tree;
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use crate::page::{Align, Block, Table};
 use pds_core::units;
-use pds_interface::{
-    Call, DecodeError, Number, ReplyBody, Visitor, branches, change_plan, delete_app, delete_domain,
-    file_tree, get_app, list_domains, list_projects, payment_url, response_time, run_execution_time,
-    unassign_domain, validate_domain, visits, volume_alerts, zip_contents,
-};
+use pds_interface::{Call, DecodeError, ReplyBody as _, payment_url, response_time, run_execution_time};
 
-use super::View;
 use super::raw::Raw;
 use fields::{Field, further, names, value};
 
@@ -39,158 +32,128 @@ const FACT: usize = 60;
 ///
 /// # Errors
 /// If the reply violates the interface.
-pub fn view(call: &'static Call, body: &[u8], wide: bool) -> Result<View, DecodeError> {
-    let show = Show { fields: Raw::of(body), wide };
-    let visit = visits::<Show>().into_iter().find(|(known, _)| known.id == call.id);
-    visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&show, body))
-}
-
-/// Makes a [`View`] of any reply.
-#[derive(Debug)]
-struct Show {
-    /// All fields of the reply, including fields that the interface does not define.
-    fields: Raw,
-    /// Whether a table has columns that are not always shown.
-    wide: bool,
-}
-
-impl Show {
-    /// `block`, followed by the fields that are not `shown` in it.
-    fn block(&self, block: Block, shown: &[&str]) -> View {
-        self.fields.clone().without(shown).after(vec![block]).into()
-    }
-}
-
-impl Visitor for Show {
-    type Output = View;
-
-    fn visit_other<R: ReplyBody>(&self, _: &'static Call, _: R) -> View {
-        self.fields.clone().all().into()
-    }
-
-    fn list_projects(&self, projects: list_projects::Reply) -> View {
-        let others = projects
-            .iter()
-            .zip(self.fields.each())
-            .flat_map(|(project, fields)| fields.clone().without(&["id", "name", "role"]).named(&project.id));
-        let others = others.collect();
-        let rows = projects.into_iter().map(|project| vec![project.id.0, project.name.0, project.role.0]);
-        let table = Table::of_texts(["ID", "NAME", "ROLE"], rows, "no projects");
-        further(vec![Block::Table(table)], others).into()
-    }
-
-    /// The domains: the columns of [`DOMAIN`], and in a wide table all other fields.
-    fn list_domains(&self, _: list_domains::Reply) -> View {
-        let domains = self.fields.inside("domains");
-        let domains: Vec<Vec<Field>> = domains.each().iter().map(Raw::flat).collect();
-        // The interface names no field of a domain.
-        let is_known = |(_, names): &&(&str, &[&str])| domains.iter().any(|it| !value(it, names).is_empty());
-        let known: Vec<_> = DOMAIN.iter().filter(is_known).collect();
-        let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
-        let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
-        let wide = if self.wide || known.is_empty() { &*others } else { &[] };
-        let titles = known.iter().map(|(title, _)| Cow::from(*title));
-        let titles = titles.chain(wide.iter().map(|name| name.to_uppercase().into()));
-        let columns = titles.map(|title| (title, Align::Left)).collect();
-        let cells = |domain: &Vec<Field>| {
-            let first = known.iter().map(|(_, names)| value(domain, names));
-            first.chain(wide.iter().map(|name| value(domain, &[name]))).collect()
-        };
-        let rows = domains.iter().map(cells).collect();
-        let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no custom domains" })];
-        if wide.len() < others.len() {
-            let more = units::counted(others.len(), "more column", "more columns");
-            blocks.push(Block::Text(format!("{more}: -o wide")));
+pub fn view(call: &Call, body: &[u8], wide: bool) -> Result<Vec<Block>, DecodeError> {
+    let mut fields = Raw::of(body);
+    Ok(match call.id {
+        "list_projects" => projects(fields),
+        "list_domains" => domains(fields, wide),
+        "volume_alerts" => volume_alerts(fields),
+        "get_app" => app::view(fields),
+        "delete_app" => match &*String::decode(body)? {
+            "" => text("The app was deleted."),
+            message => text(message),
+        },
+        "response_time" => {
+            metrics::response_time(&response_time::Reply::decode(body)?.data, fields.inside("data"))
         }
-        self.fields.clone().without(&["domains"]).after(blocks).into()
-    }
-
-    /// The percentages at which the owner gets an email.
-    fn volume_alerts(&self, reply: volume_alerts::Reply) -> View {
-        let percentage = |threshold: &Number| threshold.value().map_or("?".to_owned(), |v| format!("{v} %"));
-        let sentence = match reply.thresholds.as_deref().unwrap_or_default() {
-            [] => "Alerts are disabled.".to_owned(),
-            thresholds => {
-                let percentages = thresholds.iter().map(percentage).collect::<Vec<_>>().join(", ");
-                format!("The project's owner gets an email when storage use reaches {percentages}.")
-            }
-        };
-        self.block(Block::Text(sentence), &["thresholds"])
-    }
-
-    fn get_app(&self, reply: get_app::Reply) -> View {
-        app::view(&reply, self.fields.clone())
-    }
-
-    fn delete_app(&self, message: delete_app::Reply) -> View {
-        text(if message.is_empty() { "The app was deleted." } else { &message })
-    }
-
-    fn response_time(&self, reply: response_time::Reply) -> View {
-        metrics::response_time(&reply.data, self.fields.inside("data"))
-    }
-
-    fn run_execution_time(&self, reply: run_execution_time::Reply) -> View {
-        metrics::run_execution_time(&reply.data, self.fields.inside("data"))
-    }
-
-    fn change_plan(&self, _: change_plan::Reply) -> View {
-        let sentence = match &*self.fields.clone().text("redirectUrl") {
-            "" => "The plan was changed; no payment is due.".to_owned(),
-            url => format!("To complete the payment, open\n{url}"),
-        };
-        self.block(Block::Text(sentence), &["redirectUrl"])
-    }
-
-    /// The checkout URL alone, so that it can be passed on.
-    fn payment_url(&self, url: payment_url::Reply) -> View {
-        text(&url.0)
-    }
-
-    fn zip_contents(&self, _: zip_contents::Reply) -> View {
-        let mut fields = self.fields.clone();
-        let heading = Block::Heading(format!("Build {}", fields.text("id")));
-        let table = Table::of_texts(["FILE", "CONTENT"], files("", &fields.take("zipFiles")), "no files");
-        fields.after(vec![heading, Block::Table(table)]).into()
-    }
-
-    fn file_tree(&self, reply: file_tree::Reply) -> View {
-        tree::view(&reply, self.fields.clone())
-    }
-
-    fn branches(&self, reply: branches::Reply) -> View {
-        let mark = |value: &Value| match value {
-            Value::Bool(true) => "yes".to_owned(),
-            Value::Bool(false) | Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let rows = reply
-            .branches
-            .into_iter()
-            .map(|branch| vec![branch.name.0, mark(&branch.default), mark(&branch.protected), branch.sha.0]);
-        let table = Table::of_texts(["BRANCH", "DEFAULT", "PROTECTED", "SHA"], rows, "no branches");
-        self.block(Block::Table(table), &["branches"])
-    }
-
-    /// The result of a validation; an unsuccessful validation is a failure.
-    fn validate_domain(&self, reply: validate_domain::Reply) -> View {
-        let message = Block::Text(self.fields.clone().text("message"));
-        let failure = (reply.success == Some(false)).then(|| "the domain is not validated".to_owned());
-        View { failure, ..self.block(message, &["message", "success"]) }
-    }
-
-    fn unassign_domain(&self, (): unassign_domain::Reply) -> View {
-        text("The domain was unassigned.")
-    }
-
-    fn delete_domain(&self, (): delete_domain::Reply) -> View {
-        text("The domain was deleted.")
-    }
+        "run_execution_time" => {
+            metrics::run_execution_time(&run_execution_time::Reply::decode(body)?.data, fields.inside("data"))
+        }
+        "change_plan" => change_plan(fields),
+        // The checkout URL alone, so that it can be passed on.
+        "payment_url" => text(&payment_url::Reply::decode(body)?.0),
+        "zip_contents" => zip_contents(fields),
+        "file_tree" => tree::view(fields),
+        "branches" => branches(fields),
+        "validate_domain" => {
+            let message = Block::Text(fields.text("message"));
+            fields.without(&["success"]).after(vec![message])
+        }
+        "unassign_domain" => text("The domain was unassigned."),
+        "delete_domain" => text("The domain was deleted."),
+        _ => fields.all(),
+    })
 }
 
-fn text(text: &str) -> View {
-    vec![Block::Text(text.to_owned())].into()
+/// The reason, if the call succeeded but its action did not.
+pub fn failure(call: &Call, body: &[u8]) -> Option<&'static str> {
+    let is_refused = call.id == "validate_domain" && Raw::of(body).text("success") == "false";
+    is_refused.then_some("the domain is not validated")
+}
+
+fn text(text: &str) -> Vec<Block> {
+    vec![Block::Text(text.to_owned())]
+}
+
+fn projects(fields: Raw) -> Vec<Block> {
+    let mut others = Vec::new();
+    let row = |project: &Raw| {
+        let mut project = project.clone();
+        let row = ["id", "name", "role"].map(|name| project.text(name));
+        others.extend(project.named(&row[0]));
+        row.to_vec()
+    };
+    let rows: Vec<_> = fields.each().iter().map(row).collect();
+    let table = Table::of_texts(["ID", "NAME", "ROLE"], rows, "no projects");
+    further(vec![Block::Table(table)], others)
+}
+
+/// The domains: the columns of [`DOMAIN`], and in a wide table all other fields.
+fn domains(mut fields: Raw, wide: bool) -> Vec<Block> {
+    let domains = fields.take("domains");
+    let domains: Vec<Vec<Field>> = domains.each().iter().map(Raw::flat).collect();
+    // The interface names no field of a domain.
+    let is_known = |(_, names): &&(&str, &[&str])| domains.iter().any(|it| !value(it, names).is_empty());
+    let known: Vec<_> = DOMAIN.iter().filter(is_known).collect();
+    let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
+    let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
+    let wide = if wide || known.is_empty() { &*others } else { &[] };
+    let titles = known.iter().map(|(title, _)| Cow::from(*title));
+    let titles = titles.chain(wide.iter().map(|name| name.to_uppercase().into()));
+    let columns = titles.map(|title| (title, Align::Left)).collect();
+    let cells = |domain: &Vec<Field>| {
+        let first = known.iter().map(|(_, names)| value(domain, names));
+        first.chain(wide.iter().map(|name| value(domain, &[name]))).collect()
+    };
+    let rows = domains.iter().map(cells).collect();
+    let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no custom domains" })];
+    if wide.len() < others.len() {
+        let more = units::counted(others.len(), "more column", "more columns");
+        blocks.push(Block::Text(format!("{more}: -o wide")));
+    }
+    fields.after(blocks)
+}
+
+/// The percentages at which the owner gets an email.
+fn volume_alerts(mut fields: Raw) -> Vec<Block> {
+    let percentage = |threshold: &Raw| threshold.number().map_or("?".to_owned(), |v| format!("{v} %"));
+    let sentence = match fields.take("thresholds").each() {
+        [] => "Alerts are disabled.".to_owned(),
+        thresholds => {
+            let percentages = thresholds.iter().map(percentage).collect::<Vec<_>>().join(", ");
+            format!("The project's owner gets an email when storage use reaches {percentages}.")
+        }
+    };
+    fields.after(vec![Block::Text(sentence)])
+}
+
+fn change_plan(mut fields: Raw) -> Vec<Block> {
+    let sentence = match &*fields.text("redirectUrl") {
+        "" => "The plan was changed; no payment is due.".to_owned(),
+        url => format!("To complete the payment, open\n{url}"),
+    };
+    fields.after(vec![Block::Text(sentence)])
+}
+
+fn zip_contents(mut fields: Raw) -> Vec<Block> {
+    let heading = Block::Heading(format!("Build {}", fields.text("id")));
+    let table = Table::of_texts(["FILE", "CONTENT"], files("", &fields.take("zipFiles")), "no files");
+    fields.after(vec![heading, Block::Table(table)])
+}
+
+fn branches(mut fields: Raw) -> Vec<Block> {
+    let mark = |flag: String| match &*flag {
+        "true" => "yes".to_owned(),
+        "false" => String::new(),
+        _ => flag,
+    };
+    let branches = fields.take("branches");
+    let rows = branches.each().iter().cloned().map(|mut branch| {
+        let flags = ["default", "protected"].map(|name| mark(branch.text(name)));
+        [&[branch.text("name")], &flags[..], &[branch.text("sha")]].concat()
+    });
+    let table = Table::of_texts(["BRANCH", "DEFAULT", "PROTECTED", "SHA"], rows, "no branches");
+    fields.after(vec![Block::Table(table)])
 }
 
 /// The files of a build's archive. Their structure is unknown, so nested objects are treated as folders.
@@ -206,4 +169,23 @@ fn files(folder: &str, entries: &Raw) -> Vec<Vec<String>> {
         }
     };
     entries.fields().into_iter().flatten().flat_map(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pds_interface::CALLS;
+
+    #[test]
+    fn a_reply_that_a_poll_can_read_can_be_shown() {
+        for (call, polled) in CALLS.iter().filter_map(|call| Some((call, call.polled.as_ref()?))) {
+            let field =
+                |value: &str| ["domains", "thresholds", "data"].map(|name| format!("{{\"{name}\":{value}}}"));
+            let fields = ["null", "[]", "{}", "8", "\"x\"", "[null]", "[{}]"].map(field).concat();
+            let is_good = |reply: &&str| call.judge(reply.as_bytes()).is_ok();
+            for reply in fields.iter().map(String::as_str).chain(["[]", polled.example]).filter(is_good) {
+                assert!(view(call, reply.as_bytes(), false).is_ok(), "{} {reply}", call.id);
+            }
+        }
+    }
 }

@@ -1,24 +1,22 @@
 //! The file tree of a repository.
 
-use crate::call::View;
 use crate::call::raw::Raw;
 use crate::page::Block;
 use pds_core::units;
-use pds_interface::file_tree::FileTreeReply;
 
 /// The file tree of a repository, whether the reply nests its entries or lists their paths. The fields of its entries
 /// are unknown: an entry without a path or name is shown as received.
-pub(super) fn view(reply: &FileTreeReply, mut fields: Raw) -> View {
+pub(super) fn view(mut fields: Raw) -> Vec<Block> {
     let mut root = Node::default();
     root.add_all(fields.take("tree").each());
     let mut lines = Vec::new();
     root.draw("", &mut lines);
     let noun = |count: f64| if count == 1.0 { "entry" } else { "entries" };
-    let count = reply.total_count.value().map(|count| format!("{} {}", units::count(count), noun(count)));
-    let cut = reply.truncated.unwrap_or(false).then(|| "the service truncated the tree".to_owned());
+    let count = fields.take("totalCount").number();
+    let count = count.map(|count| format!("{} {}", units::count(count), noun(count)));
+    let cut = (fields.text("truncated") == "true").then(|| "the service truncated the tree".to_owned());
     let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
-    let blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary)];
-    fields.without(&["totalCount", "truncated"]).after(blocks).into()
+    fields.after(vec![Block::Text(lines.join("\n")), Block::Text(summary)])
 }
 
 /// A folder or file of a tree.
