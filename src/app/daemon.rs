@@ -173,7 +173,7 @@ impl Handle {
 fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
     let observer = Arc::new(context.telemetry.clone());
     let client = Client::new(&config.api, &config.accounts(), observer, context.clock.clone())?;
-    let client = client.within(&context.telemetry.memory().share(Holder::Replies));
+    let client = client.within(context.telemetry.memory());
     Ok(client.asking_again_after(config.poll.settings_interval))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pds_client::{Client, Turn};
 use pds_core::clock::Clock;
-use pds_core::memory::{Holder, MemoryBudget};
+use pds_core::memory::MemoryBudget;
 use pds_exporter::store::Filter;
 use pds_exposition::Format;
 use pds_interface::{Arguments, QueryNames, get_app};
@@ -108,7 +108,7 @@ async fn a_request_frees_its_slot_and_its_memory() {
     let config = Configuration::new(&world, &service).api("max_concurrent_requests = 1\n").load();
     let (observer, memory) = (Arc::new(Telemetry::new(false).unwrap()), MemoryBudget::default());
     let client = Client::new(&config.api, &config.accounts(), observer, Clock::system()).unwrap();
-    let client = client.within(&memory.share(Holder::Replies));
+    let client = client.within(&memory);
     let (project, apps) = world.projects().remove(0);
     let request =
         get_app::CALL.request(&Arguments::about(&project, &apps[0]), &QueryNames::default()).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use pds_core::memory::{Room, Share};
+use pds_core::memory::{Holder, MemoryBudget, Room, Share};
 use tokio::sync::Mutex;
 
 /// A reply larger than this is read once there is room for all of it.
@@ -23,8 +23,9 @@ pub(super) struct ReplyRoom {
 }
 
 impl ReplyRoom {
-    pub(super) fn new(share: &Share) -> Self {
-        Self { small: share.half(), large: share.half(), decoding: Arc::default() }
+    pub(super) fn new(memory: &MemoryBudget) -> Self {
+        let (small, large) = (memory.share(Holder::SmallReplies), memory.share(Holder::LargeReplies));
+        Self { small, large, decoding: Arc::default() }
     }
 }
 
@@ -52,14 +53,14 @@ impl Body {
             return Ok(false);
         }
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.room.push(room.small.acquire(SMALL).await);
+        self.room.extend(room.small.acquire(SMALL).await);
         self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
         while let Some(frame) = response.body_mut().frame().await {
             let Ok(chunk) = frame?.into_data() else { continue };
             if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
                 // Reserved memory that is never written costs nothing.
                 let whole = announced.unwrap_or(self.limit).min(self.limit);
-                self.room.push(room.large.acquire(whole).await);
+                self.room.extend(room.large.acquire(whole).await);
                 self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
             }
             let left = size(self.limit).saturating_sub(self.bytes.len());

@@ -51,7 +51,7 @@ use attempt::{Budget, Exchange};
 use body::ReplyRoom;
 use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
-use pds_core::memory::{Holder, MemoryBudget, Share};
+use pds_core::memory::MemoryBudget;
 use pds_core::redact::Redactor;
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
@@ -116,7 +116,7 @@ impl Client {
     ) -> Result<Self, BuildError> {
         let transport = Arc::new(Transport::new(api, Shared::new(observer, clock))?);
         let inner = Arc::new(Inner::new(projects, transport, None));
-        let room = ReplyRoom::new(&MemoryBudget::default().share(Holder::Replies));
+        let room = ReplyRoom::new(&MemoryBudget::default());
         let client = Self { inner, ask_again: ASK_AGAIN, room };
         client.take_over(None);
         Ok(client)
@@ -168,8 +168,8 @@ impl Client {
 
     /// Sets the memory for replies in flight.
     #[must_use]
-    pub fn within(self, share: &Share) -> Self {
-        Self { room: ReplyRoom::new(share), ..self }
+    pub fn within(self, memory: &MemoryBudget) -> Self {
+        Self { room: ReplyRoom::new(memory), ..self }
     }
 
     /// The service account of `project`: its own, or the default one.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -28,7 +27,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     bytes: u64,
-    used: Arc<AtomicU64>,
+    shares: [Share; 5],
 }
 
 impl MemoryBudget {
@@ -40,7 +39,7 @@ impl MemoryBudget {
     /// The budget of a process that may take `limit` bytes in all.
     pub fn within(limit: Option<u64>) -> Self {
         let bytes = limit.map_or(MAX_BYTES, |limit| (limit / LIMIT_DIVISOR).clamp(MIN_BYTES, MAX_BYTES));
-        Self { bytes, used: Arc::default() }
+        Self { bytes, shares: EIGHTHS.map(|eighths| Share::new(bytes * eighths / 8)) }
     }
 
     /// Its size.
@@ -50,17 +49,12 @@ impl MemoryBudget {
 
     /// How many bytes of it are held, over all shares.
     pub fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.shares.iter().map(|share| share.bytes() - share.free.available_permits() as u64 * UNIT).sum()
     }
 
     /// The share of `holder`.
     pub fn share(&self, holder: Holder) -> Share {
-        let eighths = match holder {
-            Holder::Answers => 3,
-            Holder::Connections | Holder::Replies => 2,
-            Holder::Restoring => 1,
-        };
-        Share::new(self.bytes * eighths / 8, &self.used)
+        self.shares[holder as usize].clone()
     }
 }
 
@@ -77,26 +71,33 @@ pub enum Holder {
     Answers,
     /// Clients' connections: TLS handshakes and headers of requests.
     Connections,
-    /// Replies of the service.
-    Replies,
+    /// Small replies of the service, and the beginnings of large ones.
+    SmallReplies,
+    /// Large replies of the service.
+    LargeReplies,
     /// Replies of the Prometheus that cursors are read from.
     Restoring,
 }
+
+/// The eighths of the budget that each [`Holder`] has, in their order.
+const EIGHTHS: [u64; 5] = [3, 2, 1, 1, 1];
 
 /// A part of a [`MemoryBudget`]. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Share {
     units: u32,
     free: Arc<Semaphore>,
-    used: Arc<AtomicU64>,
 }
 
+/// Bytes of a [`Share`], given back when this is dropped.
+pub type Room = OwnedSemaphorePermit;
+
 impl Share {
-    fn new(bytes: u64, used: &Arc<AtomicU64>) -> Self {
+    fn new(bytes: u64) -> Self {
         let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
         // Values of 32 bits fit everywhere.
         let free = Arc::new(Semaphore::new(usize::try_from(units).unwrap_or(usize::MAX)));
-        Self { units, free, used: Arc::clone(used) }
+        Self { units, free }
     }
 
     /// Its size in bytes.
@@ -104,48 +105,20 @@ impl Share {
         u64::from(self.units) * UNIT
     }
 
-    /// A share of half the size, whose bytes are not those of another half.
-    #[must_use]
-    pub fn half(&self) -> Self {
-        Self::new(self.bytes() / 2, &self.used)
-    }
-
-    /// Waits for room for `bytes`, at most for all there is.
-    pub async fn acquire(&self, bytes: u64) -> Room {
+    /// Waits for room for `bytes`, at most for all there is; `None` is never returned.
+    pub async fn acquire(&self, bytes: u64) -> Option<Room> {
         // The semaphore is never closed.
-        let permit = Arc::clone(&self.free).acquire_many_owned(self.units_of(bytes)).await.ok();
-        self.room(permit)
+        Arc::clone(&self.free).acquire_many_owned(self.units_of(bytes)).await.ok()
     }
 
     /// Room for `bytes`, at most for the whole share; `None` if it is not free.
     #[must_use]
     pub fn try_acquire(&self, bytes: u64) -> Option<Room> {
-        let permit = Arc::clone(&self.free).try_acquire_many_owned(self.units_of(bytes)).ok()?;
-        Some(self.room(Some(permit)))
+        Arc::clone(&self.free).try_acquire_many_owned(self.units_of(bytes)).ok()
     }
 
     fn units_of(&self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units)
-    }
-
-    fn room(&self, permit: Option<OwnedSemaphorePermit>) -> Room {
-        let bytes = permit.as_ref().map_or(0, |permit| permit.num_permits() as u64 * UNIT);
-        self.used.fetch_add(bytes, Ordering::Relaxed);
-        Room { bytes, used: Arc::clone(&self.used), _permit: permit }
-    }
-}
-
-/// Bytes of a [`Share`], given back when this is dropped.
-#[derive(Debug)]
-pub struct Room {
-    bytes: u64,
-    used: Arc<AtomicU64>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -177,8 +150,9 @@ mod tests {
     #[tokio::test]
     async fn shares_are_bounded_and_counted_together() {
         let budget = MemoryBudget::default();
-        let (one, other) = (budget.share(Holder::Replies), budget.share(Holder::Connections).half());
+        let (one, other) = (budget.share(Holder::Connections), budget.share(Holder::SmallReplies));
         assert_eq!((one.bytes(), other.bytes()), (MAX_BYTES / 4, MAX_BYTES / 8));
+        assert_eq!(EIGHTHS.iter().sum::<u64>(), 8);
         let all = one.acquire(u64::MAX).await;
         let little = other.try_acquire(1).unwrap();
         assert!(one.try_acquire(1).is_none());

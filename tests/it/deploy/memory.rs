@@ -24,7 +24,7 @@ pub(crate) fn hostile(config: &Config) -> u64 {
 /// The cost of all attacks at once with memory limited to `limit`: replies take 4.5 times what they hold.
 fn all_at_once(limit: u64) -> u64 {
     let budget = MemoryBudget::within(Some(limit));
-    budget.bytes() + budget.share(Holder::Replies).bytes() * 7 / 2
+    budget.bytes() + budget.share(Holder::SmallReplies).bytes() * 7
 }
 
 fn load(config: &str) -> Config {

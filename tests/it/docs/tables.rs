@@ -150,7 +150,7 @@ fn limits() -> String {
 /// The limits of replies of the service, and their greatest cost.
 fn replies() -> String {
     let mut larger = defaults();
-    let (at_once, most) = (MemoryBudget::default().share(Holder::Replies).bytes(), hostile(&larger));
+    let (at_once, most) = (2 * MemoryBudget::default().share(Holder::SmallReplies).bytes(), hostile(&larger));
     larger.api.max_response_bytes = 9 * MIB;
     let (at_once, each) = (at_once / MIB, (hostile(&larger) - most) as f64 / MIB as f64);
     format!(
