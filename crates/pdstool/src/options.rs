@@ -1,11 +1,9 @@
 //! Shared options: the output format, points in time, and files that commands write.
 
-use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
@@ -65,55 +63,36 @@ pub fn open_private(path: &Path, over: bool) -> io::Result<File> {
     plain_file::open_own(path, OpenOptions::new().write(true).create(true).create_new(!over).mode(0o600))
 }
 
-/// A point in time, perhaps relative to now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeArg {
-    /// Seconds since the Unix epoch.
-    At(i64),
-    /// Seconds before now.
-    Ago(i64),
-}
-
-impl TimeArg {
-    /// The time in seconds since the Unix epoch, given the current time `now`.
-    pub fn resolve(self, now: Timestamp) -> i64 {
-        match self {
-            Self::At(second) => second,
-            Self::Ago(seconds) => now.as_second().saturating_sub(seconds),
-        }
-    }
-}
-
-/// Returns the text itself if it parses as a `T`.
+/// The point in time that `text` gives, perhaps relative to `now`, in seconds since the Unix epoch.
 ///
 /// # Errors
-/// If it is none.
-pub fn checked<T: FromStr<Err: Display>>(text: &str) -> Result<String, String> {
-    text.parse::<T>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+/// If it gives none.
+pub fn time(text: &str, now: Timestamp) -> Result<i64, String> {
+    if text == "now" {
+        return Ok(now.as_second());
+    }
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.as_second());
+    }
+    if let Ok(date) = text.parse::<Date>()
+        && let Ok(midnight) = date.to_zoned(TimeZone::UTC)
+    {
+        return Ok(midnight.timestamp().as_second());
+    }
+    let ago = humantime::parse_duration(text).ok().and_then(|ago| i64::try_from(ago.as_secs()).ok());
+    ago.map(|ago| now.as_second().saturating_sub(ago)).ok_or_else(|| {
+        "write a time such as 2026-01-31T12:00:00Z, a day (its beginning in UTC) such as 2026-01-31, \
+         or how long ago such as 24h"
+            .to_owned()
+    })
 }
 
-impl FromStr for TimeArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "now" {
-            return Ok(Self::Ago(0));
-        }
-        if let Ok(time) = text.parse::<Timestamp>() {
-            return Ok(Self::At(time.as_second()));
-        }
-        if let Ok(date) = text.parse::<Date>()
-            && let Ok(midnight) = date.to_zoned(TimeZone::UTC)
-        {
-            return Ok(Self::At(midnight.timestamp().as_second()));
-        }
-        let ago = humantime::parse_duration(text).ok().and_then(|ago| i64::try_from(ago.as_secs()).ok());
-        ago.map(Self::Ago).ok_or_else(|| {
-            "write a time such as 2026-01-31T12:00:00Z, a day (its beginning in UTC) such as 2026-01-31, \
-             or how long ago such as 24h"
-                .to_owned()
-        })
-    }
+/// Returns `text` itself if it gives a [`time`].
+///
+/// # Errors
+/// If it gives none.
+pub fn checked_time(text: &str) -> Result<String, String> {
+    time(text, Timestamp::now()).map(|_| text.to_owned())
 }
 
 #[cfg(test)]
@@ -123,12 +102,12 @@ mod tests {
     #[test]
     fn times_days_and_durations_are_points_in_time() {
         let now: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-        let at = |text: &str| text.parse::<TimeArg>().unwrap().resolve(now) - now.as_second();
+        let at = |text: &str| time(text, now).unwrap() - now.as_second();
         assert_eq!(at("2026-01-31T13:00:00+01:00"), 0);
         assert_eq!(at("2026-01-31"), -12 * 3600);
         assert_eq!((at("24h"), at("now"), at("1h 30m")), (-86_400, 0, -5400));
         for wrong in ["", "yesterday", "24", "2026-13-01", "-1h"] {
-            assert!(wrong.parse::<TimeArg>().is_err(), "{wrong}");
+            assert!(time(wrong, now).is_err(), "{wrong}");
         }
     }
 }

@@ -28,7 +28,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
 use super::error::Result;
-use super::options::{TimeArg, checked};
+use super::options::checked_time;
 use super::service::{Environment, ServiceArgs};
 use pds_core::units;
 use pds_interface::range::rfc3339;
@@ -59,11 +59,11 @@ pub struct BackfillArgs {
     apps: Vec<String>,
 
     /// Start of the history: a time, a day, or how long ago (30d).
-    #[arg(long, value_name = "TIME", value_parser = checked::<TimeArg>)]
+    #[arg(long, value_name = "TIME", value_parser = checked_time)]
     start: String,
 
     /// End of the history [default: now minus poll.settle].
-    #[arg(long, value_name = "TIME", value_parser = checked::<TimeArg>)]
+    #[arg(long, value_name = "TIME", value_parser = checked_time)]
     end: Option<String>,
 
     /// Time between samples; must divide a day and be at most 6h. A step as long as a window needs no requests of its own.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, ToolError};
-use crate::options::TimeArg;
+use crate::options::time;
 use crate::service;
 use pds_config::Config;
 use pds_core::plain_file;
@@ -65,9 +65,9 @@ impl Plan {
         let seconds = |duration: &Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let step = seconds(&args.step);
         let settled = now.as_second() - seconds(&config.poll.settle);
-        let moment = |text: &str| text.parse::<TimeArg>().map_err(ToolError::Usage);
-        let start = moment(&args.start)?.resolve(now);
-        let end = args.end.as_deref().map(moment).transpose()?.map_or(settled, |end| end.resolve(now));
+        let moment = |text: &str| time(text, now).map_err(ToolError::Usage);
+        let start = moment(&args.start)?;
+        let end = args.end.as_deref().map(moment).transpose()?.unwrap_or(settled);
         // Includes the step that contains the start, but not the step that contains the end.
         let (start, end) = (start.div_euclid(step) * step, end.div_euclid(step) * step);
         if end > settled {

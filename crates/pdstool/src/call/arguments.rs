@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::options::{TimeArg, checked};
+use crate::options::{checked_time, time};
 use crate::page::capitalized;
 use crate::report::grouped;
 use pds_interface::param::{Param, ParamKind};
@@ -31,8 +31,8 @@ impl Called {
         let mut arguments = Arguments::default().at(now);
         for (name, text) in &self.given {
             let resolved = ["start", "end"].contains(name) && parse_rfc3339(text).is_none();
-            arguments = match text.parse::<TimeArg>() {
-                Ok(time) if resolved => arguments.with(name, rfc3339(time.resolve(now))),
+            arguments = match time(text, now) {
+                Ok(time) if resolved => arguments.with(name, rfc3339(time)),
                 _ => arguments.with(name, text.as_str()),
             };
         }
@@ -94,10 +94,10 @@ fn option(param: &'static Param) -> Arg {
 fn valued(arg: Arg, param: &Param) -> Arg {
     match param.kind {
         ParamKind::Text { .. } => arg.value_name("TEXT"),
-        ParamKind::RangeStart | ParamKind::RangeEnd => {
-            arg.value_name("TIME").value_parser(checked::<TimeArg>)
-        }
-        ParamKind::FutureDate => arg.value_name("YYYY-MM-DD").value_parser(checked::<Date>),
+        ParamKind::RangeStart | ParamKind::RangeEnd => arg.value_name("TIME").value_parser(checked_time),
+        ParamKind::FutureDate => arg
+            .value_name("YYYY-MM-DD")
+            .value_parser(|text: &str| text.parse::<Date>().map(|_| text.to_owned())),
         ParamKind::Word { words, .. } => {
             arg.value_name("WORD").value_parser(PossibleValuesParser::new(words))
         }
