@@ -42,8 +42,8 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
 /// Requests the steps of one stream and journals them in order.
 async fn one(service: &Service, work: &Work, stream: &Stream<'_>, progress: &ProgressBar) -> Result<()> {
     let (plan, path) = (&work.plan, work.journal(stream));
-    let next = journal::until(&path)?.unwrap_or(plan.start) + plan.step;
-    let mut journal = journal::append(&path)?;
+    let (mut journal, last) = journal::append(&path)?;
+    let next = last.unwrap_or(plan.start) + plan.step;
     let ends = (next..=plan.end).step_by(usize::try_from(plan.step).unwrap_or(usize::MAX));
     let ahead = usize::try_from(service.config.api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
     let mut records = iter(ends).map(|end| step(service, plan, stream, end)).buffered(ahead);

@@ -23,19 +23,6 @@ pub struct Record {
     pub points: Vec<(Point, i64)>,
 }
 
-/// The end of the last step of the journal at `path`, which may not exist yet.
-///
-/// # Errors
-/// If it exists and cannot be read.
-pub fn until(path: &Path) -> Result<Option<i64>> {
-    let mut last = None;
-    read(path, |record| {
-        last = Some(record.end);
-        Ok(())
-    })?;
-    Ok(last)
-}
-
 /// Calls `each` with every record, in the order of time, and returns the end of the last whole line. Ignores a line
 /// that a crash cut short.
 ///
@@ -61,15 +48,19 @@ pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u
     }
 }
 
-/// Opens the journal for further records, after the last whole record.
+/// Opens the journal for further records, after the last whole record, and returns the end of that record's step.
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn append(path: &Path) -> Result<File> {
-    let end = read(path, |_| Ok(()))?;
+pub fn append(path: &Path) -> Result<(File, Option<i64>)> {
+    let mut last = None;
+    let end = read(path, |record| {
+        last = Some(record.end);
+        Ok(())
+    })?;
     let opened = plain_file::append(path);
     let cut = opened.and_then(|file| file.set_len(end).map(|()| file));
-    cut.map_err(ToolError::file("cannot write", path))
+    Ok((cut.map_err(ToolError::file("cannot write", path))?, last))
 }
 
 /// Appends a record to the open journal at `path`. The record survives the end of this process.
@@ -106,13 +97,14 @@ mod tests {
     fn a_journal_continues_after_its_last_complete_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.jsonl");
-        assert_eq!(until(&path).unwrap(), None);
-        let mut journal = append(&path).unwrap();
+        let (mut journal, last) = append(&path).unwrap();
+        assert_eq!(last, None);
         add(&mut journal, &path, &record(60)).unwrap();
         add(&mut journal, &path, &record(120)).unwrap();
         journal.write_all(b"{\"end\":180,\"total\"").unwrap();
-        assert_eq!(until(&path).unwrap(), Some(120));
-        add(&mut append(&path).unwrap(), &path, &record(180)).unwrap();
+        let (mut journal, last) = append(&path).unwrap();
+        assert_eq!(last, Some(120));
+        add(&mut journal, &path, &record(180)).unwrap();
         let mut all = Vec::new();
         read(&path, |record| {
             all.push(record);

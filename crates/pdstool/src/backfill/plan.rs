@@ -100,11 +100,6 @@ impl Plan {
         streams.enumerate().map(|(index, (project, app, resource))| Stream { index, project, app, resource })
     }
 
-    /// The number of steps of a stream that end by `second`.
-    fn steps_until(&self, second: i64) -> u64 {
-        TimeRange { start: self.start, end: second }.seconds() / self.step.unsigned_abs()
-    }
-
     /// The lengths of the ranges that end with each step: the windows, and the step itself.
     pub fn lengths(&self) -> Vec<i64> {
         let mut lengths = self.windows.clone();
@@ -116,7 +111,8 @@ impl Plan {
 
     /// The number of all requests.
     pub fn requests(&self) -> u64 {
-        self.steps_until(self.end) * self.requests_per_step() * self.streams().count() as u64
+        let steps = TimeRange { start: self.start, end: self.end }.seconds() / self.step.unsigned_abs();
+        steps * self.requests_per_step() * self.streams().count() as u64
     }
 
     /// The number of requests per step of a stream.
@@ -201,8 +197,10 @@ impl Work {
     pub fn answered_requests(&self) -> Result<u64> {
         let mut steps = 0;
         for stream in self.plan.streams() {
-            steps +=
-                self.plan.steps_until(journal::until(&self.journal(&stream))?.unwrap_or(self.plan.start));
+            journal::read(&self.journal(&stream), |_| {
+                steps += 1;
+                Ok(())
+            })?;
         }
         Ok(steps * self.plan.requests_per_step())
     }
