@@ -26,7 +26,7 @@ use super::demo;
 use super::log_queue::write_last_line;
 use super::logging::{self, LogError, RunningLog};
 use super::serve::{ConfigSource, Served};
-use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, flags_of_running_exporter};
+use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, running_exporter};
 
 /// Exit code: the daemon failed.
 const FAILED: u8 = 1;
@@ -102,7 +102,7 @@ pub fn main(
     // Without flags or a file of its own, a check is of the exporter that runs on this machine.
     let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
     let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
-    let running = program.and_then(|program| flags_of_running_exporter(&program));
+    let running = program.and_then(|program| running_exporter(&program)).map(|running| running.flags);
     let flags = running.as_ref().unwrap_or(&line.flags);
     let source = ConfigSource::new(flags, environment.collect()).map_err(Error::from);
     let result = source.and_then(|source| {

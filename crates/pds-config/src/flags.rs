@@ -181,16 +181,11 @@ pub struct Running {
     pub environment: Option<Vec<(String, String)>>,
 }
 
-/// The flags of [`running_exporter`].
+/// The exporter that runs on this machine: the process with the lowest id that runs `program` and serves; a demo if no
+/// other runs. `None` if there is no such process, or none that may be read.
 ///
 /// The health check is part of an image, but its user sets the flags: so `--health` alone, and `pdstool`, take those of
 /// the exporter beside them.
-pub fn flags_of_running_exporter(program: &Path) -> Option<Flags> {
-    running_exporter(program).map(|running| running.flags)
-}
-
-/// The exporter that runs on this machine: the process with the lowest id that runs `program` and serves; a demo if no
-/// other runs. `None` if there is no such process, or none that may be read.
 pub fn running_exporter(program: &Path) -> Option<Running> {
     let proc = Path::new("/proc");
     let processes = std::fs::read_dir(proc).ok()?.flatten();

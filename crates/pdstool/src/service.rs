@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
-use pds_config::flags::{DEFAULT_CONFIG, Flags, Running, flags_of_running_exporter, running_exporter};
+use pds_config::flags::{DEFAULT_CONFIG, Flags, Running, running_exporter};
 use pds_config::{Config, LoadError, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
@@ -139,7 +139,7 @@ fn running_with(path: &Path) -> Option<Running> {
 
 /// The flags of the exporter beside this program that runs on this machine.
 pub fn flags_of_exporter() -> Option<Flags> {
-    flags_of_running_exporter(&exporter_beside()?)
+    running_exporter(&exporter_beside()?).map(|running| running.flags)
 }
 
 fn exporter_beside() -> Option<PathBuf> {
