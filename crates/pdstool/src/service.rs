@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Args;
 use jiff::Timestamp;
 use url::Url;
@@ -17,7 +18,7 @@ use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::clock_difference;
 use pds_interface::polled::{ReadSubjects, Reading};
 use pds_interface::reader::{Subject, Window};
-use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
+use pds_interface::{Arguments, Cadence, ReplyBody as _, Request, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
 use super::report::Finding;
@@ -169,15 +170,23 @@ impl Service {
     /// If the service does not reply with a list of them.
     pub async fn projects(&self, account: &Account) -> Result<list_projects::Reply> {
         let request = list_projects::CALL.request(&Arguments::default(), &self.config.api.query_names)?;
-        match self.client.call(account, &request).await {
-            Ok(fetched) => Ok(list_projects::Reply::decode(&fetched.body)?),
+        Ok(list_projects::Reply::decode(&self.call(account, &request).await?)?)
+    }
+
+    /// The body of the reply to `request`, sent with the token of `account`.
+    ///
+    /// # Errors
+    /// If the service does not reply, or refuses.
+    pub async fn call(&self, account: &Account, request: &Request) -> Result<Bytes> {
+        match self.client.call(account, request).await {
+            Ok(fetched) => Ok(fetched.body),
             Err(error) => Err(self.refusal(account, error).await),
         }
     }
 
     /// The error of a call with the token of `account`. At an address without a list of projects, that is the cause, and no
     /// id is at fault.
-    pub async fn refusal(&self, account: &Account, error: FetchError) -> ToolError {
+    async fn refusal(&self, account: &Account, error: FetchError) -> ToolError {
         let hint = self.config.of_base_url();
         let is_list = error.request.ends_with(list_projects::CALL.path.0);
         let is_listed = async || {

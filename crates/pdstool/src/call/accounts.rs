@@ -29,7 +29,7 @@ pub async fn ask(
     let accounts =
         project.map_or_else(|| service.accounts(), |project| vec![service.client.account(project)]);
     if let [account] = &*accounts {
-        return Ok((made(service, account, request).await?, None));
+        return Ok((service.call(account, request).await?, None));
     }
     let mut entries: Vec<Raw> = Vec::new();
     let mut refusals = Vec::new();
@@ -52,16 +52,9 @@ pub async fn ask(
     }
 }
 
-async fn made(service: &Service, account: &Account, request: &Request) -> Result<Bytes> {
-    match service.client.call(account, request).await {
-        Ok(fetched) => Ok(fetched.body),
-        Err(error) => Err(service.refusal(account, error).await),
-    }
-}
-
 /// The list that the service returns for a token.
 async fn list(service: &Service, account: &Account, call: &Call, request: &Request) -> Result<Vec<Raw>> {
-    let reply = made(service, account, request).await?;
+    let reply = service.call(account, request).await?;
     call.judge(&reply)?;
     match Raw::of(&reply) {
         Raw::List(list) => Ok(list),
