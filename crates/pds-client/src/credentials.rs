@@ -26,7 +26,7 @@ use pds_core::secret::Secret;
 const REREAD_EVERY: Duration = Duration::from_secs(1);
 
 /// The maximum size of a token. A larger file was named by mistake and is not read into memory.
-pub const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 /// Source of a bearer token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -271,12 +271,12 @@ impl Reporter {
     }
 }
 
-/// Whether `source` holds a token that can be sent.
+/// The token that `source` holds now.
 ///
 /// # Errors
-/// Why not.
-pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
-    read(source, None).map(drop)
+/// If it holds none that can be sent.
+pub fn read_token(source: &TokenSource) -> Result<Secret, CredentialsError> {
+    Ok(read(source, None)?.map(|token| token.secret).unwrap_or_default())
 }
 
 /// The token that `source` holds now; `None` if it is still the token `before`.

@@ -41,7 +41,7 @@ pub use admission::Permit;
 pub use attempt::Turn;
 pub use class::Class;
 pub use config::Config;
-pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token, surplus};
+pub use credentials::{CredentialsError, TokenSource, read_token, surplus};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
 pub use transport::{Fetched, broken, request_url, retry_after};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pds_client::{TokenSource, check_token, plain_http_warning};
+use pds_client::{TokenSource, plain_http_warning, read_token};
 use pds_core::error_chain::with_sources;
 use pds_http::{is_open, tls_config};
 use pds_ledger::restore::Prometheus;
@@ -44,7 +44,7 @@ impl Config {
                 TokenSource::File(_) => "token_file",
                 TokenSource::Inline(_) => "token",
             };
-            Some(format!("{section}.{key}: {}", with_sources(&check_token(source).err()?)))
+            Some(format!("{section}.{key}: {}", with_sources(&read_token(source).err()?)))
         })
     }
 

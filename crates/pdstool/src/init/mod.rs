@@ -10,11 +10,10 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use url::Url;
 
-use pds_client::MAX_TOKEN_BYTES;
+use pds_client::read_token;
 use pds_config::flags::DEFAULT_CONFIG;
-use pds_config::parse_url;
+use pds_config::{TokenSource, parse_url};
 use pds_core::error_chain::with_sources;
-use pds_core::plain_file;
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
@@ -127,9 +126,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     let text = examined(console, service, draft).await?;
     pds_config::load_text(&args.file, &text)?;
     if !is_file {
-        let token = plain_file::read(&token_file, MAX_TOKEN_BYTES);
-        let token = token.map_err(|error| ToolError::failed(format!("{}: {error}", token_file.display())))?;
-        return Ok(console.print(&manifests(String::from_utf8_lossy(&token.bytes).trim(), &text))?);
+        let token = read_token(&TokenSource::File(token_file));
+        let token = token.map_err(|error| ToolError::failed(with_sources(&error)))?;
+        return Ok(console.print(&manifests(token.expose(), &text))?);
     }
     write_private(&args.file, &text, args.force)?;
     let file = args.file.display();

@@ -8,10 +8,8 @@ use jiff::Timestamp;
 use crate::error::{Result, ToolError};
 use crate::report::Finding;
 use crate::service::{Service, skew};
-use pds_client::{FetchError, MAX_TOKEN_BYTES, Reason, request_url};
-use pds_config::TokenSource;
-use pds_core::secret::Secret;
-use pds_core::{plain_file, units};
+use pds_client::{FetchError, Reason, read_token, request_url};
+use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::polled::{Reading, Terms};
 use pds_interface::{
@@ -166,16 +164,13 @@ async fn exchange(asking: &mut Asking) -> Option<(http::Version, Option<String>)
     let (project, app) = &asking.app;
     let request = get_app::CALL.request(&Arguments::about(project, app), &asking.names).ok()?;
     let own = config.projects.iter().find(|known| *known.id == **project);
-    let token = match own.and_then(|project| project.token.as_ref()).or(config.api.token.as_ref())? {
-        TokenSource::Inline(secret) => secret.clone(),
-        TokenSource::File(path) => Secret::new(plain_file::read_text(path, MAX_TOKEN_BYTES).ok()?.trim()),
-    };
+    let token = own.and_then(|project| project.token.as_ref()).or(config.api.token.as_ref())?;
     // By the same path as the exporter's requests.
     let client = config.api.reached().client().ok()?.timeout(config.api.timeout).build().ok()?;
     asking.sent += 1;
     let request = client
         .get(request_url(&config.api.base_url, &request))
-        .bearer_auth(token.expose())
+        .bearer_auth(read_token(token).ok()?.expose())
         .header(ACCEPT_ENCODING, "gzip");
     let reply = request.send().await.ok()?;
     let encoding = reply.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
