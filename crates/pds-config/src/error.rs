@@ -54,16 +54,6 @@ pub enum LoadError {
     },
 }
 
-impl LoadError {
-    /// All problems; empty if the file could not be read or parsed.
-    pub fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Problems { problems, .. } => problems,
-            _ => &[],
-        }
-    }
-}
-
 fn named(file: Option<&Path>) -> String {
     file.map(|file| format!("{} ", file.display())).unwrap_or_default()
 }

@@ -33,15 +33,13 @@ fn files(include: Option<&Value>, folder: &Path, problems: &mut Vec<Problem>) ->
     let Some(ValueKind::Array(patterns)) = include.map(|value| &value.kind) else { return files };
     for (index, pattern) in patterns.iter().enumerate() {
         let ValueKind::String(pattern) = &pattern.kind else { continue };
-        let mut refuse =
-            |message: String| problems.push(Problem { key: format!("include[{index}]"), message });
         if !pattern.contains(['*', '?', '[']) {
             files.insert(folder.join(pattern));
             continue;
         }
         match matching(pattern, folder) {
             Ok(found) => files.extend(found),
-            Err(message) => refuse(message),
+            Err(message) => problems.push(Problem { key: format!("include[{index}]"), message }),
         }
     }
     files

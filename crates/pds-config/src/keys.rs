@@ -59,8 +59,8 @@ mod tests {
     fn an_unknown_key_gets_the_closest_one_suggested() {
         let answer = |key: &str, text: &str| {
             let error = crate::load_text(Path::new("x.toml"), text).unwrap_err();
-            let problem = error.problems().iter().find(|problem| problem.key == key);
-            problem.map(|problem| problem.message.clone()).unwrap()
+            let crate::LoadError::Problems { problems, .. } = error else { panic!("{error}") };
+            problems.into_iter().find(|problem| problem.key == key).unwrap().message
         };
         assert_eq!(answer("api.base_ulr", "api.base_ulr = 1"), "unknown key; did you mean `base_url`?");
         assert_eq!(answer("pol", "pol = 1"), "unknown key; did you mean `poll`?");
