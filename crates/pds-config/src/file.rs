@@ -28,7 +28,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, LoadE
     FileFormat::Toml.parse(None, text).map_err(|error| syntax_error(path, text, &*error))
 }
 
-/// The values of the declared keys in `environment`, by key. Unknown names with the prefix are problems.
+/// The values of the declared keys in `environment`, by key. Unknown names with the prefix are problems, and values that
+/// were not valid UTF-8.
 pub(super) fn read_environment(
     environment: impl IntoIterator<Item = (String, String)>,
     problems: &mut Vec<Problem>,
@@ -39,6 +40,10 @@ pub(super) fn read_environment(
     let mut values = Map::new();
     for (name, text) in environment {
         if let Some((_, key)) = known.iter().find(|(known, _)| *known == name) {
+            if text.contains(char::REPLACEMENT_CHARACTER) {
+                problems.push(Problem { key: name, message: "not valid UTF-8".to_owned() });
+                continue;
+            }
             values.insert(key.path.clone(), variable(&text, &key.kind));
         } else if name.to_uppercase().starts_with(&prefix) {
             // All names share the prefix.

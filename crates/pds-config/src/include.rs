@@ -25,10 +25,10 @@ const SHELL: MatchOptions =
 const MAX_INCLUDED: usize = 10_000;
 const MAX_LISTING: Duration = Duration::from_secs(10);
 
-/// The files that the patterns of `include` match, sorted and without duplicates. A pattern without a wildcard is the
-/// name of a file that must exist.
-fn files(include: Option<&Value>, folder: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
-    let mut files = BTreeSet::new();
+/// The files that the patterns of `include` in the file at `path` match, sorted, without duplicates and without that
+/// file. A pattern without a wildcard is the name of a file that must exist.
+fn files(include: Option<&Value>, path: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
+    let (mut files, folder) = (BTreeSet::new(), path.parent().unwrap_or(Path::new("")));
     // The row refuses anything but a list of strings.
     let Some(ValueKind::Array(patterns)) = include.map(|value| &value.kind) else { return files };
     for (index, pattern) in patterns.iter().enumerate() {
@@ -38,7 +38,7 @@ fn files(include: Option<&Value>, folder: &Path, problems: &mut Vec<Problem>) ->
             continue;
         }
         match matching(pattern, folder) {
-            Ok(found) => files.extend(found),
+            Ok(found) => files.extend(found.into_iter().filter(|found| found != path)),
             Err(message) => problems.push(Problem { key: format!("include[{index}]"), message }),
         }
     }
@@ -61,7 +61,9 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let is_recursive = wild.contains(&"**");
     let depth = if is_recursive { usize::MAX } else { wild.len() };
     let (mut found, until) = (Vec::new(), Instant::now() + MAX_LISTING);
-    for entry in WalkDir::new(&root).min_depth(1).max_depth(depth).follow_links(!is_recursive) {
+    // The folder of a file without one is the current folder.
+    let listed = if root.as_os_str().is_empty() { Path::new(".") } else { &root };
+    for entry in WalkDir::new(listed).min_depth(1).max_depth(depth).follow_links(!is_recursive) {
         if found.len() > MAX_INCLUDED || Instant::now() > until {
             return Err(format!(
                 "more than {MAX_INCLUDED} files, or listing them takes longer than {}: {pattern}",
@@ -70,9 +72,9 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
         }
         match entry {
             Ok(entry) => {
-                let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
+                let path = entry.path().strip_prefix(listed).unwrap_or(entry.path());
                 if wild_pattern.matches_path_with(path, SHELL) {
-                    found.push(entry.into_path());
+                    found.push(root.join(path));
                 }
             }
             // No such folder, or a link that leads nowhere: nothing matches.
@@ -83,10 +85,10 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Reads the included files. A problem with a file names the file.
-pub(super) fn read(include: Option<&Value>, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
+/// Reads the files that the file at `path` includes. A problem with a file names the file.
+pub(super) fn read(include: Option<&Value>, path: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
     let mut included = Vec::new();
-    for path in files(include, folder, problems) {
+    for path in files(include, path, problems) {
         let mut table = match file::read(&path) {
             Ok(table) => table,
             Err(error) => {
@@ -117,8 +119,8 @@ fn unreadable(error: LoadError) -> String {
 }
 
 /// A checksum over names and contents of the file at `path` and of the files that `include` matches.
-pub(super) fn checksum(path: &Path, include: Option<&Value>, folder: &Path) -> u64 {
-    let mut files = files(include, folder, &mut Vec::new());
+pub(super) fn checksum(path: &Path, include: Option<&Value>) -> u64 {
+    let mut files = files(include, path, &mut Vec::new());
     files.insert(path.to_owned());
     let mut hasher = SipHasher13::new();
     for path in files {
@@ -165,6 +167,15 @@ mod tests {
         let absolute = root.join("p.d").display().to_string().replace("[b]", "?b?");
         assert_eq!(names(&format!("{absolute}/one.*")), ["p.d/one.toml"]);
         assert!(matching("p.d/[", &root).unwrap_err().contains("not a valid pattern"));
+    }
+
+    #[test]
+    fn a_file_in_the_current_folder_includes_the_others_there_but_not_itself() {
+        let found = matching("*.toml", Path::new("")).unwrap();
+        assert_eq!(found, [Path::new("Cargo.toml")], "tests run in the folder of their crate");
+        let include = Value::new(None, ValueKind::Array(vec!["*.toml".into()]));
+        let files = |path: &str| files(Some(&include), Path::new(path), &mut Vec::new());
+        assert_eq!((files("exporter.toml").len(), files("Cargo.toml").len()), (1, 0));
     }
 
     #[test]

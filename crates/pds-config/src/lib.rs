@@ -42,6 +42,7 @@ mod url;
 mod warnings;
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::Path;
 
 pub use demand::Load;
@@ -118,7 +119,7 @@ fn load_layers(
     let include = environment.get("include").or_else(|| values.get("include"));
     // Without a file no projects are wanted.
     let taken_labels = file.map(|_| taken_labels());
-    let included = file.map(|_| include::read(include, folder, &mut problems)).unwrap_or_default();
+    let included = file.map(|path| include::read(include, path, &mut problems)).unwrap_or_default();
     let found = RefCell::new(Found { problems, ..Found::default() });
     let (environment, taken_labels) = (&environment, taken_labels.as_deref());
     let shared = Shared { folder, environment, taken_labels, included: &included, found: &found };
@@ -148,7 +149,15 @@ pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, Stri
     let values = file::read(path).unwrap_or_default();
     let environment = file::read_environment(environment, &mut Vec::new());
     let include = environment.get("include").or_else(|| values.get("include"));
-    include::checksum(path, include, path.parent().unwrap_or(Path::new("")))
+    include::checksum(path, include)
+}
+
+/// The `variables` that may be the exporter's, whose names are Unicode. A value that is not is refused by [`load`].
+pub fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+    let variable = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+    };
+    variables.into_iter().filter_map(variable).collect()
 }
 
 /// The variables by which other programs choose a proxy, as far as they are set, in either case.

@@ -114,7 +114,8 @@ const OWN_HEADERS: &[&str] = &[
 /// A table of header names and values, sorted by name.
 fn headers() -> Reader<Vec<(HeaderName, Secret)>> {
     Reader::at(Kind::Headers, |raw, position| {
-        let members = position.check(as_table(raw, "{ X-Scope-OrgID = \"team\" }"))?;
+        let members = position
+            .check(as_table(raw, "{ X-Scope-OrgID = \"team\" }, in the environment X-Scope-OrgID=team"))?;
         let members: BTreeMap<&String, &Value> = members.iter().collect();
         let mut headers: Vec<(HeaderName, Secret)> = Vec::with_capacity(members.len());
         for (written, raw) in members {
