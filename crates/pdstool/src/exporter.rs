@@ -35,6 +35,9 @@ const MAX_STATUS: usize = 64 << 20;
 /// Shards beyond are not looked for: an exporter may report any number of them.
 const MAX_SHARDS: u32 = 10_000;
 
+/// The variable with the addresses of exporters.
+pub const VARIABLE: &str = "PDSTOOL_EXPORTER";
+
 /// The options that name exporters.
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
@@ -45,7 +48,7 @@ pub struct ExporterArgs {
         value_name = "URL",
         value_delimiter = ',',
         value_parser = address,
-        env = "PDSTOOL_EXPORTER",
+        env = VARIABLE,
         hide_env_values = true
     )]
     pub exporters: Vec<Url>,

@@ -43,12 +43,14 @@ pub mod table;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use pds_core::error_chain::with_sources;
 use pds_core::printable::plain_lines;
+use pds_core::secret::REDACTED;
 
 use console::{BAD, Console};
 use error::{EXIT_CODES, Result, ToolError};
@@ -110,9 +112,11 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
     if completion::answer(&mut console, &environment, &arguments) {
         return ExitCode::SUCCESS;
     }
+    let has_user = arguments.iter().any(|argument| argument.to_string_lossy().contains('@'))
+        || environment.iter().any(|(name, value)| name == exporter::VARIABLE && value.contains('@'));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return explain(&mut console, &error),
+        Err(error) => return explain(&mut console, error, has_user),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
@@ -155,8 +159,13 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
     }
 }
 
-/// Prints clap's message: help, version, or the error in the arguments.
-fn explain(console: &mut Console, error: &clap::Error) -> ExitCode {
+/// Prints clap's message: help, version, or the error in the arguments. If some URL `has_user`, shows no part of a URL,
+/// because any may be of the password.
+fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> ExitCode {
+    let is_url = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(arg)) if arg.ends_with("<URL>"));
+    if has_user && is_url {
+        error.insert(ContextKind::InvalidValue, ContextValue::String(REDACTED.to_owned()));
+    }
     let text = error.render();
     let text = if console.color { text.ansi().to_string() } else { text.to_string() };
     if error.use_stderr() {

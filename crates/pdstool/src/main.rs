@@ -5,12 +5,10 @@ use std::process::ExitCode;
 use pdstool::console::Console;
 
 fn main() -> ExitCode {
-    // A variable that is not Unicode is not one of ours.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment = pds_config::environment(std::env::vars_os());
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let console = Console::of_process(no_color, is_dumb, columns);
-    pdstool::main(std::env::args_os().collect(), environment.collect(), console)
+    pdstool::main(std::env::args_os().collect(), environment, console)
 }

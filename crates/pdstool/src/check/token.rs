@@ -141,12 +141,13 @@ fn shown(projects: &list_projects::Reply) -> String {
 /// The facts about a token.
 fn facts(account: &Account, projects: String) -> Vec<(&'static str, String)> {
     let expiry = match account.expiry() {
+        _ if account.problem().is_some() => "unknown".to_owned(),
         Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
         Some(expiry) => {
             let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
             format!("{}, in {}", units::time(expiry), units::seconds(left))
         }
-        None => "never, according to the token".to_owned(),
+        None => "not stated in the token".to_owned(),
     };
     vec![("projects", projects), ("expires", expiry)]
 }

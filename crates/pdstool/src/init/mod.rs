@@ -14,6 +14,7 @@ use pds_client::read_token;
 use pds_config::flags::DEFAULT_CONFIG;
 use pds_config::{TokenSource, parse_url};
 use pds_core::error_chain::with_sources;
+use pds_core::printable::{plain, plain_lines};
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
@@ -97,8 +98,10 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     };
     let service = reached.open(environment)?;
     let listed = list(&service).await?;
-    let named: Vec<String> =
-        listed.iter().map(|project| format!("{} ({})", project.id, project.note)).collect();
+    let named: Vec<String> = listed
+        .iter()
+        .map(|project| plain(&format!("{} ({})", project.id, project.note)).into_owned())
+        .collect();
     console.say(&format!("The service answers. The token is for {}.", named.join(", ")));
     let mut projects = chosen(console, args, listed)?;
     for project in &mut projects {
@@ -147,12 +150,12 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     console.say("Detecting what the interface leaves open, with up to 60 GET requests...");
     let mut report = Report::default();
     if let Err(error) = examine(&mut Asking::new(service), &mut report, &apps).await {
-        console
-            .say(&format!("Detection failed: {}. To repeat it: pdstool check service", with_sources(&error)));
+        let error = plain_lines(&with_sources(&error));
+        console.say(&format!("Detection failed: {error}. To repeat it: pdstool check service"));
     }
     for finding in report.left() {
         let remedy = finding.remedy.as_deref().unwrap_or_default();
-        console.say(&format!("{}: {}. {remedy}", finding.check, finding.text));
+        console.say(&plain_lines(&format!("{}: {}. {remedy}", finding.check, finding.text)));
     }
     let lines = report.lines();
     for (section, key, value) in &lines {
