@@ -132,6 +132,9 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- if and (include "pds-exporter.neverReloads" .) $hasExisting -}}
 {{- fail "configReloadInterval: 0s replaces the pods when `config` changes, but a change of existingConfig is not seen; set an interval such as 30s" -}}
 {{- end -}}
+{{- if and (include "pds-exporter.neverReloads" .) (eq .Values.mode "sidecar") -}}
+{{- fail "configReloadInterval: 0s replaces the pods when `config` changes, and mode sidecar has no pods of its own; set an interval such as 30s" -}}
+{{- end -}}
 {{- $web := .Values.webConfig -}}
 {{- if and (or $web.tls $web.clientCertificates) (not $web.existingSecret) -}}
 {{- fail "webConfig: set existingSecret, the Secret with web-config.yml; without it the exporter serves plain HTTP" -}}
