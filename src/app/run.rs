@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::pages::StatusPages;
@@ -94,17 +94,14 @@ pub fn main(
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
         }
     };
-    // The exporter's variables are Unicode.
-    let environment = environment
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment = pds_config::environment(environment);
     let (health, config_check) = (line.flags.health, line.flags.config_check);
     // Without flags or a file of its own, a check is of the exporter that runs on this machine.
     let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
     let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
     let running = program.and_then(|program| running_exporter(&program)).map(|running| running.flags);
     let flags = running.as_ref().unwrap_or(&line.flags);
-    let source = ConfigSource::new(flags, environment.collect()).map_err(Error::from);
+    let source = ConfigSource::new(flags, environment).map_err(Error::from);
     let result = source.and_then(|source| {
         if health {
             web_config(flags).check_health().map_err(Error::from)
@@ -184,6 +181,8 @@ async fn run(
     log: Option<RunningLog>,
     (memory, telemetry): (MemoryBudget, Telemetry),
 ) -> Result<(), Error> {
+    // A signal that arrives while the daemon starts is handled once it has started.
+    let signals = Signals::new().map_err(|error| Error::System("cannot wait for signals", error))?;
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
@@ -211,13 +210,14 @@ async fn run(
         .with_telemetry_path(&flags.web_telemetry_path)
         .with_replies(flags.web_show_replies)
         .routes();
+    server.check_pages(&pages)?;
     tokio::spawn(status.clone().watch());
     let served = Served::new(handle, status, source, log);
 
     let (stop, stopped) = watch::channel(false);
-    let signals = signals(served.clone()).map_err(|error| Error::System("cannot wait for signals", error))?;
+    let handled = signals.handle(served.clone());
     tokio::spawn(async move {
-        signals.await;
+        handled.await;
         pds_web::systemd::stopping();
         stop.send_replace(true);
     });
@@ -250,27 +250,41 @@ async fn run(
 /// The signal of a write beyond the size that the system allows a file (`RLIMIT_FSIZE`), on Linux.
 const SIGXFSZ: i32 = 25;
 
-/// Completes on SIGTERM, SIGINT or a request to quit. Reloads the configuration on SIGHUP.
-fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
-    let (mut hangup, mut terminate, mut interrupt) =
-        (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    // A signal with a handler does not end the process: the write fails with EFBIG, as on a full disk.
-    let _beyond_file_size = signal(SignalKind::from_raw(SIGXFSZ))?;
-    Ok(async move {
+/// The signals of the daemon. Until they are handled, they wait.
+struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+    /// A signal with a handler does not end the process: the write fails with EFBIG, as on a full disk.
+    _beyond_file_size: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            _beyond_file_size: signal(SignalKind::from_raw(SIGXFSZ))?,
+        })
+    }
+
+    /// Completes on SIGTERM, SIGINT or a request to quit. Reloads the configuration on SIGHUP.
+    async fn handle(mut self, served: Served) {
         loop {
             tokio::select! {
-                _ = terminate.recv() => return tracing::info!("received SIGTERM; stopping"),
-                _ = interrupt.recv() => return tracing::info!("received SIGINT; stopping"),
+                _ = self.terminate.recv() => return tracing::info!("received SIGTERM; stopping"),
+                _ = self.interrupt.recv() => return tracing::info!("received SIGINT; stopping"),
                 () = served.quit_asked() => return tracing::info!("stopping: /-/quit was requested"),
                 // The reload logs its outcome and sets the metric. It is a separate task, so that a slow disk does not
                 // delay a stop.
-                _ = hangup.recv() => {
+                _ = self.hangup.recv() => {
                     let served = served.clone();
                     tokio::spawn(async move { drop(served.load_again().await) });
                 }
             }
         }
-    })
+    }
 }
 
 /// The path under which browsers reach the pages: the path of the external URL, else the route prefix.
