@@ -5,75 +5,29 @@ use pds_exposition::{Family, Sink};
 use pds_interface::{Counted, Resource};
 
 use super::ledger::{Ledger, exact};
-
-/// Declares [`Number`], with the ledger field and type of each.
-macro_rules! numbers {
-    ($($number:ident: $field:ident $type:ident;)*) => {
-        /// A number of a ledger.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "each is the field of a ledger with that name")]
-        pub enum Number { $($number),* }
-
-        impl Number {
-            /// All of them, in the order of the state file.
-            pub const ALL: &[Self] = &[$(Self::$number),*];
-
-            /// Its value in `ledger`.
-            pub fn of(self, ledger: &Ledger) -> u64 {
-                match self { $(Self::$number => u64::from_le_bytes(ledger.$field.to_le_bytes())),* }
-            }
-
-            /// Sets it in `ledger`.
-            pub fn put(self, ledger: &mut Ledger, value: u64) {
-                match self { $(Self::$number => ledger.$field = $type::from_le_bytes(value.to_le_bytes())),* }
-            }
-        }
-    };
-}
-
-// Append new numbers: the state file has this order.
-numbers! {
-    Until: until i64;
-    Total: total u64;
-    Unaccounted: unaccounted u64;
-    Late: late u64;
-    Overcounted: overcounted u64;
-    RecheckedUntil: rechecked_until i64;
-    Accounted: accounted u64;
-    Disputed: disputed u64;
-}
+use Value::Number;
 
 /// The part of a ledger that a family shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LedgerField {
-    /// A number.
-    Number(Number),
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    /// A number, if it is shown; the argument is whether hours are rechecked.
+    Number(fn(&Ledger, bool) -> Option<u64>),
     /// The buckets.
     Buckets,
-    /// Time given up that will be requested again.
-    Pending,
-    /// How far it is behind, shown instead of the other rows.
+    /// How far the ledger is behind, shown instead of the other rows.
     Behind,
 }
 
-/// A counter family.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Its declaration.
-    pub family: Family,
-    /// The counter that it belongs to; `None` for any counter, which the label `resource` then identifies.
-    pub of: Option<Counted>,
-    /// The part that it shows.
-    pub field: LedgerField,
-}
+/// A counter family: the counter that it belongs to, and what it shows. `None` is any counter, which the label
+/// `resource` then identifies.
+type Row = (Option<Counted>, Value);
 
-/// Declares [`ROWS`]: for each, its counter, its value, and its family.
+/// Declares [`ROWS`] and [`FAMILIES`].
 macro_rules! rows {
-    ($($of:ident $field:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
-        /// The families of the counters' section, in the order of the page.
-        pub const ROWS: &[Row] = &[$(Row { family: Family::$kind($name, &$labels, $help), of: $of, field: $field }),*];
+    ($($of:ident $value:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
+        const ROWS: &[Row] = &[$(($of, $value)),*];
 
-        /// The families of [`ROWS`].
+        /// The families of the counters' section, in the order of the page.
         pub const FAMILIES: &[Family] = &[$(Family::$kind($name, &$labels, $help)),*];
     };
 }
@@ -83,82 +37,85 @@ const RUNS: Option<Counted> = Some(Counted::Runs);
 const BOTH: Option<Counted> = None;
 
 rows! {
-    REQUESTS LedgerField::Number(Number::Total) => counter "pds_app_requests_total" []
+    REQUESTS Number(|of, _| Some(of.total)) => counter "pds_app_requests_total" []
         "Requests answered by the app, every settled second counted once";
-    REQUESTS LedgerField::Number(Number::Accounted) => counter "pds_app_requests_accounted_seconds_total" []
+    REQUESTS Number(|of, _| Some(of.accounted)) => counter "pds_app_requests_accounted_seconds_total" []
         "Seconds covered by pds_app_requests_total; the quotient of their rates is requests per second";
-    REQUESTS LedgerField::Buckets => histogram "pds_app_request_duration_seconds" []
+    REQUESTS Value::Buckets => histogram "pds_app_request_duration_seconds" []
         "Requests by response time: the service's shares times totals; +Inf equals pds_app_requests_total";
-    RUNS LedgerField::Number(Number::Total) => counter "pds_app_runs_total" []
+    RUNS Number(|of, _| Some(of.total)) => counter "pds_app_runs_total" []
         "Runs of the app, every settled second counted once";
-    RUNS LedgerField::Number(Number::Accounted) => counter "pds_app_runs_accounted_seconds_total" []
+    RUNS Number(|of, _| Some(of.accounted)) => counter "pds_app_runs_accounted_seconds_total" []
         "Seconds covered by pds_app_runs_total; the quotient of their rates is runs per second";
-    BOTH LedgerField::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
+    BOTH Number(|of, _| Some(of.until.cast_unsigned())) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
         "End of the last range added to the counters, Unix time";
-    BOTH LedgerField::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
+    BOTH Number(|of, _| Some(of.unaccounted)) => counter "pds_app_unaccounted_seconds_total" ["resource"]
         "Time never counted: older than max_catch_up when it could be requested, or still missing after the last recheck";
-    BOTH LedgerField::Pending => gauge "pds_app_pending_seconds" ["resource"]
+    BOTH Number(|of, rechecked| rechecked.then(|| of.pending())) => gauge "pds_app_pending_seconds" ["resource"]
         "Time given up that will be requested again";
-    REQUESTS LedgerField::Number(Number::Late) => counter "pds_app_late_requests_total" []
+    REQUESTS Number(|of, rechecked| correction(of.late, rechecked)) => counter "pds_app_late_requests_total" []
         "Requests reported after their range was counted; added to pds_app_requests_total later";
-    RUNS LedgerField::Number(Number::Late) => counter "pds_app_late_runs_total" []
+    RUNS Number(|of, rechecked| correction(of.late, rechecked)) => counter "pds_app_late_runs_total" []
         "Runs reported after their range was counted; added to pds_app_runs_total later";
-    REQUESTS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_requests_total" []
+    REQUESTS Number(|of, rechecked| correction(of.overcounted, rechecked)) => counter "pds_app_overcounted_requests_total" []
         "Requests missing when their hour was counted again; still in pds_app_requests_total";
-    RUNS LedgerField::Number(Number::Overcounted) => counter "pds_app_overcounted_runs_total" []
+    RUNS Number(|of, rechecked| correction(of.overcounted, rechecked)) => counter "pds_app_overcounted_runs_total" []
         "Runs missing when their hour was counted again; still in pds_app_runs_total";
-    BOTH LedgerField::Number(Number::Disputed) => counter "pds_app_disputed_hours_total" ["resource"]
+    BOTH Number(|of, rechecked| correction(of.disputed, rechecked)) => counter "pds_app_disputed_hours_total" ["resource"]
         "Hours for which the service later reported far fewer requests or runs; the counters keep the first count";
-    BOTH LedgerField::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
+    BOTH Number(rechecked_until) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
         "End of the last hour counted again, Unix time";
-    BOTH LedgerField::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
+    BOTH Value::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
         "Lag of hidden counters behind settled time; absent while they are shown";
 }
 
-/// The series of a ledger, in the order of [`ROWS`]; `rechecked` if its hours are rechecked.
+/// A result of rechecks, which is shown while they are enabled, and after that unless it is 0.
+fn correction(value: u64, rechecked: bool) -> Option<u64> {
+    (rechecked || value > 0).then_some(value)
+}
+
+/// The end of the last hour counted again, once there is one.
+fn rechecked_until(ledger: &Ledger, rechecked: bool) -> Option<u64> {
+    u64::try_from(ledger.rechecked_until).ok().filter(|until| rechecked && *until > 0)
+}
+
+/// The series of a ledger, in the order of [`FAMILIES`]; `rechecked` if its hours are rechecked.
 pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
-    by_row(resource, |sink, row, labels| match row.field {
-        LedgerField::Number(number) => {
-            let value = number.of(ledger);
-            let is_shown = match number {
-                Number::Late | Number::Overcounted | Number::Disputed => rechecked || value > 0,
-                Number::RecheckedUntil => rechecked && value > 0,
-                _ => true,
-            };
-            if is_shown {
+    by_row(resource, |sink, value, labels| match value {
+        Number(value) => {
+            if let Some(value) = value(ledger, rechecked) {
                 sink.put_with(labels, exact(value));
             }
         }
-        LedgerField::Buckets => {
+        Value::Buckets => {
             for (threshold, count) in ledger.buckets() {
                 sink.put_with(&[("le", LabelNumber::default().text(threshold))], exact(count));
             }
             sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], exact(ledger.total));
         }
-        LedgerField::Pending if rechecked => sink.put_with(labels, exact(ledger.pending())),
-        LedgerField::Pending | LedgerField::Behind => {}
+        Value::Behind => {}
     })
 }
 
 /// The series of a hidden ledger: the seconds by which it is behind.
 pub fn behind(resource: Resource, seconds: u64) -> Sink {
-    by_row(resource, |sink, row, labels| {
-        if row.field == LedgerField::Behind {
+    by_row(resource, |sink, value, labels| {
+        if matches!(value, Value::Behind) {
             sink.put_with(labels, exact(seconds));
         }
     })
 }
 
 /// The series of all rows that belong to `resource`. Calls `put` with the row's labels.
-fn by_row(resource: Resource, put: impl Fn(&mut Sink, &Row, &[(&str, &str)])) -> Sink {
+fn by_row(resource: Resource, put: impl Fn(&mut Sink, Value, &[(&str, &str)])) -> Sink {
     let by_resource = [("resource", resource.as_str())];
     let counted = resource.polled().counted;
     let mut sink = Sink::default();
-    for row in ROWS {
+    for (of, value) in ROWS {
         sink.next_family();
-        match row.of {
-            None => put(&mut sink, row, &by_resource),
-            of if of == counted => put(&mut sink, row, &[]),
+        match of {
+            None => put(&mut sink, *value, &by_resource),
+            of if *of == counted => put(&mut sink, *value, &[]),
             Some(_) => {}
         }
     }
@@ -177,9 +134,9 @@ mod tests {
     fn page(sink: Sink) -> String {
         let samples = sink.finish(&Layouts::default());
         let mut page = Vec::new();
-        for (index, row) in ROWS.iter().enumerate() {
+        for (index, family) in FAMILIES.iter().enumerate() {
             for (labels, value) in samples.of(index) {
-                sample(&mut page, &row.family, "", labels, value);
+                sample(&mut page, family, "", labels, value);
             }
         }
         String::from_utf8(page).unwrap()

@@ -1,6 +1,6 @@
 //! A ledger as bytes.
 //!
-//! Numbers are encoded as in `varint`. In order: [`Number::ALL`]; a byte of flags; two bytes for the settings of the
+//! Numbers are encoded as in `varint`. In order: the whole numbers; a byte of flags; two bytes for the settings of the
 //! last passed audit; the fraction of the total (`f64`); the sample; the thresholds; the count within each, as the
 //! difference from the previous one; the thresholds that replies lack; the open stretches as in memory. A threshold is
 //! stored in microseconds, or as its bits if that is not a whole number.
@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::{Key, MAX_THRESHOLDS};
 
 use super::buckets::{Absent, Buckets};
-use super::counters::Number;
 use super::ledger::Ledger;
 use super::stretch::{Completeness, Open, Sample};
 use super::varint::{put, put_signed, take, take_signed};
@@ -22,7 +21,17 @@ pub(super) type Record = (Key, Option<Arc<Ledger>>);
 pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     let Buckets { thresholds, within, absent } = &ledger.buckets;
     let mut bytes = Vec::new();
-    Number::ALL.iter().for_each(|number| put(&mut bytes, number.of(ledger)));
+    let numbers = [
+        ledger.until.cast_unsigned(),
+        ledger.total,
+        ledger.unaccounted,
+        ledger.late,
+        ledger.overcounted,
+        ledger.rechecked_until.cast_unsigned(),
+        ledger.accounted,
+        ledger.disputed,
+    ];
+    numbers.into_iter().for_each(|number| put(&mut bytes, number));
     let flags = [ledger.set_aside, ledger.fraction != 0.0, ledger.sample.is_some()];
     bytes.push(flags.iter().rev().fold(0, |flags, flag| (flags << 1) | u8::from(*flag)));
     bytes.extend(ledger.verified.to_le_bytes());
@@ -76,9 +85,14 @@ fn micros(threshold: f64) -> Option<u64> {
 /// The ledger of a record; `None` if it is invalid.
 pub fn decode(record: &[u8]) -> Option<Ledger> {
     let (mut bytes, mut ledger) = (record, Ledger::default());
-    for number in Number::ALL {
-        number.put(&mut ledger, take(&mut bytes)?);
-    }
+    ledger.until = take(&mut bytes)?.cast_signed();
+    ledger.total = take(&mut bytes)?;
+    ledger.unaccounted = take(&mut bytes)?;
+    ledger.late = take(&mut bytes)?;
+    ledger.overcounted = take(&mut bytes)?;
+    ledger.rechecked_until = take(&mut bytes)?.cast_signed();
+    ledger.accounted = take(&mut bytes)?;
+    ledger.disputed = take(&mut bytes)?;
     let [flags] = take_bytes(&mut bytes)?;
     ledger.set_aside = flags & 1 != 0;
     ledger.verified = u16::from_le_bytes(take_bytes(&mut bytes)?);
