@@ -150,7 +150,7 @@ fn damaged(good: &[u8], older: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 }
 
 async fn ledgers(path: &Path) -> Result<Vec<(Key, Ledger)>, String> {
-    StateFile::open(path).await.map(|(_, found)| found.ledgers()).map_err(|error| error.to_string())
+    StateFile::open(path).await.map(|(_, found)| found.sorted()).map_err(|error| error.to_string())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -1,6 +1,5 @@
-//! Committed ledgers, and ledgers on their way to disk. Each commit writes everything that has arrived since the last.
+//! Ledgers on their way to disk. Each commit writes everything that has arrived since the last.
 
-use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -13,11 +12,9 @@ use tokio::time::{Duration, Instant};
 use pds_core::error_chain::with_sources;
 
 use super::error::StateError;
-use super::key::Key;
-use super::ledger::{Hold, Ledger};
 use super::record::Record;
 use super::restore::Restoring;
-use super::state::{Found, MAX_COMMIT, StateFile};
+use super::state::{Ledgers, MAX_COMMIT, StateFile};
 
 /// Reported to [`Observer::committed`] until the state file is read.
 pub const SILENT: &str = "the state folder does not answer";
@@ -42,40 +39,6 @@ pub trait Observer: Debug + Send + Sync {
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
-
-/// The ledgers in memory, as last committed.
-#[derive(Debug, Default)]
-pub(super) struct Ledgers {
-    pub(super) by_key: HashMap<Key, Arc<Ledger>>,
-    /// Why some ledgers are not shown or not opened yet.
-    pub(super) holds: HashMap<Key, Hold>,
-    /// The thresholds of the last ledger. Most apps have the same thresholds and share one list.
-    pub(super) thresholds: Arc<[f64]>,
-    /// Whether their file has not been read yet.
-    pub(super) is_opening: bool,
-}
-
-impl Ledgers {
-    /// Adds the ledgers of the file.
-    pub(super) fn hold(&mut self, found: Found) {
-        self.by_key = found.by_bytes.into_values().collect();
-        self.thresholds = found.thresholds;
-        self.is_opening = false;
-    }
-
-    pub(super) fn take(&mut self, records: impl IntoIterator<Item = Record>) {
-        for (key, ledger) in records {
-            match ledger {
-                Some(ledger) => drop(self.by_key.insert(key, ledger)),
-                None => drop(self.by_key.remove(&key)),
-            }
-        }
-    }
-
-    pub(super) fn records(&self) -> Vec<Record> {
-        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
-    }
-}
 
 /// Ledgers on their way to disk.
 #[derive(Debug)]

@@ -11,12 +11,12 @@ use tokio::time::Duration;
 use pds_interface::Counted;
 
 use super::buckets::Buckets;
-use super::commits::{Committer, Entry, Ledgers, Observer, commit_all};
+use super::commits::{Committer, Entry, Observer, commit_all};
 use super::error::{NotCommitted, StateError};
 use super::key::{Key, Owner};
 use super::ledger::{Hold, Ledger};
 use super::record::Record;
-use super::state::StateFile;
+use super::state::{Ledgers, StateFile};
 
 /// Minimum time between commits: ten thousand apps cost one commit per second, and no ledger waits much longer.
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
@@ -78,12 +78,9 @@ impl LedgerStore {
                 opened = StateFile::open(&path) => opened,
                 () = end.notified() => return,
             };
-            let opened = opened.map(|(state, found)| {
-                held.write().hold(found);
-                state
-            });
             match opened {
-                Ok(state) => {
+                Ok((state, found)) => {
+                    held.write().open(found);
                     let _ = done.send(Ok(()));
                     commit_all(state, held, entries, observer, apart, end).await;
                 }
@@ -137,7 +134,7 @@ impl LedgerStore {
     /// # Errors
     /// If it could not be written; the previous ledger stays.
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
-        let ledger = self.shared(ledger);
+        let ledger = self.ledgers.write().shared(ledger);
         self.write(vec![(key.clone(), Some(Arc::clone(&ledger)))]).await?;
         Ok(ledger)
     }
@@ -147,8 +144,9 @@ impl LedgerStore {
     /// # Errors
     /// If they could not be written; the previous ledgers stay.
     pub async fn commit_all(&self, ledgers: Vec<(Key, Ledger)>) -> Result<(), NotCommitted> {
-        let records = ledgers.into_iter().map(|(key, ledger)| (key, Some(self.shared(ledger))));
-        let records: Vec<Record> = records.collect();
+        let shared = |ledger| self.ledgers.write().shared(ledger);
+        let records: Vec<Record> =
+            ledgers.into_iter().map(|(key, ledger)| (key, Some(shared(ledger)))).collect();
         if records.is_empty() { Ok(()) } else { self.write(records).await }
     }
 
@@ -212,11 +210,6 @@ impl LedgerStore {
         let (done, written) = oneshot::channel();
         commits.send(Entry { records, done }).map_err(|_| NotCommitted)?;
         if written.await == Ok(true) { Ok(()) } else { Err(NotCommitted) }
-    }
-
-    fn shared(&self, mut ledger: Ledger) -> Arc<Ledger> {
-        ledger.share_thresholds(&mut self.ledgers.write().thresholds);
-        Arc::new(ledger)
     }
 }
 

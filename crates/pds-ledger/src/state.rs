@@ -16,7 +16,7 @@ use pds_core::plain_file;
 use pds_interface::Resource;
 
 use super::error::StateError;
-use super::ledger::Ledger;
+use super::ledger::{Hold, Ledger};
 pub use super::log::folder::beside;
 use super::log::folder::{Folder, try_lock};
 use super::log::format::replay;
@@ -72,9 +72,9 @@ pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
 /// # Errors
 /// If a daemon could not use it.
 pub fn parse(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledger)>, StateError> {
-    let mut found = Found::default();
-    replay(path, file, length, &mut |key, value| found.take(key, value))?;
-    Ok(found.ledgers())
+    let mut found = Ledgers::default();
+    replay(path, file, length, &mut |key, value| take_entry(&mut found, key, value))?;
+    Ok(found.sorted())
 }
 
 /// The open state file.
@@ -86,16 +86,17 @@ impl StateFile {
     ///
     /// # Errors
     /// If the file cannot be used; see [`StateError`].
-    pub async fn open(path: &Path) -> Result<(Self, Found), StateError> {
+    pub async fn open(path: &Path) -> Result<(Self, Ledgers), StateError> {
         blocking(path, |path| {
             let folder = Folder::lock(path)?;
             if !path.exists() {
                 let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
                 tracing::info!(path = %path.display(), "created a new state file: counters begin at zero");
-                return Ok((Self(log), Found::default()));
+                return Ok((Self(log), Ledgers::default()));
             }
-            let mut found = Found::default();
-            let log = Log::open(path.to_owned(), folder, &mut |key, value| found.take(key, value))?;
+            let mut found = Ledgers::default();
+            let take = &mut |key: &[u8], value: Option<&[u8]>| take_entry(&mut found, key, value);
+            let log = Log::open(path.to_owned(), folder, take)?;
             Ok((Self(log), found))
         })
         .await
@@ -134,41 +135,61 @@ fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
     parse(path, file, length)
 }
 
-/// The ledgers read from a file.
+/// The ledgers in memory, as last committed.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// By the bytes of their keys.
-    pub(super) by_bytes: HashMap<Box<[u8]>, (Key, Arc<Ledger>)>,
-    /// The thresholds of the last one.
+pub struct Ledgers {
+    pub(super) by_key: HashMap<Key, Arc<Ledger>>,
+    /// Why some ledgers are not shown or not opened yet.
+    pub(super) holds: HashMap<Key, Hold>,
+    /// The thresholds of the last ledger. Most apps have the same thresholds and share one list.
     pub(super) thresholds: Arc<[f64]>,
+    /// Whether their file has not been read yet.
+    pub(super) is_opening: bool,
 }
 
-impl Found {
-    fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), &'static str> {
-        const WRONG: &str = "a ledger differs from what was written";
-        let Some(value) = value else {
-            self.by_bytes.remove(key);
-            return Ok(());
-        };
-        let mut ledger = decode(value).ok_or(WRONG)?;
+impl Ledgers {
+    /// Takes the ledgers of the file, `found`.
+    pub(super) fn open(&mut self, found: Self) {
+        *self = Self { holds: std::mem::take(&mut self.holds), ..found };
+    }
+
+    /// `ledger`, which shares its thresholds with the last one.
+    pub(super) fn shared(&mut self, mut ledger: Ledger) -> Arc<Ledger> {
         ledger.share_thresholds(&mut self.thresholds);
-        let ledger = Arc::new(ledger);
-        if let Some(held) = self.by_bytes.get_mut(key) {
-            held.1 = ledger;
-        } else {
-            self.by_bytes.insert(key.into(), (key_of(key).ok_or(WRONG)?, ledger));
+        Arc::new(ledger)
+    }
+
+    pub(super) fn take(&mut self, records: impl IntoIterator<Item = Record>) {
+        for (key, ledger) in records {
+            match ledger {
+                Some(ledger) => drop(self.by_key.insert(key, ledger)),
+                None => drop(self.by_key.remove(&key)),
+            }
         }
-        Ok(())
+    }
+
+    pub(super) fn records(&self) -> Vec<Record> {
+        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
     }
 
     /// All of them, sorted by key.
-    pub fn ledgers(self) -> Vec<(Key, Ledger)> {
-        let ledgers = self.by_bytes.into_values();
+    pub fn sorted(self) -> Vec<(Key, Ledger)> {
+        let ledgers = self.by_key.into_iter();
         let ledgers = ledgers.map(|(key, ledger)| (key, Arc::unwrap_or_clone(ledger)));
         let mut ledgers: Vec<(Key, Ledger)> = ledgers.collect();
         ledgers.sort_by(|(one, _), (other, _)| one.cmp(other));
         ledgers
     }
+}
+
+/// Adds an entry of a file to the ledgers before it.
+fn take_entry(found: &mut Ledgers, key: &[u8], value: Option<&[u8]>) -> Result<(), &'static str> {
+    const WRONG: &str = "a ledger differs from what was written";
+    let key = key_of(key).ok_or(WRONG)?;
+    let ledger = value.map(|value| decode(value).ok_or(WRONG)).transpose()?;
+    let ledger = ledger.map(|ledger| found.shared(ledger));
+    found.take([(key, ledger)]);
+    Ok(())
 }
 
 fn entry((key, ledger): &Record) -> Entry {
@@ -237,17 +258,17 @@ mod tests {
             Key { owner: Owner::new("p\0p".into(), "\0a".into()), resource: run_execution_time::RESOURCE };
         written.push((key, Ledger::open(-1)));
         let (mut state, found) = StateFile::open(&path).await.unwrap();
-        assert_eq!(found.ledgers(), []);
+        assert_eq!(found.sorted(), []);
         state.commit(&records(&written), Vec::new).unwrap();
         assert_eq!(read(&path).await.unwrap(), written, "while it is in use");
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(parse(&path, &*bytes, bytes.len() as u64).unwrap(), written);
         drop(state);
         let (mut state, found) = StateFile::open(&path).await.unwrap();
-        assert_eq!(found.ledgers(), written);
+        assert_eq!(found.sorted(), written);
         state.commit(&[(written[0].0.clone(), None)], Vec::new).unwrap();
         drop(state);
-        assert_eq!(StateFile::open(&path).await.unwrap().1.ledgers(), written[1..]);
+        assert_eq!(StateFile::open(&path).await.unwrap().1.sorted(), written[1..]);
     }
 
     #[tokio::test]
@@ -303,7 +324,7 @@ mod tests {
             bad[at] ^= 0x55;
             std::fs::write(path, &bad).unwrap();
             if let Ok((_, found)) = StateFile::open(path).await {
-                assert!(found.ledgers() == written, "byte {at} turned over changes the ledgers in silence");
+                assert!(found.sorted() == written, "byte {at} turned over changes the ledgers in silence");
             } else {
                 refused += 1;
                 assert!(std::fs::read(path).unwrap() == bad, "byte {at}: a damaged file is overwritten");
@@ -333,7 +354,7 @@ mod tests {
             refusal(&copy).await;
         }
         std::fs::write(&copy, &good).unwrap();
-        assert!(StateFile::open(&copy).await.unwrap().1.ledgers() == written, "as it is");
+        assert!(StateFile::open(&copy).await.unwrap().1.sorted() == written, "as it is");
         assert_damage_is_noticed(&copy, &good, &written).await;
     }
 
@@ -379,7 +400,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         state.commit(&[total(2)], Vec::new).unwrap();
         drop(state);
-        assert_eq!(StateFile::open(&path).await.unwrap().1.ledgers()[0].1.total, 2);
+        assert_eq!(StateFile::open(&path).await.unwrap().1.sorted()[0].1.total, 2);
     }
 
     #[tokio::test]
@@ -403,7 +424,7 @@ mod tests {
         assert_eq!(names, ["state.log", "state.log.lock"], "nothing else is left beside it");
         std::fs::write(dir.path().join("state.log.new-1"), "left by a process that died").unwrap();
         drop(state);
-        assert!(StateFile::open(&path).await.unwrap().1.ledgers() == written);
+        assert!(StateFile::open(&path).await.unwrap().1.sorted() == written);
         assert!(!dir.path().join("state.log.new-1").exists());
     }
 
