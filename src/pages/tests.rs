@@ -302,7 +302,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
     telemetry.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
     telemetry.poll_lag(Duration::ZERO);
     let due = tokio::time::Instant::now() + Duration::from_secs(45);
-    fixture.plan.targets.iter().for_each(|target| target.progress.set_due(due));
+    fixture.plan.targets.iter().for_each(|target| target.progress.lock().due = Some(due));
     advance(Duration::from_secs(5)).await;
     assert_eq!(
         facts(),

@@ -49,7 +49,7 @@ pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let apart = HOUR.max(interval.saturating_mul(APART) / requests);
     let settled = plan.watermark.settled().saturating_sub(AGE);
     let period = (settled - phase_seconds(&target.key.owner, apart - AGE)).div_euclid(apart);
-    if !target.progress.begin_period(u32::try_from(period).unwrap_or_default()) {
+    if !target.progress.lock().begin_period(u32::try_from(period).unwrap_or_default()) {
         return None;
     }
     let range = newest(plan, settled);

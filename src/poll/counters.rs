@@ -24,7 +24,7 @@ pub struct Silence<'a>(BTreeMap<(&'a str, Resource), (usize, usize)>);
 impl<'a> Silence<'a> {
     /// Adds the app of `target`.
     pub fn add(&mut self, target: &'a Target) {
-        if let Some(since) = target.progress.busy() {
+        if let Some(since) = target.progress.lock().busy() {
             let key = (target.account.name(), target.key.resource);
             let (busy, silent) = self.0.entry(key).or_default();
             (*busy, *silent) = (*busy + 1, *silent + usize::from(since.is_some()));
@@ -65,7 +65,7 @@ impl Plan {
     ) {
         let Some(cell) = &target.counter else { return };
         let (resource, is_shown) = (target.key.resource, cell.shows_counters(Instant::now()));
-        let mut start = target.progress.more().start.take();
+        let mut start = target.progress.lock().start.take();
         let moved = former.is_some();
         if let (None, Some(former)) = (&start, former) {
             let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
@@ -108,7 +108,7 @@ impl Plan {
                 }
             }
         }
-        target.progress.more().start = start;
+        target.progress.lock().start = start;
     }
 
     /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy
@@ -173,7 +173,7 @@ impl Plan {
     ) -> Option<Duration> {
         let held_back = hold == Some(Hold::Unknown) || ledger.set_aside;
         // While the service seems to be down, zeros are not counted, and the cursor does not move.
-        let silent = target.progress.busy().flatten().map_or(0, |since| since.elapsed().as_secs());
+        let silent = target.progress.lock().busy().flatten().map_or(0, |since| since.elapsed().as_secs());
         let mut answered = settled;
         answered.second = settled.second.saturating_sub_unsigned(silent);
         let shown_for = answered.shown_for(ledger.until, self.interval(target)).or_else(|| {

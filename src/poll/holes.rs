@@ -42,7 +42,7 @@ pub(super) async fn give_up<'a>(
     // If the newest step is refused too, time is not the cause.
     let answered = if refused.start < newest { search.note_answered(newest).await } else { None };
     if answered == Some(false) {
-        target.progress.more().refusals = None;
+        target.progress.lock().refusals = None;
     }
     if answered != Some(true) {
         return false;
@@ -50,11 +50,11 @@ pub(super) async fn give_up<'a>(
     let Some(range) = search.hole(refused, newest).await else { return false };
     if search.confirm(range, newest).await != Some(true) {
         // The refusals so far prove nothing.
-        target.progress.more().refusals = None;
+        target.progress.lock().refusals = None;
     } else if update.give_up(range.end) {
         let time = |second| Timestamp::from_second(second).unwrap_or_default();
         let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
-        target.progress.more().hole = Some(Box::new(hole));
+        target.progress.lock().hole = Some(Box::new(hole));
         let reason = format!("the service refuses it, although it answers later ranges: {reason}");
         context.transitions.gave_up(&target.key, range, &reason);
         return true;

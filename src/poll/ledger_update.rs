@@ -1,7 +1,6 @@
 //! How a poll updates its target's ledger: in memory while requests are in flight, then on disk, then on the page.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pds_diagnosis::CountedAgain;
 use pds_interface::{Counted, Tally, TimeRange};
@@ -12,6 +11,7 @@ use super::audit;
 use super::error::PollError;
 use super::evidence::Assumption;
 use super::plan::{Poll, Target};
+use super::progress::is_silent;
 use super::ranges::{Purpose, RangeAsk};
 use super::schedule::phase_seconds;
 
@@ -121,16 +121,16 @@ impl<'a> LedgerUpdate<'a> {
                     }
                 }
                 Purpose::Counted
-                    if target
-                        .progress
-                        .is_silent(tally.total, range.seconds() / step, || plan.is_silent(target)) => {}
+                    if is_silent(&target.progress, tally.total, range.seconds() / step, || {
+                        plan.is_silent(target)
+                    }) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
                     let next = if tally.total > Some(0) { plan.audit.verified(next) } else { next };
                     let objective = plan.app_of(target).and_then(|app| app.objective);
                     if let Some(step) = objective.and_then(|_| tally.rounding()) {
-                        let mut more = target.progress.more();
-                        more.share_step = Some(more.share_step.map_or(step, |known| known.min(step)));
+                        let known = &mut target.progress.lock().share_step;
+                        *known = Some(known.map_or(step, |known| known.min(step)));
                     }
                     self.becomes(next);
                     self.added = true;
@@ -211,16 +211,16 @@ impl<'a> LedgerUpdate<'a> {
         };
         plan.show_counters(context, target, &ledger, Some(self.before.as_deref().unwrap_or(&ledger)));
         if let Some(Recheck { counted, late, overcounted, .. }) = self.rechecked {
-            target.progress.more().rechecked.add(CountedAgain { counted, late, overcounted });
+            target.progress.lock().rechecked.add(CountedAgain { counted, late, overcounted });
         }
-        let gave_up = &target.progress.gave_up;
-        if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {
+        let mut progress = target.progress.lock();
+        if let Some(gone) = self.gave_up.filter(|_| !std::mem::replace(&mut progress.gave_up, true)) {
             let reason = "it was older than accounting.max_catch_up; pds_app_unaccounted_seconds_total counts further \
                           seconds";
             context.transitions.gave_up(&target.key, gone, reason);
         }
         if self.added {
-            gave_up.store(false, Ordering::Relaxed);
+            progress.gave_up = false;
         }
     }
 

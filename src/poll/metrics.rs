@@ -1,7 +1,5 @@
 //! One poll of a metrics call: its windows, the range to count, and the hour to recheck.
 
-use std::sync::atomic::Ordering;
-
 use crate::store::Variant;
 use pds_interface::TimeRange;
 use pds_ledger::{HOUR, Ledger, Refusal};
@@ -67,16 +65,15 @@ struct MetricsPoll<'a, 'u> {
 impl<'a> MetricsPoll<'a, '_> {
     async fn ranges(&mut self) {
         let Poll { plan, target, .. } = self.poll;
-        let progress = &target.progress;
         let mut windows = ranges::windows(plan, target);
         let places = windows.len().max(1);
-        let first = progress.unreached_window.swap(0, Ordering::Relaxed) as usize % places;
-        let begin_with = |window: usize| {
-            let window = u32::try_from(window % places).unwrap_or_default();
-            progress.unreached_window.store(window, Ordering::Relaxed);
+        let begin_with = |window: usize| target.progress.lock().unreached_window = window % places;
+        let (first, mut counted) = {
+            let mut progress = target.progress.lock();
+            let first = std::mem::take(&mut progress.unreached_window) % places;
+            (first, std::mem::take(&mut progress.unreached_counted))
         };
         windows.rotate_left(first);
-        let mut counted = progress.unreached_counted.swap(false, Ordering::Relaxed);
         if counted && self.counted().await == Reach::All {
             begin_with(first);
             return;
@@ -92,7 +89,7 @@ impl<'a> MetricsPoll<'a, '_> {
             }
             begin_with(first + place + 1);
             if reach == Reach::All {
-                progress.unreached_counted.store(!counted, Ordering::Relaxed);
+                target.progress.lock().unreached_counted = !counted;
                 return;
             }
             break;
@@ -141,7 +138,7 @@ impl<'a> MetricsPoll<'a, '_> {
         self.asked += u32::from(is_of_app);
         let Err(error) = answer else {
             if let Some(container) = &asked.container {
-                target.progress.container_fails(container, false);
+                target.progress.lock().container_fails(container, false);
             }
             return Reach::Itself;
         };
@@ -153,7 +150,7 @@ impl<'a> MetricsPoll<'a, '_> {
             if error.is_not_found() {
                 self.forget(asked);
             }
-            if target.progress.container_fails(container, true) {
+            if target.progress.lock().container_fails(container, true) {
                 context.transitions.container_failed(&target.key, container, &error);
             }
             return Reach::Itself;
@@ -177,7 +174,11 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         if asked.purpose == Purpose::Counted
             && error.is_refusal()
-            && target.progress.refused(asked.range.start, plan.interval(target), error.is_server_error())
+            && target.progress.lock().refused(
+                asked.range.start,
+                plan.interval(target),
+                error.is_server_error(),
+            )
         {
             self.refused = Some((asked.range, error.to_string()));
         }
@@ -261,17 +262,16 @@ impl<'a> MetricsPoll<'a, '_> {
     /// range of at most this length has just failed too, length is not the cause.
     fn follow_size(&self, range: TimeRange, error: Option<&PollError>) {
         let Poll { plan, target, .. } = self.poll;
-        let halvings = target.progress.halvings.load(Ordering::Relaxed);
+        let halvings = &mut target.progress.lock().halvings;
         let too_long = |error: &PollError| {
             error.is_of_size()
                 && range.end - range.start > plan.watermark.step()
                 && self.shortest_failed.is_none_or(|seconds| seconds > range.seconds())
         };
-        let next = match error {
+        *halvings = match error {
             None => halvings.saturating_sub(1),
-            Some(error) if too_long(error) => (halvings + 1).min(MAX_HALVINGS),
-            Some(_) => halvings,
+            Some(error) if too_long(error) => (*halvings + 1).min(MAX_HALVINGS),
+            Some(_) => return,
         };
-        target.progress.halvings.store(next, Ordering::Relaxed);
     }
 }

@@ -124,8 +124,8 @@ impl Poller {
         for (index, target) in plan.targets.iter().enumerate().filter(|(index, _)| !running.contains(index)) {
             // A shorter interval applies immediately.
             let tick = tick_after(&target.key.owner, self.origin, plan.interval(target), now);
-            let due = target.progress.due().map_or(now, |due| tick.min(due));
-            target.progress.set_due(due);
+            let due = target.progress.lock().due.map_or(now, |due| tick.min(due));
+            target.progress.lock().due = Some(due);
             self.schedule.insert((due, index));
         }
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
@@ -139,7 +139,7 @@ impl Poller {
         for (mut due, index) in std::mem::take(&mut self.schedule) {
             if let Some(target) = self.plan.targets.get(index).filter(|target| keys.contains(&target.key)) {
                 due = due.min(now);
-                target.progress.set_due(due);
+                target.progress.lock().due = Some(due);
             }
             self.schedule.insert((due, index));
         }
@@ -167,7 +167,7 @@ impl Poller {
         let now = Instant::now();
         for (index, permit) in started {
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
-            let due = target.progress.due().unwrap_or(now);
+            let due = target.progress.lock().due.unwrap_or(now);
             let late = now - due;
             if target.account.is_free() {
                 self.context.telemetry.poll_lag(late);
@@ -220,7 +220,7 @@ impl Poller {
             Outcome::Within(wait) => tick.min(now + wait),
             Outcome::Usual | Outcome::Slow | Outcome::Soon => tick,
         };
-        target.progress.set_due(due);
+        target.progress.lock().due = Some(due);
         self.schedule.insert((due, index));
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
 use pds_diagnosis::{CountedAgain, GivenUp};
@@ -64,46 +63,34 @@ impl Start {
 /// State that a poll passes to the next poll of its target. Three per app, so rare parts are boxed.
 #[derive(Debug, Default)]
 pub struct Progress {
+    /// When the next poll is due, or the running poll was; `None` before the first is scheduled.
+    pub due: Option<Instant>,
     /// How many times the range to count is halved, because longer ranges failed.
-    pub halvings: AtomicU8,
+    pub(super) halvings: u8,
     /// Whether the log already reports that time was given up.
-    pub gave_up: AtomicBool,
+    pub(super) gave_up: bool,
     /// Index of the first window that the last poll did not reach; 0 if it reached all.
-    pub unreached_window: AtomicU32,
+    pub(super) unreached_window: usize,
     /// Whether the last poll did not reach the range to count.
-    pub unreached_counted: AtomicBool,
-    remembered: Mutex<Remembered>,
-}
-
-#[derive(Debug, Default)]
-struct Remembered {
-    /// When the next poll is due.
-    due: Option<Instant>,
+    pub(super) unreached_counted: bool,
     /// Facts about the datapoints of a call with a series.
-    datapoints: Option<Box<Datapoints>>,
-    /// None for targets that neither count nor have containers.
-    more: Option<Box<More>>,
-}
-
-/// State of targets that count or have containers. Rare parts are boxed.
-#[derive(Debug, Default)]
-pub(super) struct More {
+    pub(super) datapoints: Option<Box<Datapoints>>,
     /// When a busy app fell silent, while its zeros are not counted yet.
     silent_since: Option<Instant>,
     /// The number of steps for which it has been busy.
     busy: u8,
-    pub(super) rechecked: CountedAgain,
+    /// The rechecks since the process started.
+    pub rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
     audited: u32,
     pub(super) refusals: Option<Box<Refusals>>,
     /// The time that was given up last because the service does not answer for it.
-    pub(super) hole: Option<Box<GivenUp>>,
-    #[expect(clippy::box_collection, reason = "most apps have no containers")]
-    containers: Option<Box<BTreeMap<Arc<str>, Container>>>,
+    pub hole: Option<Box<GivenUp>>,
+    containers: BTreeMap<Arc<str>, Container>,
     /// A counter that waits for a page to be read.
     pub(super) start: Option<Box<Start>>,
     /// The smallest rounding step of shares seen, for an app with an objective.
-    pub(super) share_step: Option<f64>,
+    pub share_step: Option<f64>,
 }
 
 /// A container of an app.
@@ -125,115 +112,81 @@ pub(super) struct Refusals {
 }
 
 impl Progress {
-    /// Changes or reads the facts about the datapoints.
-    pub(crate) fn datapoints<T>(&self, learn: impl FnOnce(&mut Datapoints) -> T) -> T {
-        learn(self.remembered.lock().datapoints.get_or_insert_default())
-    }
-
-    /// When the next poll is due, or the running poll was; `None` before the first is scheduled.
-    pub fn due(&self) -> Option<Instant> {
-        self.remembered.lock().due
-    }
-
-    pub(crate) fn set_due(&self, due: Instant) {
-        self.remembered.lock().due = Some(due);
-    }
-
-    /// The rechecks since the process started.
-    pub fn rechecked(&self) -> CountedAgain {
-        self.remembered.lock().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
-    }
-
-    /// The time that was given up last because the service does not answer for it.
-    pub fn hole(&self) -> Option<GivenUp> {
-        self.remembered.lock().more.as_ref()?.hole.as_deref().cloned()
-    }
-
-    /// The smallest rounding step of shares seen, for an app with an objective.
-    pub fn share_step(&self) -> Option<f64> {
-        self.remembered.lock().more.as_ref()?.share_step
-    }
-
-    pub(super) fn more(&self) -> MappedMutexGuard<'_, More> {
-        MutexGuard::map(self.remembered.lock(), |remembered| &mut **remembered.more.get_or_insert_default())
-    }
-
     /// Records whether the reply for `container` equals the reply for the whole app. Returns for how many consecutive
     /// polls it did.
-    pub(crate) fn note_equal(&self, container: &Arc<str>, equal: bool) -> u32 {
-        let mut more = self.more();
-        let polls = &mut more.container(container).equal_polls;
+    pub(super) fn note_equal(&mut self, container: &Arc<str>, equal: bool) -> u32 {
+        let polls = &mut self.container(container).equal_polls;
         *polls = if equal { polls.saturating_add(1) } else { 0 };
         *polls
     }
 
     /// Records whether the service refused the last request about `container`. Returns whether this is the first
     /// refusal in a row.
-    pub(super) fn container_fails(&self, container: &Arc<str>, fails: bool) -> bool {
-        let before = std::mem::replace(&mut self.more().container(container).fails, fails);
+    pub(super) fn container_fails(&mut self, container: &Arc<str>, fails: bool) -> bool {
+        let before = std::mem::replace(&mut self.container(container).fails, fails);
         fails && !before
     }
 
-    /// Records the total of a range of `steps`. Returns whether it is a zero that is not counted yet: if a busy app has
-    /// no requests, its range is requested once more, and then again while there `is_outage`.
-    pub(super) fn is_silent(&self, total: Option<u64>, steps: u64, is_outage: impl FnOnce() -> bool) -> bool {
-        let Some(total) = total else { return false };
-        let mut more = self.more();
-        if total > 0 {
-            let is_busy = total >= BUSY_REQUESTS.saturating_mul(steps);
-            let busy = more.busy.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
-            more.busy = if is_busy { busy.min(BUSY_STEPS) } else { 0 };
-            more.silent_since = None;
-            return false;
-        }
-        if more.busy < BUSY_STEPS {
-            more.busy = 0;
-            return false;
-        }
-        let Some(since) = more.silent_since else {
-            more.silent_since = Some(Instant::now());
-            return true;
-        };
-        // An outage shows in the state of all targets.
-        drop(more);
-        if since.elapsed() < MAX_SILENCE && is_outage() {
-            return true;
-        }
-        let mut more = self.more();
-        (more.busy, more.silent_since) = (0, None);
-        false
+    fn container(&mut self, id: &Arc<str>) -> &mut Container {
+        self.containers.entry(Arc::clone(id)).or_default()
     }
 
     /// For a busy app, when it fell silent, if it has. `None` for other apps.
     pub fn busy(&self) -> Option<Option<Instant>> {
-        let remembered = self.remembered.lock();
-        let more = remembered.more.as_ref().filter(|more| more.busy >= BUSY_STEPS)?;
-        Some(more.silent_since)
+        (self.busy >= BUSY_STEPS).then_some(self.silent_since)
     }
 
     /// Records that the service refused the range at the cursor `until`, perhaps with a server error. Returns whether
     /// to look for a hole.
-    pub(super) fn refused(&self, until: i64, interval: Duration, server_error: bool) -> bool {
-        let mut more = self.more();
-        let known = more.refusals.take().filter(|known| known.until == until);
+    pub(super) fn refused(&mut self, until: i64, interval: Duration, server_error: bool) -> bool {
+        let known = self.refusals.take().filter(|known| known.until == until);
         let begun = || Box::new(Refusals { until, count: 0, since: Instant::now() });
-        let known = more.refusals.insert(known.unwrap_or_else(begun));
+        let known = self.refusals.insert(known.unwrap_or_else(begun));
         known.count = known.count.saturating_add(1);
         let least = if server_error { SERVER_ERRORS } else { Duration::ZERO };
         known.count >= MIN_REFUSALS && known.since.elapsed() >= least.max(interval * MIN_INTERVALS)
     }
 
     /// Records the audit period. Returns whether it is later than the last recorded period; false for the first.
-    pub(super) fn begin_period(&self, period: u32) -> bool {
-        let before = std::mem::replace(&mut self.more().audited, period);
+    pub(super) fn begin_period(&mut self, period: u32) -> bool {
+        let before = std::mem::replace(&mut self.audited, period);
         before != 0 && before < period
     }
 }
 
-impl More {
-    fn container(&mut self, id: &Arc<str>) -> &mut Container {
-        self.containers.get_or_insert_default().entry(Arc::clone(id)).or_default()
+/// Records the total of a range of `steps`. Returns whether it is a zero that is not counted yet: if a busy app has
+/// no requests, its range is requested once more, and then again while there `is_outage`.
+pub(super) fn is_silent(
+    progress: &Mutex<Progress>,
+    total: Option<u64>,
+    steps: u64,
+    is_outage: impl FnOnce() -> bool,
+) -> bool {
+    let Some(total) = total else { return false };
+    let mut of = progress.lock();
+    if total > 0 {
+        let is_busy = total >= BUSY_REQUESTS.saturating_mul(steps);
+        let busy = of.busy.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
+        of.busy = if is_busy { busy.min(BUSY_STEPS) } else { 0 };
+        of.silent_since = None;
+        return false;
     }
+    if of.busy < BUSY_STEPS {
+        of.busy = 0;
+        return false;
+    }
+    let Some(since) = of.silent_since else {
+        of.silent_since = Some(Instant::now());
+        return true;
+    };
+    // An outage shows in the state of all targets.
+    drop(of);
+    if since.elapsed() < MAX_SILENCE && is_outage() {
+        return true;
+    }
+    let mut of = progress.lock();
+    (of.busy, of.silent_since) = (0, None);
+    false
 }
 
 #[cfg(test)]
@@ -242,8 +195,7 @@ mod tests {
 
     #[test]
     fn the_state_of_every_target_is_small() {
-        assert!(size_of::<Progress>() <= 48, "{}", size_of::<Progress>());
-        assert!(size_of::<More>() <= 112, "{}", size_of::<More>());
+        assert!(size_of::<Progress>() <= 152, "{}", size_of::<Progress>());
         assert!(size_of::<Start>() <= 48, "{}", size_of::<Start>());
     }
 }

@@ -1,7 +1,6 @@
 //! The ranges that a metrics target needs.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
 use pds_interface::{TimeRange, Window};
@@ -84,7 +83,7 @@ pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeAsk<'a>> {
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
-    let most = most >> target.progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
+    let most = most >> target.progress.lock().halvings.min(MAX_HALVINGS);
     let (watermark, settled) = (&plan.watermark, plan.watermark.at_present());
     let hourly_from = watermark.ages().hourly_from(settled.second);
     ledger.due(settled.step_end().min(settled_step), watermark.step(), most, hourly_from)
@@ -94,7 +93,7 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
 pub(super) fn no_longer_than(target: &Target, seconds: u64) {
     let fits = |halvings: &u8| MAX_MERGED.as_secs() >> halvings <= seconds;
     let halvings = (0..MAX_HALVINGS).find(fits).unwrap_or(MAX_HALVINGS);
-    target.progress.halvings.store(halvings, Ordering::Relaxed);
+    target.progress.lock().halvings = halvings;
 }
 
 /// Six hours halved this many times are less than a minute, the default step.

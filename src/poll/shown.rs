@@ -45,7 +45,8 @@ impl<'a> Replies<'a> {
         let whole = TimeRange { start, ..asked.range };
         let point = target.endpoint.has_series().then(|| {
             let (resolution, of) = (plan.config.poll.resolution, (window, asked.container.clone()));
-            target.progress.datapoints(|seen| seen.newest(resolution, of, &reading.points, whole))
+            let seen = &mut target.progress.lock().datapoints;
+            seen.get_or_insert_default().newest(resolution, of, &reading.points, whole)
         });
         let (tally, point) = (reading.tally.clone(), point.flatten());
         self.0.push(WindowReply { asked: asked.clone(), tally, point });
@@ -92,7 +93,8 @@ impl<'a> Replies<'a> {
 
     /// Warns once if every window is shorter than two datapoints, so that none may hold a whole datapoint.
     fn compare_width(&self, plan: &Plan, target: &Target) {
-        let Some(width) = target.progress.datapoints(|seen| seen.width()) else { return };
+        let width = target.progress.lock().datapoints.as_ref().and_then(|seen| seen.width());
+        let Some(width) = width else { return };
         let longest = plan.windows.iter().max_by_key(|window| window.seconds);
         let Some(short) = longest.filter(|window| (window.seconds as f64) < 2.0 * width) else { return };
         if !plan.windows_warned.swap(true, Ordering::Relaxed) {
@@ -133,7 +135,7 @@ impl<'a> Replies<'a> {
         for reply in self.of_first_window() {
             let (Some(container), Some(part)) = (&reply.asked.container, &reply.tally) else { continue };
             let equal = (part.total, &part.shares) == (all.total, &all.shares);
-            if target.progress.note_equal(container, equal) == MAX_EQUAL
+            if target.progress.lock().note_equal(container, equal) == MAX_EQUAL
                 && !plan.filter_warned.swap(true, Ordering::Relaxed)
             {
                 tracing::warn!(

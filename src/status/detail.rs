@@ -112,7 +112,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         changes,
         created: settings.value(&get_app::family::CREATED).and_then(from_unix_seconds),
         settings: settings::groups(&settings),
-        next_polls: parts.iter().map(|part| next_poll(part.target.progress.due(), view.now)).collect(),
+        next_polls: parts.iter().map(|part| next_poll(part.target.progress.lock().due, view.now)).collect(),
         polls,
         replies,
         app: overview,

@@ -212,7 +212,7 @@ impl View {
         let name = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         let message = parts.iter().find_map(|part| part.subject.cell.message(self.instant));
         let share_step = app.objective.and_then(|objective| {
-            let mut steps = parts.iter().filter_map(|part| part.target.progress.share_step());
+            let mut steps = parts.iter().filter_map(|part| part.target.progress.lock().share_step);
             steps.next().map(|step| (step, objective.coarse_note(step)))
         });
         App {
@@ -267,7 +267,7 @@ impl View {
             None => self.is_held_back(target).then_some((Counting::Restoring, None)),
         };
         let ledger = found.map(|found| &found.ledger);
-        let rechecked = target.progress.rechecked();
+        let rechecked = target.progress.lock().rechecked;
         let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {
             resource: target.key.resource.as_str().into(),
@@ -279,7 +279,7 @@ impl View {
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
             rechecked: rechecked.late_share().map(|_| rechecked),
-            given_up: target.progress.hole(),
+            given_up: target.progress.lock().hole.as_deref().cloned(),
             disputed: ledger.and_then(|ledger| ledger.disputes()).map(|(range, lacks)| Disputed {
                 start: time(range.start).unwrap_or_default(),
                 end: time(range.end).unwrap_or_default(),

@@ -72,7 +72,7 @@ impl<'a> Totals<'a> {
             self.rechecked.add(resource.rechecked.unwrap_or_default());
             self.dispute(resource.disputed, 1);
         }
-        self.due = self.due.into_iter().chain(target.progress.due()).min();
+        self.due = self.due.into_iter().chain(target.progress.lock().due).min();
         self.silence.add(target);
         self.last_success = self.last_success.max(resource.last_success);
         let reports = self.settings_report || target.endpoint.cadence == Cadence::Metrics;

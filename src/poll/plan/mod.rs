@@ -108,7 +108,7 @@ pub struct Target {
     /// The cell of its counters, for calls that are counted.
     pub counter: Option<Arc<TargetState>>,
     /// State passed from poll to poll; kept across reloads.
-    pub progress: Arc<Progress>,
+    pub progress: Arc<Mutex<Progress>>,
 }
 
 /// One poll of a target: the arguments of its steps.
@@ -168,7 +168,7 @@ impl Plan {
                 seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
             })
             .collect();
-        let progress: HashMap<&Key, &Arc<Progress>> = before
+        let progress: HashMap<&Key, &Arc<Mutex<Progress>>> = before
             .iter()
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
@@ -233,7 +233,7 @@ impl Plan {
         resource: Resource,
         mut places: Vec<Celled<'_>>,
         context: &Context,
-        progress: &HashMap<&Key, &Arc<Progress>>,
+        progress: &HashMap<&Key, &Arc<Mutex<Progress>>>,
     ) -> Option<Target> {
         let first = places.first_mut()?;
         // An existing cell keeps its key, which is shared.

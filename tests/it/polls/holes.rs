@@ -43,7 +43,7 @@ async fn one_step_around_a_refused_second_is_given_up() {
     assert_counted_but_for(&rig, first, &[hole]);
     let target =
         rig.plan_in_force().targets.iter().find(|target| target.key.resource == response_time::RESOURCE);
-    let found = target.unwrap().progress.hole().unwrap();
+    let found = target.unwrap().progress.lock().hole.clone().unwrap();
     assert_eq!((found.start.as_second(), found.end.as_second()), hole);
     assert!(found.reason.contains("400") && found.reason.contains("no data for this range"), "{found:?}");
 
