@@ -124,42 +124,10 @@ impl Store {
         }))
     }
 
-    /// Makes the store hold exactly these cells from `at` on, and returns them. Existing cells keep their contents. The
-    /// next page omits obsolete cells, and names the apps that are gone.
-    pub fn reconcile(&self, wanted: Vec<(Key, Section)>, at: Timestamp) -> Vec<Arc<TargetState>> {
-        let (before, mut all) = (self.index(), Vec::with_capacity(wanted.len()));
-        let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], ..Index::default() };
-        for (key, section) in wanted {
-            let place = section_index(section, key.resource);
-            let owner = &key.owner;
-            if !owner.app.is_empty() && index.apps.last().is_none_or(|last| !Arc::ptr_eq(last, owner)) {
-                index.apps.push(Arc::clone(owner));
-            }
-            let cell = before
-                .cell(&key, section)
-                .cloned()
-                .unwrap_or_else(|| Arc::new(TargetState::new(key, section, Arc::clone(&self.0.shared))));
-            all.push(Arc::clone(&cell));
-            if let Some(cells) = index.sections.get_mut(place) {
-                cells.push(cell);
-            }
-        }
-        for cells in &mut index.sections {
-            cells.sort_by(|a, b| a.key.cmp(&b.key));
-            cells.shrink_to_fit();
-        }
-        index.apps.sort_by(|a, b| (&a.app, &a.project).cmp(&(&b.app, &b.project)));
-        index.apps.dedup_by(|a, b| (&a.app, &a.project) == (&b.app, &b.project));
-        index.apps.shrink_to_fit();
-        let is_configured = |owner: &Owner| index.has_app(owner);
-        let removed = before.apps.iter().filter(|owner| !is_configured(owner)).cloned();
-        self.0.gone.lock().removed(removed, at, is_configured);
-        self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
-        let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
-        *self.0.cells.write() = Arc::new(index);
-        self.0.shared.slot_seconds.store(six_hours::slot_seconds(apps), Ordering::Relaxed);
-        self.0.shared.version.fetch_add(1, Ordering::Release);
-        all
+    /// Begins the cells of another configuration.
+    pub fn new_cells(&self) -> NewCells<'_> {
+        let index = Index { sections: vec![Vec::new(); self.0.families.len()], ..Index::default() };
+        NewCells { store: &self.0, before: self.index(), index }
     }
 
     /// Records apps that an earlier process counted until these times. Those no longer configured are gone since then.
@@ -245,6 +213,52 @@ impl Store {
 
     fn index(&self) -> Arc<Index> {
         Arc::clone(&self.0.cells.read())
+    }
+}
+
+/// The cells of another configuration, until they replace those of the store.
+#[derive(Debug)]
+pub struct NewCells<'a> {
+    store: &'a StoreInner,
+    before: Arc<Index>,
+    index: Index,
+}
+
+impl NewCells<'_> {
+    /// Adds the cell of `key`. An existing cell keeps its contents.
+    pub fn add(&mut self, key: Key, section: Section) -> Arc<TargetState> {
+        let owner = &key.owner;
+        if !owner.app.is_empty() && self.index.apps.last().is_none_or(|last| !Arc::ptr_eq(last, owner)) {
+            self.index.apps.push(Arc::clone(owner));
+        }
+        let place = section_index(section, key.resource);
+        let new = |key| Arc::new(TargetState::new(key, section, Arc::clone(&self.store.shared)));
+        let cell = self.before.cell(&key, section).cloned().unwrap_or_else(|| new(key));
+        if let Some(cells) = self.index.sections.get_mut(place) {
+            cells.push(Arc::clone(&cell));
+        }
+        cell
+    }
+
+    /// Makes the store hold exactly these cells from `at` on. The next page omits obsolete cells, and names the apps
+    /// that are gone.
+    pub fn replace(self, at: Timestamp) {
+        let Self { store, before, mut index } = self;
+        for cells in &mut index.sections {
+            cells.sort_by(|a, b| a.key.cmp(&b.key));
+            cells.shrink_to_fit();
+        }
+        index.apps.sort_by(|a, b| (&a.app, &a.project).cmp(&(&b.app, &b.project)));
+        index.apps.dedup_by(|a, b| (&a.app, &a.project) == (&b.app, &b.project));
+        index.apps.shrink_to_fit();
+        let is_configured = |owner: &Owner| index.has_app(owner);
+        let removed = before.apps.iter().filter(|owner| !is_configured(owner)).cloned();
+        store.gone.lock().removed(removed, at, is_configured);
+        store.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
+        let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
+        *store.cells.write() = Arc::new(index);
+        store.shared.slot_seconds.store(six_hours::slot_seconds(apps), Ordering::Relaxed);
+        store.shared.version.fetch_add(1, Ordering::Release);
     }
 }
 

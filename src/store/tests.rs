@@ -23,15 +23,21 @@ fn key(project: &str, app: &str, resource: Resource) -> Key {
     Key { owner: Owner::new(project.into(), app.into()), resource }
 }
 
+/// Makes `store` hold exactly these cells.
+fn reconcile(store: &Store, wanted: Vec<(Key, Section)>) {
+    let mut cells = store.new_cells();
+    for (key, section) in wanted {
+        cells.add(key, section);
+    }
+    cells.replace(Timestamp::UNIX_EPOCH);
+}
+
 /// A store with one project's domains and one app's counter.
 fn small_store() -> (Store, Arc<TargetState>, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
     let (domains, counter) =
         (key("p", "", list_domains::RESOURCE), key("p", "a\"b", response_time::RESOURCE));
-    store.reconcile(
-        vec![(domains.clone(), Section::Endpoint), (counter.clone(), Section::Counters)],
-        Timestamp::UNIX_EPOCH,
-    );
+    reconcile(&store, vec![(domains.clone(), Section::Endpoint), (counter.clone(), Section::Counters)]);
     let domains = store.cell(&domains, Section::Endpoint).unwrap();
     domains.set_stale_after(Some(Duration::from_secs(300)));
     let counter = store.cell(&counter, Section::Counters).unwrap();
@@ -125,7 +131,7 @@ async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples(
     let (store, domains, counter) = small_store();
     put(&domains, 3.0);
     put(&counter, 7.0);
-    store.reconcile(vec![(counter.key.clone(), Section::Counters)], Timestamp::UNIX_EPOCH);
+    reconcile(&store, vec![(counter.key.clone(), Section::Counters)]);
     assert_eq!(
         series(&text(&store, Format::Text, &Filter::default())),
         ["pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7"]
@@ -153,7 +159,7 @@ async fn settings_of_apps_alone_have_changes() {
     let targets = [("a", get_app::RESOURCE), ("a", response_time::RESOURCE), ("", list_domains::RESOURCE)];
     let keys = targets.map(|(app, resource)| key("p", app, resource));
     let cells = keys.iter().map(|key| (key.clone(), Section::Endpoint)).collect();
-    store.reconcile(cells, Timestamp::UNIX_EPOCH);
+    reconcile(&store, cells);
     let changes = keys.map(|key| {
         let cell = store.cell(&key, Section::Endpoint).unwrap();
         let first = key.resource.polled().families()[0];
@@ -235,7 +241,7 @@ async fn a_page_is_compressed_once_a_change_and_shared() {
 pub(super) fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
     let keys: Vec<Key> = (0..apps).map(|n| key("p", &format!("app-{n}"), response_time::RESOURCE)).collect();
-    store.reconcile(keys.iter().map(|key| (key.clone(), Section::Counters)).collect(), Timestamp::UNIX_EPOCH);
+    reconcile(&store, keys.iter().map(|key| (key.clone(), Section::Counters)).collect());
     for key in &keys {
         let mut sink = Sink::default();
         sink.next_family();
@@ -268,7 +274,7 @@ async fn any_filter_selects_the_cells_that_it_names_in_their_order() {
     let resources = [response_time::RESOURCE, list_domains::RESOURCE];
     let owners = ["p", "p2", "q"].iter().flat_map(|project| ["", "a", "a2", "b"].map(|app| (*project, app)));
     let keys = owners.flat_map(|(project, app)| resources.map(|resource| key(project, app, resource)));
-    store.reconcile(keys.map(|key| (key, Section::Endpoint)).collect(), Timestamp::UNIX_EPOCH);
+    reconcile(&store, keys.map(|key| (key, Section::Endpoint)).collect());
     let index = store.index();
     let lists: [&[&str]; 6] = [&[], &["p"], &["q", "p"], &["a"], &["a2", "", "a", "a"], &["p2", "b", "x"]];
     for (projects, apps) in lists.iter().flat_map(|projects| lists.map(|apps| (*projects, apps))) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::store::{Section, TargetState, Variant};
-use pds_config::{App, Config, Objective};
+use crate::store::{NewCells, Section, Variant};
+use pds_config::{App, Config};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
 use pds_interface::{Resource, Scope, response_time};
@@ -23,19 +23,6 @@ impl Place<'_> {
     pub(super) fn key(&self, resource: Resource) -> Key {
         Key { owner: Arc::clone(&self.owner), resource }
     }
-
-    /// The configured objective, which alert rules read, under the key of the response times that it limits.
-    fn objective(&self) -> Option<(Key, Objective)> {
-        Some((self.key(response_time::RESOURCE), self.app?.1.objective?))
-    }
-}
-
-/// A place with its cells for one call.
-#[derive(Debug)]
-pub(super) struct Celled<'a> {
-    pub(super) place: &'a Place<'a>,
-    pub(super) cell: Arc<TargetState>,
-    pub(super) counter: Option<Arc<TargetState>>,
 }
 
 /// The projects that are polled themselves, and all apps, in the order of the configuration.
@@ -63,29 +50,16 @@ pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| config.poll.resources.contains(resource))
 }
 
-/// The cells that a configuration needs in the store; cells of counters only if it `counts`.
-pub(super) fn wanted(config: &Config, places: &[Place<'_>], counts: bool) -> Vec<(Key, Section)> {
-    let objectives = places.iter().filter_map(Place::objective);
-    let mut cells: Vec<(Key, Section)> = objectives.map(|(key, _)| (key, Section::Objective)).collect();
-    for resource in polled(config) {
-        let endpoint = resource.polled();
-        for place in within(endpoint.scope, places) {
-            if endpoint.counted.is_some() && counts {
-                cells.push((place.key(resource), Section::Counters));
-            }
-            cells.push((place.key(resource), Section::Endpoint));
-        }
-    }
-    cells
-}
-
-/// Writes the configured objectives to their cells, which precede the others.
-pub(super) fn show_objectives(places: &[Place<'_>], cells: &mut impl Iterator<Item = Arc<TargetState>>) {
-    for ((_, promised), cell) in places.iter().filter_map(Place::objective).zip(cells) {
+/// Adds the cells of the configured objectives, which alert rules read, under the keys of the response times that they
+/// limit.
+pub(super) fn add_objectives(places: &[Place<'_>], cells: &mut NewCells<'_>) {
+    for place in places {
+        let Some(promised) = place.app.and_then(|(_, app)| app.objective) else { continue };
         let mut sink = Sink::default();
         sink.next_family();
         let seconds = promised.threshold.as_secs_f64();
         sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share());
+        let cell = cells.add(place.key(response_time::RESOURCE), Section::Objective);
         cell.replace(&Variant::default(), sink);
     }
 }

@@ -24,7 +24,7 @@ use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
 pub(super) use cells::containers;
-use cells::{Celled, places, polled, show_objectives, wanted, within};
+use cells::{add_objectives, places, polled, within};
 
 /// The parts that polls share, independent of the configuration.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ pub struct Target {
     /// The service account it is polled with.
     pub account: Account,
     /// The project or app that its replies describe; several projects only for a service account.
-    pub subjects: Box<[TargetSubject]>,
+    pub subjects: Vec<TargetSubject>,
     /// The cell of its counters, for calls that are counted.
     pub counter: Option<Arc<TargetState>>,
     /// State passed from poll to poll; kept across reloads.
@@ -154,9 +154,8 @@ impl Plan {
         let now = context.clock.now();
         let knows_ledgers = context.ledgers.is_open();
         let counts = config.accounting.enabled && knows_ledgers;
-        let cells = context.store.reconcile(wanted(&config, &places, counts), now);
-        let mut cells = cells.into_iter().peekable();
-        show_objectives(&places, &mut cells);
+        let mut cells = context.store.new_cells();
+        add_objectives(&places, &mut cells);
         let windows: Vec<ConfiguredWindow> = config
             .poll
             .windows
@@ -188,18 +187,38 @@ impl Plan {
             knows_ledgers,
             replaced: AtomicBool::new(false),
         };
+        let mut targets: Vec<Target> = Vec::new();
         for resource in polled(&config) {
-            let scope = resource.polled().scope;
-            // In the order of `wanted`.
-            let celled = within(scope, &places).map_while(|place| {
-                let counter = cells.next_if(|cell| cell.section == Section::Counters);
-                Some(Celled { place, counter, cell: cells.next()? })
-            });
-            for about in plan.about(scope, celled) {
-                let target = plan.target(resource, about, context, &progress);
-                plan.targets.extend(target.map(Arc::new));
+            let (endpoint, first) = (resource.polled(), targets.len());
+            for place in within(endpoint.scope, &places) {
+                let account = plan.client.account(&place.owner.project);
+                let cell = cells.add(place.key(resource), Section::Endpoint);
+                // An existing cell keeps its key, which is shared.
+                let key = cell.key.clone();
+                let app = place.app.map(|(index, _)| index);
+                let subject = TargetSubject { project: place.project, app, cell };
+                let of_account = match endpoint.scope {
+                    Scope::Account => targets.iter_mut().skip(first).find(|known| known.account == account),
+                    _ => None,
+                };
+                if let Some(target) = of_account {
+                    target.subjects.push(subject);
+                    continue;
+                }
+                let is_counted = counts && endpoint.counted.is_some();
+                targets.push(Target {
+                    endpoint,
+                    account,
+                    subjects: vec![subject],
+                    counter: is_counted.then(|| cells.add(key.clone(), Section::Counters)),
+                    progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
+                    key,
+                });
             }
         }
+        plan.targets = targets.into_iter().map(Arc::new).collect();
+        cells.replace(now);
+        plan.targets.iter().for_each(|target| plan.show_known(context, target));
         // Ledgers now share the names of configured apps, which makes comparing them quick.
         if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
             let ends = context.ledgers.ends().into_iter();
@@ -211,57 +230,18 @@ impl Plan {
         plan
     }
 
-    /// The subjects of each target of this scope: one of `places`, or all projects of a service account.
-    fn about<'a>(&self, scope: Scope, places: impl Iterator<Item = Celled<'a>>) -> Vec<Vec<Celled<'a>>> {
-        if scope != Scope::Account {
-            return places.map(|place| vec![place]).collect();
-        }
-        let mut accounts: Vec<(Account, Vec<Celled<'_>>)> = Vec::new();
-        for place in places {
-            let account = self.client.account(&place.place.owner.project);
-            match accounts.iter_mut().find(|(known, _)| *known == account) {
-                Some((_, places)) => places.push(place),
-                None => accounts.push((account, vec![place])),
-            }
-        }
-        accounts.into_iter().map(|(_, places)| places).collect()
-    }
-
-    /// The target about `places`; named after the first of them.
-    fn target(
-        &self,
-        resource: Resource,
-        mut places: Vec<Celled<'_>>,
-        context: &Context,
-        progress: &HashMap<&Key, &Arc<Mutex<Progress>>>,
-    ) -> Option<Target> {
-        let first = places.first_mut()?;
-        // An existing cell keeps its key, which is shared.
-        let (key, counter) = (first.cell.key.clone(), first.counter.take());
-        let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
-        let subject = |Celled { place, cell, .. }: Celled<'_>| {
-            let app = place.app.map(|(index, _)| index);
-            debug_assert_eq!(cell.key.owner, place.owner, "cells come in another order than places");
-            TargetSubject { project: place.project, app, cell }
-        };
-        let target = Target {
-            endpoint: resource.polled(),
-            account: self.client.account(&key.owner.project),
-            subjects: places.into_iter().map(subject).collect(),
-            counter,
-            progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
-            key,
-        };
-        let stale_after = self.stale_after(&target);
+    /// Prepares the cells of `target`, and shows known counters.
+    fn show_known(&self, context: &Context, target: &Target) {
+        let ledger = target.counter.as_ref().and_then(|_| context.ledgers.adopt(&target.key));
+        let stale_after = self.stale_after(target);
         for subject in &target.subjects {
             subject.cell.set_stale_after(Some(stale_after));
         }
-        self.forget_others(&target);
+        self.forget_others(target);
         // Counters are hidden until replies have shown which time has settled.
         if let Some(ledger) = ledger.filter(|_| self.watermark.at_present().started.is_some()) {
-            self.show_counters(context, &target, &ledger, None);
+            self.show_counters(context, target, &ledger, None);
         }
-        Some(target)
     }
 
     /// Whether another plan has replaced it. Its remaining polls show nothing, as their targets may no longer be

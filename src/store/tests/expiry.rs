@@ -33,7 +33,7 @@ async fn samples_and_their_message_expire_together_and_the_page_knows_the_first_
 async fn counters_that_leave_the_page_are_replaced_by_how_far_they_are_behind() {
     let store = Store::new(pds_ledger::FAMILIES);
     let counter = key("p", "a", response_time::RESOURCE);
-    store.reconcile(vec![(counter.clone(), Section::Counters)], Timestamp::UNIX_EPOCH);
+    reconcile(&store, vec![(counter.clone(), Section::Counters)]);
     let counter = store.cell(&counter, Section::Counters).unwrap();
     let behind = || {
         let page = text(&store, Format::Text, &Filter::default());
