@@ -89,7 +89,18 @@ impl TransitionLog {
     /// Ends the period, and logs how many changes had no line of their own.
     pub fn sum_up(&self) {
         for (class, changes) in std::mem::take(&mut *self.present.lock()) {
-            log_further(class, changes.saturating_sub(LINES));
+            let targets = changes.saturating_sub(LINES);
+            match class {
+                _ if targets == 0 => {}
+                LogClass::Failing(class) => {
+                    tracing::warn!(class, targets, "polling of further targets began to fail");
+                }
+                LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
+                LogClass::Container => {
+                    tracing::warn!(targets, "the service refuses requests for further containers");
+                }
+                LogClass::GaveUp => tracing::warn!(targets, "gave up time of further targets"),
+            }
         }
     }
 
@@ -99,20 +110,6 @@ impl TransitionLog {
         let changes = present.entry(class).or_default();
         *changes += 1;
         *changes <= LINES
-    }
-}
-
-fn log_further(class: LogClass, targets: u64) {
-    match class {
-        _ if targets == 0 => {}
-        LogClass::Failing(class) => {
-            tracing::warn!(class, targets, "polling of further targets began to fail")
-        }
-        LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
-        LogClass::Container => {
-            tracing::warn!(targets, "the service refuses requests for further containers")
-        }
-        LogClass::GaveUp => tracing::warn!(targets, "gave up time of further targets"),
     }
 }
 
