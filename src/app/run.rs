@@ -39,9 +39,7 @@ const BAD_CONFIGURATION: u8 = 78;
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    Configuration(LoadError),
-    #[error("{0}; --demo needs none")]
-    NoConfiguration(LoadError),
+    Configuration(#[from] LoadError),
     #[error(transparent)]
     Daemon(#[from] DaemonError),
     #[error(transparent)]
@@ -56,19 +54,10 @@ enum Error {
     System(&'static str, #[source] std::io::Error),
 }
 
-impl From<LoadError> for Error {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Missing { .. } => Self::NoConfiguration(error),
-            error => Self::Configuration(error),
-        }
-    }
-}
-
 impl Error {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Configuration(_) | Self::NoConfiguration(_) => BAD_CONFIGURATION,
+            Self::Configuration(_) => BAD_CONFIGURATION,
             Self::Daemon(DaemonError::Client(_)) => BAD_CONFIGURATION,
             Self::Web(pds_web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
             // The value alone; the system may accept another one later.
@@ -114,7 +103,9 @@ pub fn main(
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            write_last_line(format!("pds-exporter: {}", with_sources(&error)));
+            let is_missing = matches!(error, Error::Configuration(LoadError::Missing { .. }));
+            let hint = if is_missing { "; --demo needs none" } else { "" };
+            write_last_line(format!("pds-exporter: {}{hint}", with_sources(&error)));
             ExitCode::from(error.exit_code())
         }
     }
