@@ -1,7 +1,6 @@
 //! The body of `main`, from the command line to the exit code.
 
 use std::ffi::OsString;
-use std::future::Future;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
@@ -21,7 +20,7 @@ use pds_core::memory::MemoryBudget;
 use pds_core::units::{counted, number};
 use pds_telemetry::Telemetry;
 
-use super::daemon::{Daemon, DaemonError, PollThread};
+use super::daemon::{Daemon, DaemonError, PollThread, resumed};
 use super::demo;
 use super::log_queue::write_last_line;
 use super::logging::{self, LogError, RunningLog};
@@ -172,8 +171,8 @@ async fn run(
     log: Option<RunningLog>,
     (memory, telemetry): (MemoryBudget, Telemetry),
 ) -> Result<(), Error> {
-    // A signal that arrives while the daemon starts is handled once it has started.
-    let signals = Signals::new().map_err(|error| Error::System("cannot wait for signals", error))?;
+    // A signal to stop ends the reading of the configuration; others, and all later ones, are handled after the start.
+    let mut signals = Signals::new().map_err(|error| Error::System("cannot wait for signals", error))?;
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
@@ -182,7 +181,12 @@ async fn run(
             .map_err(|error| Error::System("the demo's simulated service cannot be started", error))?;
         (source.override_keys(demo::start(listener, clock.clone())?), None)
     } else {
-        (source.load()?, Some(source))
+        let loading = tokio::task::spawn_blocking(move || (source.load(), source));
+        let (loaded, source) = tokio::select! {
+            loaded = async { resumed(loading.await).await } => loaded,
+            () = told_to_stop(&mut signals.terminate, &mut signals.interrupt) => return Ok(()),
+        };
+        (loaded?, Some(source))
     };
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);
@@ -260,12 +264,11 @@ impl Signals {
         })
     }
 
-    /// Completes on SIGTERM, SIGINT or a request to quit. Reloads the configuration on SIGHUP.
+    /// Completes on a signal to stop or a request to quit. Reloads the configuration on SIGHUP.
     async fn handle(mut self, served: Served) {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => return tracing::info!("received SIGTERM; stopping"),
-                _ = self.interrupt.recv() => return tracing::info!("received SIGINT; stopping"),
+                () = told_to_stop(&mut self.terminate, &mut self.interrupt) => return,
                 () = served.quit_asked() => return tracing::info!("stopping: /-/quit was requested"),
                 // The reload logs its outcome and sets the metric. It is a separate task, so that a slow disk does not
                 // delay a stop.
@@ -275,6 +278,14 @@ impl Signals {
                 }
             }
         }
+    }
+}
+
+/// Completes on a signal to stop.
+async fn told_to_stop(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("received SIGTERM; stopping"),
+        _ = interrupt.recv() => tracing::info!("received SIGINT; stopping"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The daemon's command line: each mistake of a new user gets a sentence and an exit code.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::deploy::{command, output};
 use crate::process::{Exporter, assert_has, run, value};
@@ -44,6 +45,15 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
     assert_ends(&["--demo", "--web.telemetry-path=metrics"], &[], at, 2, "--web.telemetry-path");
+    assert_ends(&["--demo", "--web.telemetry-path=/api/v1/status"], &[], at, 2, "another page has this path");
+    assert_ends(&["--demo", "--web.external-url=ftp://h"], &[], at, 2, "http or https");
+    assert_ends(
+        &["--demo", "--web.allowed-hosts=http://h"],
+        &[],
+        at,
+        2,
+        "a host has neither scheme nor path",
+    );
     assert_ends(&["--demo", "--web.listen-address=127.0.0.1"], &[], at, 2, "the port is missing");
     assert_ends(&["--shard.index=2", "--shard.count=2"], &[], at, 2, "shard index 2 does not exist");
     let bad = "[api]\nbase_url = \"ftp://x\"\ntimout = \"1s\"\n[poll]\ninterval = \"0s\"\n";
@@ -52,6 +62,39 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     assert_eq!(code, Some(78));
     assert!(said.starts_with("pds-exporter: the configuration pds-exporter.toml is not valid:\n"), "{said}");
     assert_has(&said, &["api.base_url: ", "api.timout: ", "timeout", "poll.interval: ", "token"]);
+}
+
+#[test]
+fn files_beside_the_configuration_are_included_by_its_bare_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let api = "include = [\"*.toml\"]\n[api]\nbase_url = \"https://api.example.com\"\ntoken = \"abc\"\n";
+    configuration(folder.path(), &format!("{api}{PROJECT}"));
+    let other = "[[projects]]\nid = \"p-2\"\napps = [\"p-2-a\"]\n";
+    std::fs::write(folder.path().join("projects-2.toml"), other).unwrap();
+    let valid = "the configuration is valid: 2 projects, 2 apps";
+    assert_ends(&["--config.check"], &[], folder.path(), 0, valid);
+}
+
+#[test]
+fn sigterm_ends_it_while_it_waits_for_its_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut exporter = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+    exporter.env_clear().current_dir(folder.path()).arg("--config.file=/dev/stdin");
+    let mut exporter = exporter.stdin(Stdio::piped()).spawn().unwrap();
+    let _open = exporter.stdin.take();
+    // Signals have handlers before the configuration is read.
+    let status = format!("/proc/{}/status", exporter.id());
+    let handled = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+        u64::from_str_radix(mask, 16).unwrap() & (1 << 14) != 0
+    };
+    while !handled() {
+        assert!(exporter.try_wait().unwrap().is_none(), "it waits for the end of the pipe");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    output(Command::new("kill").arg(exporter.id().to_string()));
+    assert_eq!(exporter.wait().unwrap().code(), Some(0));
 }
 
 #[test]
