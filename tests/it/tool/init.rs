@@ -6,7 +6,8 @@ use std::process::Command;
 
 use super::ask::{exit_code, on_a_terminal};
 use super::simulated::Simulated;
-use super::{ended, pdstool};
+use super::{Service, ended, pdstool};
+use crate::client::server::{ok, status};
 use crate::process::assert_has;
 
 /// The daemon's own check of the configuration.
@@ -68,6 +69,19 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert!(code == Some(3) && said.contains("the token does not belong to the project p-other"), "{said}");
     let (code, said) = init(&["--force"]);
     assert!(code == Some(2) && said.contains("there is no terminal to prompt on; use --app"), "{said}");
+}
+
+#[test]
+fn a_projects_name_controls_no_terminal() {
+    let service = Service::start(|request| match request.target.as_str() {
+        "/v2/projects" => ok(r#"[{"id":"p-1","name":"a\u001b]0;b\u0007\nerror: c","role":"owner"}]"#),
+        _ => status(404, ""),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), "t").unwrap();
+    let mut command = pdstool(&["init", "--base-url", &service.url(), "--token-file", "token", "--app", "x"]);
+    let said = ended(&command.current_dir(folder.path()).output().unwrap());
+    assert_has(&said, &["The token is for p-1 (a\u{fffd}]0;b\u{fffd}\u{fffd}error: c"]);
 }
 
 #[test]

@@ -129,6 +129,18 @@ fn several_exporters_are_one_page_with_the_worst_first() {
 }
 
 #[test]
+fn an_invalid_address_with_a_password_is_not_shown() {
+    for address in ["http://admin:pass word@127.0.0.1:1x", "http://admin:pass, word@h"] {
+        let output = pdstool(&["status"]).env("PDSTOOL_EXPORTER", address).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = stderr(&output);
+        assert!(said.contains("'[redacted]' for '--exporter <URL>'") && !said.contains("pass"), "{said}");
+    }
+    let said = stderr(&pdstool(&["status", "--exporter", "localhost:1x"]).output().unwrap());
+    assert!(said.contains("'localhost:1x'"), "{said}");
+}
+
+#[test]
 fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
     const FIRST: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":"ok"}}"#;
     let (first, other) = (Service::start(|_| ok(FIRST)), Service::start(|_| ok(OTHER)));
