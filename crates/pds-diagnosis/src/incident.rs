@@ -43,7 +43,6 @@ impl IncidentKind {
 /// Something that happened to the service, a token or an app.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Incident {
     /// Its kind.
     pub kind: IncidentKind,
@@ -58,7 +57,6 @@ pub struct Incident {
 /// Time for which the service later reported far fewer requests than were counted. The counters keep the first count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Disputed {
     /// Its start.
     pub start: Timestamp,
@@ -80,7 +78,6 @@ impl Disputed {
 /// Time that the service always refused although it answered for later time. Its requests are in no counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct GivenUp {
     /// Its start.
     pub start: Timestamp,
@@ -93,7 +90,6 @@ pub struct GivenUp {
 /// A failed poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct LastError {
     /// When it failed.
     pub at: Timestamp,

@@ -15,7 +15,6 @@ use super::verdict::{CountedAgain, Failing, Problem};
 /// The exporter itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Exporter {
     /// Its version.
     pub version: Cow<'static, str>,
@@ -50,7 +49,6 @@ pub struct Exporter {
 /// Progress of reading cursors, where counters continue, from Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Restoring {
     /// Counters hidden until their cursor is known.
     pub missing: usize,
@@ -67,7 +65,6 @@ pub struct Restoring {
 /// A field whose last replies held invalid values; such values count as missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Unexpected {
     /// The polled resource.
     pub resource: Cow<'static, str>,
@@ -80,7 +77,6 @@ pub struct Unexpected {
 /// A service account's token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Token {
     /// "default", or the id of the first project that uses it.
     pub name: String,
@@ -101,7 +97,6 @@ pub struct Token {
 /// The polled service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Service {
     /// Its base URL.
     pub base_url: String,
@@ -155,7 +150,6 @@ impl ServiceState {
 /// A project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Project {
     /// Its id.
     pub id: Arc<str>,
@@ -180,7 +174,6 @@ pub struct Project {
 /// An app.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct App {
     /// The id of its project.
     pub project: Arc<str>,
@@ -231,7 +224,6 @@ pub struct App {
 /// Response time percentiles in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 #[expect(missing_docs, reason = "the fields are the percentiles that their names say")]
 pub struct ResponseTime {
     pub p50: Option<f64>,
@@ -243,7 +235,6 @@ pub struct ResponseTime {
 /// A point of a trend, to 0.03 percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct TrendPoint {
     /// 95th percentile of response times, seconds.
     pub p95: Option<f64>,
@@ -254,7 +245,6 @@ pub struct TrendPoint {
 /// A resource of a project or app: one kind of reply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Resource {
     /// Its name, the value of the label `resource`.
     pub resource: Cow<'static, str>,

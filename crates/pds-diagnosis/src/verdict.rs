@@ -14,7 +14,6 @@ use super::incident::Disputed;
 /// The verdict on the whole, and the number of apps in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Summary {
     /// Whether the numbers can be trusted; `ok` only without reasons about numbers.
     pub verdict: Verdict,
@@ -45,7 +44,6 @@ pub struct Summary {
 /// Apps by their own state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Apps {
     /// All of them.
     pub all: usize,
@@ -128,7 +126,6 @@ impl Problem {
 /// Since when and why a resource fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Failing {
     /// When it began to fail.
     pub since: Timestamp,
@@ -144,7 +141,6 @@ pub struct Failing {
 /// A reason why numbers or apps are not ok: a cause with everything it stops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Reason {
     /// The code of the cause; codes do not change between versions.
     pub code: Cow<'static, str>,
@@ -169,7 +165,6 @@ pub struct Reason {
 /// Ranges that audits compared with the sum of their parts, and with the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct Audited {
     /// The ranges that are equal.
     pub equal: u64,
@@ -180,7 +175,6 @@ pub struct Audited {
 /// Requests or runs rechecked since the exporter started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(!default)]
 pub struct CountedAgain {
     /// The number that was rechecked.
     pub counted: u64,
