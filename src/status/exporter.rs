@@ -1,7 +1,5 @@
 //! The exporter's own part of the model, read from a snapshot of its metrics.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Duration, Instant};
 
@@ -10,7 +8,7 @@ use pds_telemetry::{Snapshot, UnexpectedValue};
 
 use super::view::View;
 use pds_core::clock::to_second;
-use pds_diagnosis::{Exporter, Restoring, Token, Unexpected};
+use pds_diagnosis::{Exporter, Token, Unexpected};
 
 /// How long a panic counts as a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);
@@ -47,21 +45,10 @@ pub(super) fn exporter(
         panicked: snapshot.last_panic.is_some_and(|at| at.elapsed() < PANIC_SHOWN),
         unexpected: unexpected(snapshot, plan),
         state_file_good: snapshot.state_good,
-        restoring: snapshot.restoring.as_ref().map(restoring),
+        restoring: snapshot.restoring.clone(),
         next_poll: next_poll(due, *now),
         poll_lag_seconds: Some(snapshot.poll_lag_seconds),
         tokens: tokens.collect(),
-    }
-}
-
-fn restoring(known: &pds_ledger::restore::Restoring) -> Restoring {
-    let obstacle = known.obstacle.as_ref();
-    Restoring {
-        missing: known.missing,
-        restored: known.restored,
-        opened: known.opened,
-        obstacle: obstacle.map(|obstacle| Arc::clone(&obstacle.text)),
-        expected: obstacle.is_some_and(|obstacle| obstacle.expected),
     }
 }
 

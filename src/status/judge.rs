@@ -46,9 +46,9 @@ impl Causes {
             Some(false) => &cause::STATE_NOT_WRITTEN,
             _ => overload.unwrap_or(&cause::COUNTERS_BEHIND),
         };
-        let restoring = match snapshot.restoring.as_ref().map(|restoring| &restoring.obstacle) {
+        let restoring = match &snapshot.restoring {
             None => behind,
-            Some(Some(obstacle)) if !obstacle.expected => &cause::NOT_RESTORED,
+            Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => &cause::NOT_RESTORED,
             Some(_) => &cause::RESTORING,
         };
         Self {

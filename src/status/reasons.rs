@@ -9,9 +9,10 @@ use jiff::Timestamp;
 
 use pds_core::units;
 use pds_diagnosis::{
-    Cause, Exporter, Failing, Listed as _, Problem, Reason, Restoring, Scope, Service, Token, Unexpected,
-    Verdict, cause, clock_difference,
+    Cause, Exporter, Failing, Listed as _, Problem, Reason, Scope, Service, Token, Unexpected, Verdict,
+    cause, clock_difference,
 };
+use pds_ledger::restore::Restoring;
 use pds_telemetry::Difference;
 
 use super::document::Status;

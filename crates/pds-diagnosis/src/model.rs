@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pds_ledger::restore::Restoring;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,22 +45,6 @@ pub struct Exporter {
     pub poll_lag_seconds: Option<f64>,
     /// The service accounts' tokens.
     pub tokens: Vec<Token>,
-}
-
-/// Progress of reading cursors, where counters continue, from Prometheus.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Restoring {
-    /// Counters hidden until their cursor is known.
-    pub missing: usize,
-    /// Counters that continue at a cursor from Prometheus.
-    pub restored: usize,
-    /// Counters that began when they were configured, because Prometheus has no cursor for them.
-    pub opened: usize,
-    /// Why cursors are still missing, or why all counters began at 0; null before the first reply.
-    pub obstacle: Option<Arc<str>>,
-    /// Whether that should end soon: Prometheus has not scraped this process yet, or another shard still counts.
-    pub expected: bool,
 }
 
 /// A field whose last replies held invalid values; such values count as missing.

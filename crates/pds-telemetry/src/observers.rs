@@ -146,8 +146,6 @@ fn told(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use pds_ledger::restore::Obstacle;
-
     use super::*;
     use pds_ledger::Observer as _;
 
@@ -158,7 +156,7 @@ mod tests {
         let missing = Restoring { missing: 2, ..Restoring::default() };
         telemetry.restoring(Some(missing.clone()));
         assert_eq!(gauge(), None);
-        let obstacle = Some(Obstacle { text: "gone".into(), expected: false });
+        let obstacle = Some(std::sync::Arc::from("gone"));
         telemetry.restoring(Some(Restoring { obstacle: obstacle.clone(), ..missing }));
         assert_eq!(gauge(), Some(0.0));
         telemetry.restoring(Some(Restoring { obstacle, opened: 2, ..Restoring::default() }));

@@ -3,7 +3,7 @@
 use pds_client::{Observer as _, TokenSource};
 use pds_core::secret::Secret;
 use pds_interface::response_time;
-use pds_ledger::restore::{Obstacle, Restoring};
+use pds_ledger::restore::Restoring;
 use pds_ledger::{Hold, Key, Observer as _};
 use tokio::time::{Duration, advance};
 
@@ -202,7 +202,7 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
             "The exporter is reading the cursors of counters from Prometheus: 2 counters hidden; p-3-app-6",
         ),
         (
-            Some(Obstacle { text: "connection refused".into(), expected: false }),
+            Some("connection refused".into()),
             Verdict::Problem,
             "not_restored",
             "The cursors of counters cannot be read from Prometheus: 2 counters hidden, connection refused; p-3-app-6",

@@ -24,6 +24,6 @@ pub mod restorer;
 pub mod source;
 
 pub use http::{Error, Login, Prometheus};
-pub use progress::{Obstacle, Restoring};
+pub use progress::Restoring;
 pub use restorer::{Followed, Restorer};
 pub use source::{Answer, Cursor, Source, Targets};

@@ -4,41 +4,47 @@ use std::sync::Arc;
 
 use pds_core::error_chain::with_sources;
 use pds_core::units::count_of;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::Key;
 
 use super::http::Error;
 
-/// The progress of reading cursors from Prometheus.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Progress of reading cursors, where counters continue, from Prometheus.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Restoring {
-    /// Counters that are hidden because their cursor is not known yet.
+    /// Counters hidden until their cursor is known.
     pub missing: usize,
     /// Counters that continue at a cursor from Prometheus.
     pub restored: usize,
-    /// Counters that begin now, because Prometheus has no cursor for them.
+    /// Counters that began when they were configured, because Prometheus has no cursor for them.
     pub opened: usize,
-    /// Why some are still missing, or why the cursors are in doubt.
-    pub obstacle: Option<Obstacle>,
+    /// Why cursors are still missing, or why all counters began at 0; null before the first reply.
+    pub obstacle: Option<Arc<str>>,
+    /// Whether that should end soon: Prometheus has not scraped this process yet, or another shard still counts.
+    pub expected: bool,
 }
 
 /// Obstacle that keeps counters from continuing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+#[derive(Debug)]
+pub(super) struct Obstacle {
     /// The reason as text.
-    pub text: Arc<str>,
+    text: Arc<str>,
     /// Whether it is expected to pass soon.
-    pub expected: bool,
+    expected: bool,
 }
 
 impl Restoring {
     /// Sets the number of missing counters and the obstacle. Changes are logged.
     pub(super) fn becomes(&mut self, missing: usize, obstacle: Option<Obstacle>) {
-        if let Some(Obstacle { text: reason, expected }) = &obstacle
-            && self.obstacle != obstacle
+        let is_expected = obstacle.as_ref().is_some_and(|obstacle| obstacle.expected);
+        let obstacle = obstacle.map(|obstacle| obstacle.text);
+        if let Some(reason) = obstacle.as_deref()
+            && (self.obstacle.as_deref(), self.expected) != (Some(reason), is_expected)
         {
-            let reason = &**reason;
-            match expected {
+            match is_expected {
                 true => tracing::info!(missing, reason, "counters wait for Prometheus"),
                 false => {
                     tracing::warn!(missing, reason, "the cursors of counters cannot be read from Prometheus")
@@ -49,7 +55,7 @@ impl Restoring {
             let Self { restored, opened, .. } = *self;
             tracing::info!(restored, opened, "restored the cursors of all counters");
         }
-        (self.missing, self.obstacle) = (missing, obstacle);
+        (self.missing, self.obstacle, self.expected) = (missing, obstacle, is_expected);
     }
 }
 
