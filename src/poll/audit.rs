@@ -149,7 +149,6 @@ fn note_sample(
 ) {
     let account = target.account.name();
     let lacks = (ratio < MIN_RATIO).then(|| Difference {
-        account: account.into(),
         what: format!("{:.1} % of an hour's requests came too late to be counted", 100.0 * (1.0 - ratio))
             .into(),
         remedy: format!("add \"{}\" to accounting.recheck_after", sample.complete_at(age)).into(),
@@ -312,9 +311,9 @@ impl Check<'_> {
                 let is_new = evidence.breaks(broken);
                 telemetry.audited(key.resource, AuditResult::Different);
                 telemetry.audit_differs(
+                    account,
                     key.resource,
                     Difference {
-                        account: account.into(),
                         what: broken.to_string().into(),
                         remedy: broken.remedy().into(),
                         target: key.to_string(),

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Duration, Instant};
 
 use crate::poll::Plan;
-use pds_telemetry::{Snapshot, UnexpectedValue};
+use pds_telemetry::Snapshot;
 
 use super::view::View;
 use pds_core::clock::to_second;
@@ -54,23 +54,14 @@ pub(super) fn exporter(
 
 /// The fields with unexpected values within the last two polls.
 fn unexpected(snapshot: &Snapshot, plan: &Plan) -> Vec<Unexpected> {
-    let recent = |value: &&UnexpectedValue| {
-        let targets = plan.targets.iter().filter(|target| target.key.resource == value.resource);
+    let fields = snapshot.unexpected.iter().filter_map(|((resource, field), value)| {
+        let targets = plan.targets.iter().filter(|target| target.key.resource.as_str() == *resource);
         let interval = targets.map(|target| plan.interval(target)).max().unwrap_or_default();
-        value.at.elapsed() <= 2 * interval + POLL_TIME
-    };
-    let mut fields: Vec<Unexpected> = snapshot
-        .unexpected
-        .iter()
-        .filter(recent)
-        .map(|value| Unexpected {
-            resource: value.resource.as_str().into(),
-            field: value.field.into(),
-            target: value.target.clone(),
-        })
-        .collect();
-    fields.sort_by(|one, other| (&one.resource, &one.field).cmp(&(&other.resource, &other.field)));
-    fields
+        let is_recent = value.at.elapsed() <= 2 * interval + POLL_TIME;
+        let target = value.target.clone();
+        is_recent.then(|| Unexpected { resource: (*resource).into(), field: (*field).into(), target })
+    });
+    fields.collect()
 }
 
 /// A due time by the wall clock, to the second.

@@ -64,7 +64,7 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
     if let Some(error) = &view.snapshot.state_error {
         found.of(&cause::STATE_NOT_WRITTEN).more = format!(": {error}");
     }
-    for Difference { what, remedy, target, .. } in &view.snapshot.audit.differences {
+    for Difference { what, remedy, target } in view.snapshot.audit.differences.values() {
         let stopped = found.of(&cause::AUDIT_DIFFERS);
         stopped.objects.push(target.clone());
         stopped.detail = Some(format!("{what}; {remedy}"));

@@ -1,6 +1,7 @@
 //! Results of audits of the service's replies.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prometheus::IntCounter;
@@ -29,15 +30,13 @@ pub struct AuditSnapshot {
     pub different: u64,
     /// Ranges for which a request failed.
     pub unanswered: u64,
-    /// The last difference of each service account and call.
-    pub differences: Vec<Difference>,
+    /// The last difference by service account ("default" or a project), and by call or, for samples, their age.
+    pub differences: BTreeMap<(Arc<str>, &'static str), Difference>,
 }
 
 /// A difference that an audit found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The service account: "default" or a project.
-    pub account: Arc<str>,
     /// Behaviour of the service that contradicts what counting assumes.
     pub what: Arc<str>,
     /// The setting that corrects it.
@@ -50,37 +49,39 @@ impl Telemetry {
     /// A range of `resource` was audited.
     pub fn audited(&self, resource: Resource, result: AuditResult) {
         self.audits(resource, result).inc();
+        let audit = &mut self.0.figures.lock().audit;
+        *match result {
+            AuditResult::Equal => &mut audit.equal,
+            AuditResult::Different => &mut audit.different,
+            AuditResult::Unanswered => &mut audit.unanswered,
+        } += 1;
     }
 
-    /// An audit of `resource` found a difference.
-    pub fn audit_differs(&self, resource: Resource, difference: Difference) {
-        let key = (Arc::clone(&difference.account), resource.as_str());
-        self.0.figures.lock().differences.insert(key, difference);
+    /// An audit of `resource` of an account found a difference.
+    pub fn audit_differs(&self, account: &str, resource: Resource, difference: Difference) {
+        self.0.figures.lock().audit.differences.insert((account.into(), resource.as_str()), difference);
     }
 
     /// Audits of `resource` of an account find no difference any more.
     pub fn audit_agrees(&self, account: &str, resource: Resource) {
-        self.0.figures.lock().differences.remove(&(Arc::from(account), resource.as_str()));
+        self.0.figures.lock().audit.differences.remove(&(account.into(), resource.as_str()));
     }
 
     /// Records that a sampled hour of `account` was requested again at `age`: this share of it was counted, too little
     /// if it `lacks` something. Returns whether that is new.
     pub fn sampled(&self, account: &str, age: &'static str, ratio: f64, lacks: Option<Difference>) -> bool {
         self.0.metrics.audit_completeness.set(&[account, age], ratio);
-        let differences = &mut self.0.figures.lock().differences;
-        match lacks {
-            Some(lacks) => differences.insert((Arc::from(account), age), lacks).is_none(),
-            None => {
-                differences.remove(&(Arc::from(account), age));
-                false
-            }
-        }
+        let differences = &mut self.0.figures.lock().audit.differences;
+        let key = (account.into(), age);
+        let is_new = differences.remove(&key).is_none() && lacks.is_some();
+        differences.extend(lacks.map(|lacks| (key, lacks)));
+        is_new
     }
 
     /// Sampled hours of `account` are no longer requested at `age`.
     pub fn forget_sample(&self, account: &str, age: &'static str) {
         self.0.metrics.audit_completeness.set(&[account, age], None);
-        self.0.figures.lock().differences.remove(&(account.into(), age));
+        self.0.figures.lock().audit.differences.remove(&(account.into(), age));
     }
 
     /// `account` is no longer used.
@@ -88,28 +89,21 @@ impl Telemetry {
         for (age, _) in pds_ledger::sample::AGES {
             self.0.metrics.audit_completeness.set(&[account, age], None);
         }
-        self.0.figures.lock().differences.retain(|(of, _), _| **of != *account);
+        self.0.figures.lock().audit.differences.retain(|(of, _), _| **of != *account);
     }
 
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
-        self.0.figures.lock().differences.clear();
+        self.0.figures.lock().audit.differences.clear();
         self.0.metrics.audit_completeness.0.reset();
-    }
-
-    pub(super) fn audit(&self) -> AuditSnapshot {
-        let total = |result| counted().map(|resource| self.audits(resource, result).get()).sum();
-        AuditSnapshot {
-            equal: total(AuditResult::Equal),
-            different: total(AuditResult::Different),
-            unanswered: total(AuditResult::Unanswered),
-            differences: self.0.figures.lock().differences.values().cloned().collect(),
-        }
     }
 
     /// Creates all series, so that their increase can be read from the first one on.
     pub(super) fn start_audits_at_zero(&self) {
-        for resource in counted() {
+        let counted = |resource: &Resource| {
+            matches!(resource.polled().counted, Some(Counted::Requests | Counted::Runs))
+        };
+        for resource in Resource::all().filter(counted) {
             for result in [AuditResult::Equal, AuditResult::Different, AuditResult::Unanswered] {
                 self.audits(resource, result);
             }
@@ -124,10 +118,4 @@ impl Telemetry {
         };
         self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), result])
     }
-}
-
-/// The resources that are counted.
-fn counted() -> impl Iterator<Item = Resource> {
-    Resource::all()
-        .filter(|resource| matches!(resource.polled().counted, Some(Counted::Requests | Counted::Runs)))
 }

@@ -18,7 +18,6 @@ mod observers;
 mod process;
 mod snapshot;
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,7 +35,6 @@ pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;
 use metrics::Metrics;
 pub use process::process_families;
-use snapshot::Recent;
 pub use snapshot::{RequestRate, Snapshot, TokenSnapshot, UnexpectedValue};
 
 /// Codes of `pds_api_requests_total` that exist from the start: alerts read their increase, which a series that
@@ -58,20 +56,9 @@ struct Inner {
     /// Whether the metrics of the process are written, too.
     process: bool,
     memory: MemoryBudget,
-    figures: Mutex<Figures>,
+    /// Facts for the status page.
+    figures: Mutex<Snapshot>,
     known: [Known; Resource::COUNT],
-}
-
-/// Facts for the status page.
-#[derive(Debug, Default)]
-struct Figures {
-    /// Those that are shown as they were reported; the fields below complete it.
-    reported: Snapshot,
-    /// The last unexpected value of each field; a field that is in here was logged.
-    unexpected: HashMap<(Resource, &'static str), UnexpectedValue>,
-    recent: Recent,
-    /// The last difference that audits found, by service account and, for samples, their age.
-    differences: BTreeMap<(Arc<str>, &'static str), Difference>,
 }
 
 /// The series of a resource's requests, looked up once.
@@ -145,8 +132,8 @@ impl Telemetry {
     pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str, label: Option<&str>) {
         for field in fields {
             self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
-            let value = UnexpectedValue { resource, field, target: target.to_owned(), at: Instant::now() };
-            if self.0.figures.lock().unexpected.insert((resource, field), value).is_some() {
+            let value = UnexpectedValue { target: target.to_owned(), at: Instant::now() };
+            if self.0.figures.lock().unexpected.insert((resource.as_str(), field), value).is_some() {
                 continue;
             }
             let problem = named_by(field).map_or_else(
@@ -167,11 +154,11 @@ impl Telemetry {
 
     /// The configuration was loaded at `loaded`; `None` if it could not be, and the old one stays.
     pub fn config_loaded(&self, loaded: Option<Timestamp>) {
-        let reported = &mut self.0.figures.lock().reported;
-        reported.config_good = Some(loaded.is_some());
+        let figures = &mut self.0.figures.lock();
+        figures.config_good = Some(loaded.is_some());
         self.0.metrics.config_loaded.set(&[], flag(loaded.is_some()));
         if let Some(time) = loaded {
-            reported.config_loaded = loaded;
+            figures.config_loaded = loaded;
             self.0.metrics.config_loaded_time.set(&[], seconds(time));
         }
     }
@@ -183,7 +170,7 @@ impl Telemetry {
 
     /// A poll began `late` after it was due.
     pub fn poll_lag(&self, late: Duration) {
-        self.0.figures.lock().reported.poll_lag_seconds = late.as_secs_f64();
+        self.0.figures.lock().poll_lag_seconds = late.as_secs_f64();
         self.0.metrics.poll_lag.set(&[], late.as_secs_f64());
     }
 
@@ -207,7 +194,7 @@ impl Telemetry {
         self.0.metrics.panics.with_label_values::<&str>(&[]).inc();
         // The thread may have panicked while it held the lock.
         if let Some(mut figures) = self.0.figures.try_lock() {
-            figures.reported.last_panic = Some(Instant::now());
+            figures.last_panic = Some(Instant::now());
         }
     }
 
@@ -289,11 +276,11 @@ mod tests {
         telemetry.token_accepted("default", true);
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 1\n"), "{}", page());
         let (what, remedy) = ("".into(), "".into());
-        let difference = Difference { account: "default".into(), what, remedy, target: String::new() };
-        telemetry.audit_differs(pds_interface::response_time::RESOURCE, difference);
+        let difference = Difference { what, remedy, target: String::new() };
+        telemetry.audit_differs("default", pds_interface::response_time::RESOURCE, difference);
         telemetry.forget_token("default");
         assert_eq!(page(), "");
-        assert_eq!(telemetry.audit().differences, []);
+        assert!(telemetry.snapshot().audit.differences.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

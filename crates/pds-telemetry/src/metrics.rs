@@ -5,7 +5,7 @@ use prometheus::core::{Atomic, Collector, GenericCounterVec};
 use prometheus::proto::{MetricFamily, MetricType};
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
-use pds_exposition::encode::{LabelNumber, head, label, named_sample};
+use pds_exposition::encode::{LabelNumber, head, label, named_sample, sample};
 use pds_exposition::{Family, Format};
 
 /// Makes of rows `handle: Type = family;` the list [`FAMILIES`] and the struct [`Metrics`] of registered handles.
@@ -168,10 +168,8 @@ pub(super) fn write(
         }
         match gathered.get_field_type() {
             MetricType::HISTOGRAM => histogram(out, family, &labels, metric.get_histogram()),
-            MetricType::COUNTER => {
-                named_sample(out, family.name, "", &labels, "", metric.get_counter().get_value())
-            }
-            _ => named_sample(out, family.name, "", &labels, "", metric.get_gauge().get_value()),
+            MetricType::COUNTER => sample(out, family, &labels, "", metric.get_counter().get_value()),
+            _ => sample(out, family, &labels, "", metric.get_gauge().get_value()),
         }
     }
 }
@@ -180,7 +178,7 @@ fn histogram(out: &mut Vec<u8>, family: &Family, labels: &str, histogram: &prome
     let bucket = |out: &mut Vec<u8>, bound: f64, count: u64| {
         let mut le = String::new();
         label(&mut le, "le", LabelNumber::default().text(bound));
-        named_sample(out, family.name, "_bucket", labels, &le, count as f64);
+        sample(out, family, labels, &le, count as f64);
     };
     for entry in histogram.get_bucket() {
         bucket(out, entry.upper_bound(), entry.cumulative_count());

@@ -24,12 +24,12 @@ impl pds_client::Observer for Telemetry {
             .took
             .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
             .observe(took.as_secs_f64());
-        self.0.figures.lock().recent.count(!code.starts_with('2'));
+        self.0.figures.lock().request_rate.count(!code.starts_with('2'));
     }
 
     fn request_not_sent(&self, resource: Resource, code: &str) {
         self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.0.figures.lock().recent.count(true);
+        self.0.figures.lock().request_rate.count(true);
     }
 
     fn retried(&self, resource: Resource) {
@@ -42,17 +42,17 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn clock_skew(&self, seconds: f64) {
-        self.0.figures.lock().reported.clock_skew_seconds = Some(seconds);
+        self.0.figures.lock().clock_skew_seconds = Some(seconds);
         self.0.metrics.clock_skew.set(&[], seconds);
     }
 
     fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
-        self.0.figures.lock().reported.tokens.entry(token.to_owned()).or_default().expires = expiry;
+        self.0.figures.lock().tokens.entry(token.to_owned()).or_default().expires = expiry;
         self.0.metrics.token_expiry.set(&[token], expiry.map(seconds));
     }
 
     fn token_read(&self, token: &str, good: bool) {
-        self.0.figures.lock().reported.tokens.entry(token.to_owned()).or_default().readable = Some(good);
+        self.0.figures.lock().tokens.entry(token.to_owned()).or_default().readable = Some(good);
         self.0.metrics.token_read.set(&[token], flag(good));
     }
 
@@ -97,7 +97,7 @@ impl pds_client::Observer for Telemetry {
         ] {
             facts.set(&[token], None);
         }
-        self.0.figures.lock().reported.tokens.remove(token);
+        self.0.figures.lock().tokens.remove(token);
         self.forget_audits(token);
     }
 }
@@ -105,8 +105,8 @@ impl pds_client::Observer for Telemetry {
 impl pds_ledger::Observer for Telemetry {
     fn committed(&self, written: Result<(), &str>) {
         self.0.metrics.state_committed.set(&[], flag(written.is_ok()));
-        let reported = &mut self.0.figures.lock().reported;
-        (reported.state_good, reported.state_error) = (Some(written.is_ok()), written.err().map(Into::into));
+        let figures = &mut self.0.figures.lock();
+        (figures.state_good, figures.state_error) = (Some(written.is_ok()), written.err().map(Into::into));
     }
 
     fn restoring(&self, now: Option<Restoring>) {
@@ -118,11 +118,11 @@ impl pds_ledger::Observer for Telemetry {
                 self.0.metrics.state_restored.set(&[], flag(now.missing == 0 && now.obstacle.is_none()));
             }
         }
-        self.0.figures.lock().reported.restoring = now;
+        self.0.figures.lock().restoring = now;
     }
 
     fn config_loaded(&self) -> Option<Timestamp> {
-        self.0.figures.lock().reported.config_loaded
+        self.0.figures.lock().config_loaded
     }
 }
 
@@ -134,7 +134,7 @@ impl pds_web::Observer for Telemetry {
     }
 
     fn web_config_read(&self, good: bool) {
-        self.0.figures.lock().reported.web_config_good = Some(good);
+        self.0.figures.lock().web_config_good = Some(good);
         self.0.metrics.web_config_loaded.set(&[], flag(good));
     }
 }

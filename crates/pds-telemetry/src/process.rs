@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pds_exposition::encode::{head, named_sample};
+use pds_exposition::encode::{head, sample};
 use pds_exposition::{Family, Format};
 
 /// Clock ticks a second in `/proc`, the same on every architecture that this is built for.
@@ -53,7 +53,7 @@ pub(super) fn write(out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) 
     for (family, read) in METRICS.iter().filter(|(family, _)| wanted(family)) {
         if let Some(value) = read() {
             head(out, format, family);
-            named_sample(out, family.name, "", "", "", value);
+            sample(out, family, "", "", value);
         }
     }
 }

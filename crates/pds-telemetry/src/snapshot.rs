@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 
 use super::{AuditSnapshot, Telemetry};
@@ -28,14 +27,14 @@ pub struct Snapshot {
     pub restoring: Option<Restoring>,
     /// How late the last poll began.
     pub poll_lag_seconds: f64,
-    /// The request rate of the last minutes.
-    pub request_rate: RequestRate,
+    /// Requests of the last minutes.
+    pub request_rate: Recent,
     /// The service's clock minus ours.
     pub clock_skew_seconds: Option<f64>,
     /// When anything last panicked.
     pub last_panic: Option<Instant>,
-    /// The last unexpected value of each field that ever had one.
-    pub unexpected: Vec<UnexpectedValue>,
+    /// The last unexpected value by resource and field; a field that is in here was logged.
+    pub unexpected: BTreeMap<(&'static str, &'static str), UnexpectedValue>,
     /// Results of audits of the service's replies.
     pub audit: AuditSnapshot,
     /// The service accounts, by name.
@@ -45,10 +44,6 @@ pub struct Snapshot {
 /// A value that violates the interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnexpectedValue {
-    /// The polled resource.
-    pub resource: Resource,
-    /// The field of the reply.
-    pub field: &'static str,
     /// The project or app of the reply.
     pub target: String,
     /// When it was received.
@@ -67,10 +62,7 @@ pub struct TokenSnapshot {
 impl Telemetry {
     /// The figures of this moment.
     pub fn snapshot(&self) -> Snapshot {
-        let audit = self.audit();
-        let figures = self.0.figures.lock();
-        let unexpected = figures.unexpected.values().cloned().collect();
-        Snapshot { request_rate: figures.recent.rate(), unexpected, audit, ..figures.reported.clone() }
+        self.0.figures.lock().clone()
     }
 }
 
@@ -78,8 +70,8 @@ impl Telemetry {
 const MINUTES: usize = 5;
 
 /// Requests of the last minutes, by minute, for the status page; Prometheus computes its own rates.
-#[derive(Debug)]
-pub(super) struct Recent {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recent {
     began: Instant,
     /// (minute since the beginning, requests, failures)
     minutes: [(u64, u32, u32); MINUTES],
@@ -113,7 +105,7 @@ impl Recent {
     }
 
     /// The rate over whole minutes, so that it changes once a minute; before the first has passed, what it has so far.
-    pub(super) fn rate(&self) -> RequestRate {
+    pub fn rate(&self) -> RequestRate {
         let now = self.began.elapsed().as_secs() / 60;
         let oldest = now.saturating_sub(MINUTES as u64 - 1);
         let past = self.minutes.iter().filter(|(minute, ..)| now == 0 || (oldest..now).contains(minute));
@@ -135,7 +127,8 @@ mod tests {
     #[test]
     fn a_snapshot_holds_only_what_was_recorded() {
         let telemetry = Telemetry::new(false).unwrap();
-        assert_eq!(telemetry.snapshot(), Snapshot::default());
+        let began = telemetry.snapshot().request_rate;
+        assert_eq!(telemetry.snapshot(), Snapshot { request_rate: began.clone(), ..Snapshot::default() });
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         telemetry.config_loaded(Some(now));
         telemetry.config_loaded(None);
@@ -152,6 +145,7 @@ mod tests {
                 ("p-1".to_owned(), token(None, Some(false))),
             ]
             .into(),
+            request_rate: began,
             ..Snapshot::default()
         };
         assert_eq!(telemetry.snapshot(), expected);

@@ -244,12 +244,11 @@ async fn a_reason_names_twenty_objects_at_most_and_counts_all() {
     let fixture = answered().await;
     for account in 0..25 {
         let difference = Difference {
-            account: format!("p-{account}").into(),
             what: "the service leaves out the end of ranges".into(),
             remedy: "set accounting.range_end = \"exclusive\"".into(),
             target: format!("response_time of p-{account}/a"),
         };
-        fixture.context.telemetry.audit_differs(response_time::RESOURCE, difference);
+        fixture.context.telemetry.audit_differs(&format!("p-{account}"), response_time::RESOURCE, difference);
     }
     let all = reasons(&fixture).await;
     assert_eq!((&*all[0].code, all[0].count, all[0].objects.len()), ("audit_differs", 25, 20));

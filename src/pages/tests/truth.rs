@@ -98,9 +98,9 @@ async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
     fixture.answer(1.0);
     telemetry.audited(response_time::RESOURCE, AuditResult::Different);
     telemetry.audit_differs(
+        "default",
         response_time::RESOURCE,
         Difference {
-            account: "default".into(),
             what: "the service leaves out the end of ranges".into(),
             remedy: "set accounting.range_end = \"exclusive\"".into(),
             target: "response_time of p-1/a".to_owned(),
