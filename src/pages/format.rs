@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use pds_core::units::span;
 pub(super) use pds_core::units::{
-    bytes, clock, count_of, counted as count, dollars, number, seconds, time as absolute,
+    bytes, clock, count_of, counted as count, number, seconds, time as absolute,
 };
 use pds_diagnosis::{State, Verdict};
 pub(super) use pds_diagnosis::{class_title as class, resource_title as resource};

@@ -3,7 +3,11 @@
 //! A setting is a family of the app endpoint, explained by its HELP, or a label of an info family. Labels that no
 //! family declares come from the configuration.
 
+use jiff::Timestamp;
+
 use crate::store::{Change, Fact};
+use pds_core::clock::{from_unix_seconds, to_second};
+use pds_core::units::{bytes, dollars, number, seconds};
 use pds_exposition::Family;
 use pds_interface::get_app::{self, family};
 
@@ -32,17 +36,13 @@ pub struct Setting {
     pub family: &'static str,
 }
 
-/// The value of a setting.
+/// The value of a setting, as people read it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A text as the service sent it.
+    /// A text or a number.
     Text(String),
-    /// A number with the unit of its family, or `""`.
-    Number(f64, &'static str),
-    /// Unix seconds.
-    Time(f64),
-    /// On or off.
-    Flag(bool),
+    /// A time.
+    Time(Timestamp),
 }
 
 /// A row of [`SETTINGS`].
@@ -128,7 +128,7 @@ fn setting(values: &Values<'_>, row: Row<'_>) -> Option<Setting> {
             Some(Setting { name: name_of(family.name, Some(name)), value, meaning, family: family.name })
         }
         Number(family) | Flag(family, _) => {
-            let value = value_of(family, values.value(family)?);
+            let value = value_of(family, values.value(family)?)?;
             let meaning = if let Flag(_, meaning) = row { meaning } else { family.help };
             Some(Setting { name: name_of(family.name, None), value, meaning, family: family.name })
         }
@@ -149,14 +149,19 @@ fn row_of(family: &Family) -> Option<&'static Row<'static>> {
 }
 
 /// A value of `family`.
-fn value_of(family: &Family, value: f64) -> Value {
-    match family.unit() {
-        _ if matches!(row_of(family), Some(Flag(..))) => Value::Flag(value > 0.0),
+fn value_of(family: &Family, value: f64) -> Option<Value> {
+    Some(Value::Text(match family.unit() {
+        _ if matches!(row_of(family), Some(Flag(..))) => if value > 0.0 { "yes" } else { "no" }.to_owned(),
         // An identifier rather than a quantity.
-        _ if *family == family::PORT => Value::Text(value.to_string()),
-        Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
-        unit => Value::Number(value, unit.unwrap_or("")),
-    }
+        _ if *family == family::PORT => value.to_string(),
+        Some("seconds") if family.name.ends_with("_timestamp_seconds") => {
+            return from_unix_seconds(value).map(to_second).map(Value::Time);
+        }
+        Some("seconds") => seconds(value),
+        Some("bytes") => bytes(value),
+        Some("dollars_per_second") => format!("{} / h", dollars(value * 3600.0)),
+        _ => number(value),
+    }))
 }
 
 /// The settings that no group names: values of families without labels.
@@ -184,10 +189,10 @@ fn short(family: &str) -> String {
 /// A fact that the app's `family` shows, as people read it.
 pub(crate) fn value(family: &str, fact: &Fact) -> Option<Value> {
     let families = get_app::RESOURCE.polled().families();
-    Some(match fact {
-        Fact::Text(text) => Value::Text(text.to_string()),
+    match fact {
+        Fact::Text(text) => Some(Value::Text(text.to_string())),
         Fact::Number(number) => value_of(families.iter().find(|known| known.name == family)?, *number),
-    })
+    }
 }
 
 /// Builds that became ready, newest first.

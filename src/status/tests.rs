@@ -182,7 +182,7 @@ async fn the_detail_has_what_the_page_draws() {
     assert_eq!(detail.window_runs, Some(1498.0));
     let settings = |title| &detail.settings.iter().find(|group| group.title == title).unwrap().settings;
     let memory = settings("Replicas and cost").iter().find(|setting| setting.name == "memory").unwrap();
-    assert_eq!(memory.value, Value::Number(16e9, "bytes"));
+    assert_eq!(memory.value, Value::Text("16 GB".to_owned()));
     assert_eq!(settings("Labels from the configuration")[0].name, "tier");
     assert!(detail.replies.iter().all(|(_, reply)| reply.is_some()));
     assert!(fixture.source.detail(project, "p-other").is_none());

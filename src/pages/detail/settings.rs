@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::status::detail::Detail;
 use crate::status::settings::{self, Setting, Value, name_of};
 
-use super::super::format::{self, ago, bytes, dollars, missing, number, seconds};
+use super::super::format::{self, ago, missing};
 use super::super::layout::Frame;
 
 /// The settings as a table; each links to its meaning in the catalogue.
@@ -77,15 +77,6 @@ pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
 fn written(value: &Value) -> Markup {
     match value {
         Value::Text(text) => html! { (text) },
-        Value::Flag(on) => html! { @if *on { "yes" } @else { "no" } },
-        #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-        Value::Time(second) => match Timestamp::from_second(*second as i64) {
-            Ok(time) => html! { time datetime=(time) { (format::absolute(time)) } },
-            Err(_) => missing(),
-        },
-        Value::Number(value, "seconds") => html! { (seconds(*value)) },
-        Value::Number(value, "bytes") => html! { (bytes(*value)) },
-        Value::Number(value, "dollars_per_second") => html! { (dollars(value * 3600.0)) " / h" },
-        Value::Number(value, _) => html! { (number(*value)) },
+        Value::Time(time) => html! { time datetime=(time) { (format::absolute(*time)) } },
     }
 }
