@@ -67,13 +67,12 @@ pub struct RunPoint {
 }
 
 pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
-    let projects = &view.plan.config.projects;
-    let p = projects.iter().position(|known| *known.id == *project)?;
-    let a = projects.get(p)?.apps.iter().position(|known| *known.id == *app)?;
-    let parts = view.parts_of((p, a));
+    let ids = |place| (&*view.configured(place).0.id, &*view.configured(place).1.id);
+    let place = view.places().find(|place| ids(*place) == (project, app))?;
+    let parts = view.parts_of(place);
     let settings = view.values(&parts, get_app::RESOURCE);
     let Judged { verdict, problems, .. } = judge_app(view, &parts, &settings);
-    let overview = App { verdict, problems, ..view.app((p, a), &parts) };
+    let overview = App { verdict, problems, ..view.app(place, &parts) };
     let store = &view.context.store;
     store.replies().view(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> =

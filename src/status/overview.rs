@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{iter, thread};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::time::Duration;
 
 use crate::poll::error::ANSWERED_SINCE;
@@ -96,13 +96,10 @@ impl View {
 
     /// All apps. Two threads share a large number, because most of the data is in no cache.
     fn apps<'a>(self: &'a Arc<Self>, count: usize, totals: &mut Totals<'a>) -> Vec<LazyApp> {
-        let next = AtomicUsize::new(0);
+        let starts = Mutex::new((0..count).step_by(BLOCK));
         let judge = || {
-            let starts = iter::repeat_with(|| next.fetch_add(BLOCK, Ordering::Relaxed));
-            let judged = starts
-                .take_while(|start| *start < count)
-                .map(|start| (start, self.judged(start..count.min(start + BLOCK))));
-            judged.collect::<Vec<_>>()
+            let starts = iter::from_fn(|| starts.lock().next());
+            starts.map(|start| (start, self.judged(start..count.min(start + BLOCK)))).collect::<Vec<_>>()
         };
         let mut blocks = thread::scope(|scope| {
             // If the system has no thread left, this thread judges them all.

@@ -29,8 +29,15 @@ const MAX_COMPARED: usize = 100;
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;
 
-/// The indices of an app in the configuration: its project's, and its own within the project.
-pub(super) type Place = (usize, usize);
+/// An app in the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Its index among all apps, and so among the targets of each resource of apps.
+    index: usize,
+    /// The index of its project, and its own within the project.
+    project: usize,
+    app: usize,
+}
 
 /// A target with its subject (a project or app), its ledger, and the samples it shows.
 #[derive(Debug)]
@@ -95,25 +102,24 @@ impl View {
 
     /// Calls `read` for the apps at `range` of all apps, each with its targets.
     pub(super) fn each_app<'a>(&'a self, range: Range<usize>, mut read: impl FnMut(Place, &[Part<'a>])) {
-        let projects = self.plan.config.projects.iter().enumerate();
-        let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, a)));
-        let mut places = places.skip(range.start).take(range.len()).peekable();
-        let first = places.peek().copied();
-        let from_first = |run: &'_ [Arc<Target>]| run.partition_point(|target| place(target) < first);
-        let mut runs: Vec<_> = self.runs().map(|run| run.iter().skip(from_first(run)).peekable()).collect();
-        while places.peek().is_some() {
-            let (mut some, mut apps) = (Vec::with_capacity(AHEAD * runs.len()), Vec::with_capacity(AHEAD));
-            for app in places.by_ref().take(AHEAD) {
-                let (of_app, start) = (|target: &&Arc<Target>| place(target) == Some(app), some.len());
-                some.extend(runs.iter_mut().filter_map(|run| with_subject(run.next_if(of_app)?)));
-                apps.push((app, start..some.len()));
-            }
-            fetch(&some);
-            let parts = self.parts(some);
-            for (app, of_app) in apps {
-                read(app, &parts[of_app]);
+        let runs: Vec<&[Arc<Target>]> = self.runs().collect();
+        let places: Vec<Place> = self.places().skip(range.start).take(range.len()).collect();
+        for places in places.chunks(AHEAD) {
+            let targets = places.iter().flat_map(|place| runs.iter().map(|run| &run[place.index]));
+            let targets: Vec<_> = targets.filter_map(with_subject).collect();
+            fetch(&targets);
+            let parts = self.parts(targets);
+            for (start, place) in places.iter().enumerate() {
+                read(*place, &parts[start * runs.len()..][..runs.len()]);
             }
         }
+    }
+
+    /// All apps, in the order of the configuration.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
+        let projects = self.plan.config.projects.iter().enumerate();
+        let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |app| (p, app)));
+        places.enumerate().map(|(index, (project, app))| Place { index, project, app })
     }
 
     /// The targets of each project.
@@ -129,9 +135,8 @@ impl View {
     }
 
     /// The targets of one app.
-    pub(super) fn parts_of(&self, app: Place) -> Vec<Part<'_>> {
-        let found = self.runs().filter_map(|run| run.get(run.binary_search_by_key(&Some(app), place).ok()?));
-        self.parts(found.filter_map(with_subject).collect())
+    pub(super) fn parts_of(&self, place: Place) -> Vec<Part<'_>> {
+        self.parts(self.runs().filter_map(|run| with_subject(&run[place.index])).collect())
     }
 
     /// The targets with their ledgers and the samples they show.
@@ -147,14 +152,13 @@ impl View {
         targets.into_iter().zip(found).map(part).collect()
     }
 
-    /// The targets of each resource of apps.
+    /// The targets of each polled resource of apps: one of each app, in the order of the configuration.
     fn runs(&self) -> impl Iterator<Item = &[Arc<Target>]> {
         let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
-        of_apps.map(|resource| self.targets_of(resource))
+        of_apps.map(|resource| self.targets_of(resource)).filter(|run| !run.is_empty())
     }
 
-    /// The targets of `resource`. A plan lists its targets by resource, and those of apps in the order of the
-    /// configuration.
+    /// The targets of `resource`. A plan lists its targets by resource.
     fn targets_of(&self, resource: Resource) -> &[Arc<Target>] {
         let start = self.plan.targets.partition_point(|target| target.key.resource < resource);
         let end = self.plan.targets.partition_point(|target| target.key.resource <= resource);
@@ -208,16 +212,10 @@ impl View {
     }
 
     /// A project of the configuration and one of its apps.
-    pub(super) fn configured(&self, (project, app): Place) -> (&Project, &App) {
-        let project = &self.plan.config.projects[project];
-        (project, &project.apps[app])
+    pub(super) fn configured(&self, place: Place) -> (&Project, &App) {
+        let project = &self.plan.config.projects[place.project];
+        (project, &project.apps[place.app])
     }
-}
-
-/// The app that `target` is about.
-fn place(target: &Arc<Target>) -> Option<Place> {
-    let subject = target.subjects.first()?;
-    Some((subject.project, subject.app?))
 }
 
 fn with_subject(target: &Arc<Target>) -> Option<(&Target, &TargetSubject)> {
