@@ -1,5 +1,6 @@
 //! One rendering of a page for all readers of one reading of the model.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
@@ -48,18 +49,12 @@ pub(super) fn nothing() -> Response {
     Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
-/// The pages rendered from the last reading of the model.
+/// The last reading of the model, and the pages rendered from it by path and query. The pointer is weak, because the reading
+/// holds the plan.
 #[derive(Debug, Default)]
-pub(super) struct Sharing(Mutex<Vec<Kept>>);
+pub(super) struct Sharing(Mutex<(Weak<Status>, Pages)>);
 
-#[derive(Debug)]
-struct Kept {
-    /// The reading of the model that the page shows; a weak pointer, because the reading holds the plan.
-    status: Weak<Status>,
-    path: String,
-    query: String,
-    made: Arc<OnceLock<Made>>,
-}
+type Pages = HashMap<(String, String), Arc<OnceLock<Made>>>;
 
 impl Sharing {
     /// The page at `path` for `query` from the reading `status`; the first reader renders it with `render`, and
@@ -75,23 +70,18 @@ impl Sharing {
         place.get_or_init(|| as_sent(render())).clone()
     }
 
-    /// The entry of a page, rendered or not; the oldest pages make room for a new one.
+    /// The entry of a page, rendered or not; a new one takes the place of all others if they are of another reading, or too
+    /// many.
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
-        let mut kept = self.0.lock();
-        kept.retain(|page| page.status.as_ptr() == Arc::as_ptr(status));
-        if let Some(page) = kept.iter().find(|page| page.path == path && page.query == query) {
-            return Arc::clone(&page.made);
+        let (reading, pages) = &mut *self.0.lock();
+        let page = (path.to_owned(), query.to_owned());
+        let bytes: usize = pages.values().filter_map(|made| made.get()).map(|made| made.text.len()).sum();
+        let is_full = pages.len() >= MAX_KEPT || bytes > MAX_KEPT_BYTES;
+        if reading.as_ptr() != Arc::as_ptr(status) || (is_full && !pages.contains_key(&page)) {
+            pages.clear();
+            *reading = Arc::downgrade(status);
         }
-        let bytes = |kept: &[Kept]| -> usize {
-            kept.iter().filter_map(|page| page.made.get()).map(|made| made.text.len()).sum()
-        };
-        while kept.len() >= MAX_KEPT || bytes(&kept) > MAX_KEPT_BYTES {
-            kept.remove(0);
-        }
-        let (path, query) = (path.to_owned(), query.to_owned());
-        let made = Arc::default();
-        kept.push(Kept { status: Arc::downgrade(status), path, query, made: Arc::clone(&made) });
-        made
+        Arc::clone(pages.entry(page).or_default())
     }
 }
 
@@ -135,10 +125,10 @@ mod tests {
             let large = "x".repeat(MAX_KEPT_BYTES / 2) + &n.to_string();
             sharing.made(&status, "/", &n.to_string(), || Rendered::Page(large));
         }
-        assert!(sharing.0.lock().len() <= 2);
+        assert!(sharing.0.lock().1.len() <= 2);
         for n in 0..100 {
             sharing.made(&status, "/config", &n.to_string(), || Rendered::Page(n.to_string()));
         }
-        assert!(sharing.0.lock().len() <= MAX_KEPT);
+        assert!(sharing.0.lock().1.len() <= MAX_KEPT);
     }
 }
