@@ -9,7 +9,7 @@
 //! - `banner`: the overview's first sentence.
 //! - `strip`: incidents of the last hours.
 //! - `layout`: the shared parts of pages.
-//! - `plots`: curves and sparklines, drawn by plotters.
+//! - `plots`: curves and sparklines.
 //! - `links`: every address of a page, behind any prefix; styles and scripts.
 //! - `format`: numbers, times and verdicts for people.
 //! - `sharing`: the content of a path, rendered once for all readers.

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use crate::status::detail::{Detail, RunPoint};
 
 use super::super::format::{number, seconds, value};
-use super::super::plots::{self, Line, P50, P90, P99, Plot, Unit};
+use super::super::plots::{self, Line, Plot, Unit};
 
 /// All plots of the window.
 pub(super) fn figures(detail: &Detail) -> Markup {
@@ -37,7 +37,6 @@ pub(super) struct OverTime<'a> {
     pub(super) title: &'a str,
     /// The samples of the plot.
     pub(super) label: &'a str,
-    pub(super) caption: &'a str,
     pub(super) times: Range<f64>,
     /// The name of the values, and their unit.
     pub(super) values: (&'a str, Unit),
@@ -53,14 +52,14 @@ pub(super) struct OverTime<'a> {
 
 impl OverTime<'_> {
     pub(super) fn figure(&self) -> Markup {
-        let Self { title, label, caption, times, values, lines, deploys, instead, head, rows } = self;
+        let Self { title, label, times, values, lines, deploys, instead, head, rows } = self;
         let plot = plots::over_time(lines, deploys, times, *values, label);
-        let mut legend: Vec<_> = lines.iter().map(|line| (line.colour.1, line.name)).collect();
+        let mut legend: Vec<_> = lines.iter().map(|line| (line.class, line.name)).collect();
         if deploys.iter().any(|time| times.contains(time)) {
             legend.push(("deploy", "new build"));
         }
         let table = html! {
-            table { caption .hidden { (caption) }
+            table { caption .hidden { (label) }
                 thead { tr { th scope="col" { "time" } @for name in *head { th scope="col" .number { (name) } } } }
                 tbody { @for (time, cells) in rows {
                     tr data-x=[plot.x(*time)] { th scope="row" { (plots::clock(*time)) } @for cell in cells { td .number { (cell) } } }
@@ -103,8 +102,8 @@ fn distribution(detail: &Detail) -> Markup {
 
 fn runs(detail: &Detail) -> Markup {
     let points = detail.runs.as_deref().unwrap_or_default();
-    let line = |colour, name, of: fn(&RunPoint) -> Option<f64>| Line {
-        colour,
+    let line = |name, of: fn(&RunPoint) -> Option<f64>| Line {
+        class: name,
         name,
         points: points.iter().map(|point| (point.time, of(point))).collect(),
     };
@@ -112,10 +111,9 @@ fn runs(detail: &Detail) -> Markup {
     OverTime {
         title: "Run execution times",
         label: &format!("Run execution time percentiles over the last {}", detail.app.window),
-        caption: "Run execution time percentiles",
         times: points.first().map_or(0.0, |point| point.time)..points.last().map_or(0.0, |point| point.time),
         values: ("run execution time", Unit::Seconds),
-        lines: &[line(P50, "p50", |p| p.p50), line(P90, "p90", |p| p.p90), line(P99, "p99", |p| p.p99)],
+        lines: &[line("p50", |p| p.p50), line("p90", |p| p.p90), line("p99", |p| p.p99)],
         deploys: &[],
         instead: match &detail.runs {
             None => "The last reply was not kept; the next one will be.",

@@ -10,7 +10,7 @@ use crate::store::SlotSummary;
 use super::super::format::{number, seconds, value};
 use super::super::layout::Frame;
 use super::super::links::parameter;
-use super::super::plots::{Colour, LINE, Line, P50, P90, P99, Unit};
+use super::super::plots::{Line, Point, Unit};
 use super::figures::OverTime;
 
 /// The maximum number of columns in a plot.
@@ -55,8 +55,8 @@ fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
 }
 
 /// A line through the columns, interrupted if polls are missing for longer than `gap` seconds.
-fn points(columns: &[Column], gap: f64, of: impl Fn(&SlotSummary) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
-    let mut points: Vec<(f64, Option<f64>)> = Vec::new();
+fn points(columns: &[Column], gap: f64, of: impl Fn(&SlotSummary) -> Option<f64>) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
     for (time, column) in columns {
         if points.last().is_some_and(|(last, _)| time - last > gap) {
             points.push((*time, None));
@@ -95,8 +95,8 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
     let columns = columns(detail, times);
     let deploys: Vec<f64> =
         detail.builds.iter().map(|build| build.start.as_duration().as_secs_f64()).collect();
-    let line = |colour: Colour, name, of: &dyn Fn(&SlotSummary) -> Option<f64>| Line {
-        colour,
+    let line = |class, name, of: &dyn Fn(&SlotSummary) -> Option<f64>| Line {
+        class,
         name,
         points: points(&columns, gap, of),
     };
@@ -105,7 +105,7 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
     };
     let figure = |title, label, values, lines: &[Line<'_>], head: &[&str], rows| {
         let (times, deploys, instead) = (times.clone(), &deploys[..], "Not enough data to plot yet.");
-        OverTime { title, label, caption: label, times, values, lines, deploys, instead, head, rows }.figure()
+        OverTime { title, label, times, values, lines, deploys, instead, head, rows }.figure()
     };
     let window = &detail.app.window;
     let per_minute = |column: &SlotSummary| column.point.requests.map(|count| count / detail.window_minutes);
@@ -115,9 +115,9 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
             &format!("Response time percentiles, each over the last {window}"),
             ("response time", Unit::Seconds),
             &[
-                line(P50, "p50", &|column| column.point.p50),
-                line(P90, "p95", &|column| column.point.p95),
-                line(P99, "p99", &|column| column.point.p99),
+                line("p50", "p50", &|column| column.point.p50),
+                line("p90", "p95", &|column| column.point.p95),
+                line("p99", "p99", &|column| column.point.p99),
             ],
             &["p50", "p95", "p99"],
             rows(&|SlotSummary { point, .. }| {
@@ -128,7 +128,7 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
             "Request rate",
             &format!("Requests per minute over the last {window}"),
             ("requests / min", Unit::Number),
-            &[line(LINE, "requests per minute", &per_minute)],
+            &[line("line", "requests per minute", &per_minute)],
             &["requests / min"],
             rows(&|column| vec![value(per_minute(column), number)]),
         ),
@@ -136,7 +136,7 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
             "Failed polls",
             "Failed polls of response times",
             ("failed polls", Unit::Whole),
-            &[line(P99, "failed polls of response times", &|column| Some(f64::from(column.failures)))],
+            &[line("p99", "failed polls of response times", &|column| Some(f64::from(column.failures)))],
             &["failed", "polls"],
             rows(&|column| vec![html! { (column.failures) }, html! { (column.polls) }]),
         ),
@@ -146,7 +146,7 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Point;
+    use crate::store;
 
     #[test]
     fn a_range_is_one_of_those_offered() {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn time_without_polls_interrupts_a_line_and_a_missing_value_too() {
         let column = |time, p95| {
-            let point = Point { p95, ..Point::default() };
+            let point = store::Point { p95, ..store::Point::default() };
             (time, SlotSummary { start: 0, seconds: 60, point, polls: 1, failures: 0 })
         };
         let columns =
