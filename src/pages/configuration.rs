@@ -6,7 +6,7 @@ use crate::status::Refused;
 use pds_config::{Explained, Origin, toml};
 
 use super::format::{ago, count};
-use super::layout::Frame;
+use super::layout::{self, Frame};
 
 /// The page of the configuration, or only of the values that differ from the defaults.
 pub(super) fn configuration(
@@ -40,9 +40,7 @@ pub(super) fn configuration(
                 pre tabindex="0" role="region" aria-label="Why it was refused" { (refused.problems) }
             }
         }
-        div .scroll tabindex="0" role="region" aria-label="Configuration" {
-            (table(&general, "Secrets are not shown. Flags override the environment, which overrides the file, which overrides the defaults; only log.level overrides its flag."))
-        }
+        (table(&general, "Configuration", "Secrets are not shown. Flags override the environment, which overrides the file, which overrides the defaults; only log.level overrides its flag."))
         @if !projects.is_empty() {
             h2 .apart { "Projects" }
             @for keys in projects.chunk_by(of_one) { (project(keys)) }
@@ -69,31 +67,29 @@ fn project(keys: &[&Explained]) -> Markup {
     html! {
         details .reply data-key=(name) {
             summary { code { (id.map_or(name, |row| row.value.as_str())) } " " span .sub { (name) ", " (count(keys.len(), "key", "keys")) } }
-            div .scroll tabindex="0" role="region" aria-label={ "Keys of " (name) } { (table(keys, name)) }
+            (table(keys, &format!("Keys of {name}"), name))
         }
     }
 }
 
-fn table(rows: &[&Explained], caption: &str) -> Markup {
-    html! {
-        table .configuration.cards role="table" {
-            caption { (caption) }
-            thead role="rowgroup" { tr role="row" { @for title in ["Key", "Value", "From", "What it is"] { th scope="col" role="columnheader" { (title) } } } }
-            tbody role="rowgroup" {
-                @for row in rows {
-                    tr role="row" {
-                        th scope="row" role="rowheader" { code { (row.key) } }
-                        td .beside role="cell" { code { (row.value) } }
-                        td .beside role="cell" { span class={ "origin " (row.origin) } { (row.origin) }
-                            @if let Some(variable) = &row.variable { span .sub { (variable) } }
-                        }
-                        td .meaning role="cell" { (row.help) }
+fn table(rows: &[&Explained], label: &str, caption: &str) -> Markup {
+    let bodies = html! {
+        tbody role="rowgroup" {
+            @for row in rows {
+                tr role="row" {
+                    th scope="row" role="rowheader" { code { (row.key) } }
+                    td .beside role="cell" { code { (row.value) } }
+                    td .beside role="cell" { span class={ "origin " (row.origin) } { (row.origin) }
+                        @if let Some(variable) = &row.variable { span .sub { (variable) } }
                     }
+                    td .meaning role="cell" { (row.help) }
                 }
-                @if rows.is_empty() { tr role="row" { td colspan="4" .none role="cell" { "No value differs from its default." } } }
             }
+            @if rows.is_empty() { tr role="row" { td colspan="4" .none role="cell" { "No value differs from its default." } } }
         }
-    }
+    };
+    let titles = ["Key", "Value", "From", "What it is"];
+    layout::table("configuration cards", label, html! { caption { (caption) } }, &titles, bodies)
 }
 
 #[cfg(test)]

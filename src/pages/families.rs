@@ -9,8 +9,8 @@ use pds_exposition::{Family, Group, Kind};
 use pds_ledger::FAMILIES;
 
 use super::format::{count, missing};
-use super::layout::Frame;
-use super::links::{parameter, url};
+use super::layout::{self, Frame};
+use super::links::parameter;
 
 /// The search text: families whose name, help or labels contain it, in any case.
 pub(super) fn search(query: &str) -> String {
@@ -82,13 +82,7 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
                     Some(line) => code { (line) },
                     None => span .none { (missing()) " no series right now" },
                 }
-                @if query != family.name { p .query {
-                    code { (query) } " "
-                    button type="button" .copy hidden data-copy=(query) aria-label={ "Copy a query of " (family.name) } { "Copy" }
-                    @if let Some(at) = &web.prometheus_url {
-                        " " a href=(url::prometheus(at, &query, false)) rel="noreferrer" aria-label={ "Open in Prometheus: " (family.name) } { "Open" }
-                    }
-                } }
+                @if query != family.name { p .query { (layout::query(web, &query, family.name)) } }
             }
         }
     }

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::status::Status;
+use pds_config::Web;
 
 use super::format;
-use super::links::{ICON, Links, SCRIPT, STYLE, THEME, TROUBLE};
+use super::links::{ICON, Links, SCRIPT, STYLE, THEME, TROUBLE, url};
 
 /// The input of every page.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +87,33 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// A table below `titles`, in a region named `label` that scrolls on its own. The roles are for tables whose rows a narrow
+/// page shows as cards.
+pub(super) fn table(class: &str, label: &str, caption: Markup, titles: &[&str], bodies: Markup) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(label) {
+            table class=[(!class.is_empty()).then_some(class)] role="table" {
+                (caption)
+                thead role="rowgroup" { tr role="row" {
+                    @for title in titles { th scope="col" role="columnheader" { (title) } }
+                } }
+                (bodies)
+            }
+        }
+    }
+}
+
+/// A query about `what`, with a button that copies it and, if Prometheus is configured, a link.
+pub(super) fn query(web: &Web, query: &str, what: &str) -> Markup {
+    html! {
+        code { (query) } " "
+        button type="button" .copy hidden data-copy=(query) aria-label={ "Copy: " (what) } { "Copy" }
+        @if let Some(at) = &web.prometheus_url {
+            " " a href=(url::prometheus(at, query, false)) rel="noreferrer" aria-label={ "Open in Prometheus: " (what) } { "Open" }
         }
     }
 }

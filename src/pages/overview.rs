@@ -8,7 +8,7 @@ use pds_diagnosis::{App, Cell, Column, Project, Resource, State, Summary, Verdic
 
 use super::banner::{banner, facts};
 use super::format::{self, age, ago, count, count_of, missing, number, sign, value, verdict, verdict_of};
-use super::layout::Frame;
+use super::layout::{Frame, table};
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
 use super::strip;
@@ -283,25 +283,18 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
     let mut wanted: Vec<&Project> =
         frame.status.projects.iter().filter(|project| query.lists(project)).collect();
     wanted.sort_by_key(|project| project.verdict);
+    let caption = html! {
+        caption {
+            (count(wanted.len(), "project", "projects"))
+            @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }
+        }
+    };
+    let titles = ["Project", "Role", "Freshness", "Apps", "Custom domains", "Storage alerts"];
+    let rows = wanted.into_iter().take(PROJECTS).map(|project| project_row(frame, project));
     html! {
-        section aria-labelledby="projects" {
+        section {
             h2 #projects { "Projects" }
-            div .scroll {
-                table .projects.cards role="table" {
-                    caption {
-                        (count(wanted.len(), "project", "projects"))
-                        @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }
-                    }
-                    thead role="rowgroup" { tr role="row" {
-                        @for title in ["Project", "Role", "Freshness", "Apps", "Custom domains", "Storage alerts"] {
-                            th scope="col" role="columnheader" { (title) }
-                        }
-                    } }
-                    tbody role="rowgroup" {
-                        @for project in wanted.into_iter().take(PROJECTS) { (project_row(frame, project)) }
-                    }
-                }
-            }
+            (table("projects cards", "Projects", caption, &titles, html! { tbody role="rowgroup" { @for row in rows { (row) } } }))
         }
     }
 }

@@ -8,31 +8,30 @@ use pds_diagnosis::Verdict;
 
 use super::super::banner::{count, counted_again, no_longer_there};
 use super::super::format::{self, ago, graded, missing, seconds, until, verdict_of};
-use super::super::layout::Frame;
+use super::super::layout::{Frame, table};
 
 /// The state of each resource.
 pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
+    let caption = html! { caption .hidden { "Resources of the app" } };
+    let titles = ["Resource", "State", "Last success", "Next poll", "Failing since", "Why"];
+    let rows = html! {
+        tbody { @for (resource, next) in detail.app.resources.iter().zip(&detail.next_polls) {
+            tr {
+                th scope="row" { (format::resource(&resource.resource)) }
+                td { (graded(verdict_of(resource.state), resource.state.as_str())) }
+                td { @match resource.last_success { Some(at) => (ago(at, frame.now)), None => "never" } }
+                td { @match next { Some(at) => (until(*at, frame.now)), None => (missing()) } }
+                @match &resource.failing {
+                    Some(failing) => { td { (ago(failing.since, frame.now)) } td .message { span .class { (format::class(&failing.class)) } " " (failing.message) } }
+                    None => { td { (missing()) } td { (missing()) } }
+                }
+            }
+        } }
+    };
     html! {
         section {
             h2 #resources { "Resources" }
-            div .scroll tabindex="0" role="region" aria-labelledby="resources" {
-                table {
-                    caption .hidden { "Resources of the app" }
-                    thead { tr { @for title in ["Resource", "State", "Last success", "Next poll", "Failing since", "Why"] { th scope="col" { (title) } } } }
-                    tbody { @for (resource, next) in detail.app.resources.iter().zip(&detail.next_polls) {
-                        tr {
-                            th scope="row" { (format::resource(&resource.resource)) }
-                            td { (graded(verdict_of(resource.state), resource.state.as_str())) }
-                            td { @match resource.last_success { Some(at) => (ago(at, frame.now)), None => "never" } }
-                            td { @match next { Some(at) => (until(*at, frame.now)), None => (missing()) } }
-                            @match &resource.failing {
-                                Some(failing) => { td { (ago(failing.since, frame.now)) } td .message { span .class { (format::class(&failing.class)) } " " (failing.message) } }
-                                None => { td { (missing()) } td { (missing()) } }
-                            }
-                        }
-                    } }
-                }
-            }
+            (table("", "Resources", caption, &titles, rows))
             @for (total, what) in [(detail.requests_total, "request"), (detail.runs_total, "run")] {
                 @if let Some(total) = total { p .sub { (count(total, what)) " counted so far." } }
             }
@@ -57,20 +56,18 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
 
 /// The last polls; those with the same outcome share a row.
 pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
-    html! {
-        section {
-            h2 #polls { "Last polls" }
-            div .scroll tabindex="0" role="region" aria-labelledby="polls" {
-                table {
-                    caption { "Polls of one resource with the same outcome share a row. Failures are kept longer than successes." }
-                    thead { tr { th scope="col" { "When" } th scope="col" { "Resource" } th scope="col" { "Outcome" } th scope="col" .number { "Took" } th scope="col" { "Why" } } }
-                    tbody {
-                        @for (resource, event) in &detail.polls { (row(frame, resource, event)) }
-                        @if detail.polls.is_empty() { tr { td colspan="5" .none { "None yet." } } }
-                    }
-                }
-            }
+    let caption = html! {
+        caption { "Polls of one resource with the same outcome share a row. Failures are kept longer than successes." }
+    };
+    let rows = html! {
+        tbody {
+            @for (resource, event) in &detail.polls { (row(frame, resource, event)) }
+            @if detail.polls.is_empty() { tr { td colspan="5" .none { "None yet." } } }
         }
+    };
+    let titles = ["When", "Resource", "Outcome", "Took", "Why"];
+    html! {
+        section { h2 #polls { "Last polls" } (table("polls", "Last polls", caption, &titles, rows)) }
     }
 }
 

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use pds_config::Web;
 use pds_diagnosis::App;
 
+use super::super::layout;
 use super::super::links::{encode, url};
 
 /// PromQL queries about an app; `$app` stands for its labels.
@@ -69,29 +70,20 @@ pub(super) fn open_in(web: &Web, app: &App) -> Markup {
 /// The queries about the app, each with a copy button and, if Prometheus is configured, a link.
 pub(super) fn queries(web: &Web, app: &App, metrics: &str) -> Markup {
     let only = format!("{metrics}?project={}&app={}", encode(&app.project), encode(&app.id));
+    let caption = html! { caption .hidden { "Queries about the app" } };
+    let rows = html! {
+        tbody role="rowgroup" { @for (what, query) in QUERIES {
+            tr role="row" {
+                th scope="row" role="rowheader" { (what) }
+                td role="cell" { (layout::query(web, &about(app, query), what)) }
+            }
+        } }
+    };
     html! {
         section {
             h2 #queries { "Queries" }
             p .sub { "In PromQL. " a href=(only) { "All series of the app" } " are on the metrics page." }
-            div .scroll tabindex="0" role="region" aria-labelledby="queries" {
-                table .queries.cards role="table" {
-                    caption .hidden { "Queries about the app" }
-                    thead role="rowgroup" { tr role="row" { @for title in ["What", "Query"] { th scope="col" role="columnheader" { (title) } } } }
-                    tbody role="rowgroup" { @for (what, query) in QUERIES {
-                        @let query = about(app, query);
-                        tr role="row" {
-                            th scope="row" role="rowheader" { (what) }
-                            td role="cell" {
-                                code { (query) } " "
-                                button type="button" .copy hidden data-copy=(query) aria-label={ "Copy: " (what) } { "Copy" }
-                                @if let Some(at) = &web.prometheus_url {
-                                    " " a href=(url::prometheus(at, &query, false)) rel="noreferrer" aria-label={ "Open in Prometheus: " (what) } { "Open" }
-                                }
-                            }
-                        }
-                    } }
-                }
-            }
+            (layout::table("queries cards", "Queries", caption, &["What", "Query"], rows))
         }
     }
 }

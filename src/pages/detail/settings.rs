@@ -7,28 +7,24 @@ use crate::status::detail::Detail;
 use crate::status::settings::{self, Setting, Value, name_of};
 
 use super::super::format::{self, ago, missing};
-use super::super::layout::Frame;
+use super::super::layout::{Frame, table};
 
 /// The settings as a table; each links to its meaning in the catalogue.
 pub(super) fn settings(frame: Frame<'_>, detail: &Detail) -> Markup {
+    let caption = html! { caption .hidden { "The app's settings" } };
+    let groups = html! {
+        @for group in &detail.settings {
+            tbody role="rowgroup" {
+                tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="2" { (group.title) } }
+                @for setting in &group.settings { (row(frame, setting)) }
+            }
+        }
+    };
     html! {
         section {
             h2 #settings { "Settings" }
             @if detail.settings.is_empty() { p .none { "The app's settings have not been received yet, or are stale." } }
-            @else {
-                div .scroll tabindex="0" role="region" aria-labelledby="settings" {
-                    table .settings.cards role="table" {
-                        caption .hidden { "The app's settings" }
-                        thead role="rowgroup" { tr role="row" { @for title in ["Setting", "Value"] { th scope="col" role="columnheader" { (title) } } } }
-                        @for group in &detail.settings {
-                            tbody role="rowgroup" {
-                                tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="2" { (group.title) } }
-                                @for setting in &group.settings { (row(frame, setting)) }
-                            }
-                        }
-                    }
-                }
-            }
+            @else { (table("settings cards", "Settings", caption, &["Setting", "Value"], groups)) }
         }
     }
 }
@@ -46,29 +42,25 @@ fn row(frame: Frame<'_>, setting: &Setting) -> Markup {
 pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
     let yesterday = frame.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(frame.now);
     let since: Timestamp = yesterday.max(frame.status.exporter.started);
+    let since = html! { time datetime=(since) { (format::absolute(since)) } };
+    let rows = html! {
+        tbody { @for change in &detail.changes {
+            tr {
+                td { (ago(change.at, frame.now)) }
+                th scope="row" { (name_of(change.family, change.label)) }
+                @for fact in [&change.before, &change.after] {
+                    @let value = fact.as_ref().and_then(|fact| settings::value(change.family, fact));
+                    td .value { @match value { Some(value) => (written(&value)), None => (missing()) } }
+                }
+            }
+        } }
+    };
+    let caption = html! { caption { "Since " (since) ", newest first." } };
     html! {
         section {
             h2 #changes { "Changes of settings" }
-            @if detail.changes.is_empty() {
-                p .none { "No changes since " time datetime=(since) { (format::absolute(since)) } "." }
-            } @else {
-                div .scroll tabindex="0" role="region" aria-labelledby="changes" {
-                    table {
-                        caption { "Since " time datetime=(since) { (format::absolute(since)) } ", newest first." }
-                        thead { tr { @for title in ["When", "Setting", "Before", "Now"] { th scope="col" { (title) } } } }
-                        tbody { @for change in &detail.changes {
-                            tr {
-                                td { (ago(change.at, frame.now)) }
-                                th scope="row" { (name_of(change.family, change.label)) }
-                                @for fact in [&change.before, &change.after] {
-                                    @let value = fact.as_ref().and_then(|fact| settings::value(change.family, fact));
-                                    td .value { @match value { Some(value) => (written(&value)), None => (missing()) } }
-                                }
-                            }
-                        } }
-                    }
-                }
-            }
+            @if detail.changes.is_empty() { p .none { "No changes since " (since) "." } }
+            @else { (table("", "Changes of settings", caption, &["When", "Setting", "Before", "Now"], rows)) }
         }
     }
 }

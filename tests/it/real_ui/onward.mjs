@@ -67,7 +67,7 @@ export async function onward() {
   check(families > 60 && (await page.locator("tr[id^=pds_] .copy:visible").count()) > 20, "families without a query");
   const names = await page.locator("tr[id^=pds_]").evaluateAll((rows) => rows.filter((row) => row.querySelector(`[data-copy="${row.id}"]`)).map((row) => row.id));
   check(names.length === 0, `queries that are only a name: ${names}`);
-  await page.click('button[aria-label="Copy a query of pds_app_requests_total"]');
+  await page.click('button[aria-label="Copy: pds_app_requests_total"]');
   const rate = "max by (project, app) (rate(pds_app_requests_total[5m]) / (rate(pds_app_requests_accounted_seconds_total[5m]) > 0))";
   check((await copied()) === rate, `copied: ${await copied()}`);
   await page.goto(`${root}config`);
