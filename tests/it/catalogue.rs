@@ -12,7 +12,7 @@ use pds_simulator::faults::Fault;
 use pds_simulator::{Settings, World};
 
 use crate::process::{DEADLINE, Exporter, http};
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 
 /// An exporter in `folder` that exposes every family: with an expiring token in a file, a state file, a web
 /// configuration, and a service that misbehaves a little.

@@ -10,7 +10,7 @@ use pds_telemetry::Telemetry;
 
 use crate::poller::{Polling, rig_of};
 use crate::process::{Exporter, get, until};
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 
 /// A service with one app that does this, polled for so many seconds: series that are on the page, and that are not.
 struct Case {

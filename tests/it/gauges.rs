@@ -11,7 +11,7 @@ use tracing::Level;
 
 use crate::poller::{Polling, rig_of};
 use crate::process::series;
-use crate::rig::Log;
+use crate::rig::{FaultExt as _, Log};
 
 /// A service with one app and these quirks, polled with these tables of the configuration.
 async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {

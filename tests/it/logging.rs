@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::deploy::succeed;
 use crate::process::{Exporter, assert_has, edit, get, until, until_page, value};
-use crate::rig;
+use crate::rig::{self, FaultExt as _};
 use crate::server::free_port;
 
 /// A simulated service of so many apps, and the path of a configuration that polls it every second.

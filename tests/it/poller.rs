@@ -16,7 +16,7 @@ use pds_telemetry::Telemetry;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 
 const UNCOUNTED: &str = "[accounting]\nenabled = false\n";
 

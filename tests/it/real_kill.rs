@@ -10,7 +10,7 @@ use pds_ledger::{Key, Ledger, state::StateFile};
 use pds_simulator::{Fault, Settings, World};
 
 use crate::process::{Exporter, series, until_page};
-use crate::rig;
+use crate::rig::{self, FaultExt as _};
 
 const KILLS: u64 = 34;
 

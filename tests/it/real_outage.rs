@@ -13,7 +13,7 @@ use pds_interface::TimeRange;
 use pds_simulator::{Fault, Settings, World};
 
 use crate::process::series;
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 use crate::server::{Server, create_blocks};
 
 /// Between two scrapes.

@@ -11,7 +11,7 @@ use tokio::time::Duration;
 
 use crate::logging::service;
 use crate::process::{Exporter, assert_has, edit, until, until_page, value};
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 use crate::server::free_port;
 
 /// `kind` for the response times of the first app.

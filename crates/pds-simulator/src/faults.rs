@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use pds_interface::{CALLS, Call, Resource};
+use pds_interface::{CALLS, Call};
 
 use super::chance::{hash, unit};
 use super::journal::Entry;
@@ -184,58 +184,6 @@ impl From<Kind> for Fault {
 }
 
 impl Fault {
-    /// Every request fails with this status.
-    pub fn status(status: u16) -> Self {
-        Kind::Status { status, retry_after: None }.into()
-    }
-
-    /// The field of this name has the value `json` in every reply.
-    pub fn value(field: &str, json: &str) -> Self {
-        Kind::Value { field: field.to_owned(), json: json.to_owned() }.into()
-    }
-
-    /// Limited to the call that polls `resource`.
-    #[must_use]
-    pub fn on(self, resource: Resource) -> Self {
-        Self { call: Some(resource.as_str().to_owned()), ..self }
-    }
-
-    /// Limited to this project.
-    #[must_use]
-    pub fn of_project(self, project: &str) -> Self {
-        Self { project: Some(project.to_owned()), ..self }
-    }
-
-    /// Limited to this app.
-    #[must_use]
-    pub fn of_app(self, app: &str) -> Self {
-        Self { app: Some(app.to_owned()), ..self }
-    }
-
-    /// Limited to this container of a metrics call.
-    #[must_use]
-    pub fn of_container(self, container: &str) -> Self {
-        Self { container: Some(container.to_owned()), ..self }
-    }
-
-    /// Limited to ranges of a metrics call that are longer than this many seconds.
-    #[must_use]
-    pub fn of_ranges_longer_than(self, seconds: u32) -> Self {
-        Self { longer_than: Some(seconds), ..self }
-    }
-
-    /// Limited to this share of the requests.
-    #[must_use]
-    pub fn with_probability(self, probability: f64) -> Self {
-        Self { probability: Some(probability), ..self }
-    }
-
-    /// Limited to the first `count` requests.
-    #[must_use]
-    pub fn times(self, count: u64) -> Self {
-        Self { count: Some(count), ..self }
-    }
-
     /// Checks the fault itself.
     ///
     /// # Errors
@@ -321,7 +269,9 @@ mod tests {
     #[test]
     fn a_fault_applies_only_to_the_requests_it_is_limited_to() {
         let faults = Faults::new(1);
-        faults.set([Fault::status(500).on(get_app::RESOURCE).of_project("p-1").of_app("p-1-a").times(1)]);
+        let call = Some("app".to_owned());
+        let (project, app) = (Some("p-1".to_owned()), Some("p-1-a".to_owned()));
+        faults.set([Fault { call, project, app, count: Some(1), ..Kind::Reset.into() }]);
         let struck = |call, project, app| strikes(&faults, call, project, app);
         assert!(!struck(&response_time::CALL, "p-1", "p-1-a"));
         assert!(!struck(&get_app::CALL, "p-2", "p-1-a"));
@@ -342,9 +292,9 @@ mod tests {
             let asked = Entry { range, container: container.map(str::to_owned), ..Entry::default() };
             !faults.draw(&response_time::CALL, &asked).is_empty()
         };
-        faults.set([Fault::status(404).of_container("c-1")]);
+        faults.set([Fault { container: Some("c-1".to_owned()), ..Kind::Reset.into() }]);
         assert!(struck(60, Some("c-1")) && !struck(60, Some("c-2")) && !struck(60, None));
-        faults.set([Fault::status(504).of_ranges_longer_than(300)]);
+        faults.set([Fault { longer_than: Some(300), ..Kind::Reset.into() }]);
         assert!(struck(301, None) && !struck(300, None));
         assert!(!strikes(&faults, &get_app::CALL, "p-1", "p-1-a"));
     }
@@ -353,7 +303,7 @@ mod tests {
     fn a_probability_is_a_share_of_the_requests_and_the_same_each_time() {
         let struck = || {
             let faults = Faults::new(1);
-            faults.add(Fault::status(503).with_probability(0.3));
+            faults.add(Fault { probability: Some(0.3), ..Kind::Reset.into() });
             (0..1000).map(|_| strikes(&faults, &get_app::CALL, "", "")).collect::<Vec<_>>()
         };
         let share = struck().iter().filter(|struck| **struck).count();
@@ -373,8 +323,8 @@ mod tests {
             assert!(fault.check().is_ok());
         }
         assert!(serde_json::from_str::<Fault>(r#"{"kind":"reset","apps":"x"}"#).is_err());
-        assert!(Fault::status(99).check().is_err());
+        assert!(Fault::from(Kind::Html { status: 99 }).check().is_err());
         assert!(Fault { call: Some("nothing".into()), ..Kind::Reset.into() }.check().is_err());
-        assert!(Fault::from(Kind::Reset).with_probability(2.0).check().is_err());
+        assert!(Fault { probability: Some(2.0), ..Kind::Reset.into() }.check().is_err());
     }
 }

@@ -13,7 +13,7 @@ use pds_interface::TimeRange;
 use pds_ledger::{Key, Ledger};
 use pds_simulator::{Fault, Quirks, Settings, World};
 
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 
 use super::Event;
 

@@ -15,7 +15,7 @@ use pds_ledger::Key;
 use pds_simulator::{Fault, Kind, Settings, World};
 
 use crate::process::series;
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 
 /// More than a request may take, and more than any pause that the faults ask for.
 const LONG: Duration = Duration::from_secs(2 * 3600);

@@ -4,6 +4,8 @@ use pds_interface::{Cadence, response_time};
 use pds_simulator::{Fault, Quirks, Settings};
 use pds_telemetry::AuditSnapshot;
 
+use crate::rig::FaultExt as _;
+
 use super::Rig;
 
 fn settings(quirks: Quirks) -> Settings {

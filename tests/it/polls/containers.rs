@@ -3,7 +3,7 @@
 use pds_simulator::Fault;
 use tracing::Level;
 
-use crate::rig::Log;
+use crate::rig::{FaultExt as _, Log};
 
 use super::{Rig, one_app};
 

@@ -5,7 +5,7 @@ use pds_interface::{Cadence, TimeRange, get_app};
 use pds_simulator::{Fault, Quirks, Settings};
 use tracing::Level;
 
-use crate::rig::Log;
+use crate::rig::{FaultExt as _, Log};
 
 use super::Rig;
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, Quirks, RetryAfter, Settings};
 
+use crate::rig::FaultExt as _;
+
 use super::Rig;
 
 /// 2026-03-01T12:00:00Z, the step before the first poll.

@@ -3,6 +3,8 @@
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind};
 
+use crate::rig::FaultExt as _;
+
 use super::{Rig, lengths, one_app};
 
 const WINDOWS: &str = "[poll]\nwindows = [\"2m\", \"5m\", \"1h\"]\n[accounting]\naudit = false\n";

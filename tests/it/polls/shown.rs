@@ -8,7 +8,7 @@ use pds_simulator::{Fault, Quirks, Settings};
 use tracing::Level;
 
 use crate::process::series;
-use crate::rig::{self, Log};
+use crate::rig::{self, FaultExt as _, Log};
 
 use super::{Rig, one_app};
 

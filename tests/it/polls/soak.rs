@@ -4,7 +4,7 @@ use pds_interface::TimeRange;
 use pds_ledger::Key;
 use pds_simulator::{Fault, Kind, Quirks, Settings};
 
-use crate::rig;
+use crate::rig::{self, FaultExt as _};
 
 use super::Rig;
 

@@ -6,6 +6,8 @@ use jiff::SignedDuration;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Quirks, Settings};
 
+use crate::rig::FaultExt as _;
+
 use super::{Rig, one_app};
 
 const DAY: i64 = 86_400;

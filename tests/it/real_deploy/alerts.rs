@@ -6,6 +6,7 @@ use pds_interface::{get_app, response_time};
 use pds_simulator::{Fault, Kind};
 
 use crate::process::{Exporter, until};
+use crate::rig::FaultExt as _;
 
 use super::fast::{Stage, watch};
 

@@ -20,7 +20,7 @@ use crate::deploy::rendered::{routing_of, rules_of};
 use crate::deploy::{list, yaml};
 use crate::golden::assert_golden;
 use crate::process::{Exporter, http};
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server, free_port};
 
 use super::fast::{CONFIG, FASTER, configuration, faster, minutes};

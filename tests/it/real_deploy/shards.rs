@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::deploy::dashboards::{dashboards, expressions};
 use crate::process::{Exporter, series, until};
-use crate::rig;
+use crate::rig::{self, FaultExt as _};
 use crate::server::{PROMETHEUS_2, Server};
 
 use super::fast::{CONFIG, configuration};

@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::deploy::{list, string, text};
 use crate::process::{http, until};
+use crate::rig::FaultExt as _;
 use crate::server::Server;
 
 use life::Life;

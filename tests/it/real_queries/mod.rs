@@ -19,7 +19,7 @@ use crate::deploy::rules;
 use crate::golden::assert_current;
 use crate::process::Exporter;
 use crate::real_lifecycle::life::Life;
-use crate::rig::Configuration;
+use crate::rig::{Configuration, FaultExt as _};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server, create_blocks};
 
 use matrix::Matrix;

@@ -14,7 +14,7 @@ use pds_simulator::{Fault, Quirks, Settings, World};
 use serde_json::Value;
 
 use crate::process::{Exporter, edit};
-use crate::rig;
+use crate::rig::{self, FaultExt as _};
 
 use engine::{Engine, Kind, SELECTOR};
 

@@ -16,7 +16,7 @@ use pds_simulator::{Fault, Settings, World};
 use serde_json::{Value, json};
 
 use crate::golden::is_updating;
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 
 use super::look;
 

@@ -21,7 +21,7 @@ use pds_simulator::{Fault, Kind, Settings, World};
 use tokio::process::Command;
 
 use crate::process::{Exporter, get, http, until};
-use crate::rig::{self, Configuration};
+use crate::rig::{self, Configuration, FaultExt as _};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
 

@@ -18,6 +18,7 @@ use pds_ledger::{Hold, Key, Owner};
 use pds_simulator::{Fault, Quirks, Settings};
 
 use crate::process::series;
+use crate::rig::FaultExt as _;
 use rig::{ARRIVES, Exporter, RESTORED, Rig, sharded};
 
 const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";

@@ -1,6 +1,7 @@
 //! The parts of an exporter in tests: a service, a configuration of its apps, and the daemon or its parts.
 
 mod configuration;
+mod fault;
 mod log;
 
 use std::convert::Infallible;
@@ -25,6 +26,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 pub(crate) use configuration::Configuration;
+pub(crate) use fault::FaultExt;
 pub(crate) use log::Log;
 
 /// Tables that poll and count as often as possible.

@@ -4,6 +4,8 @@ use pds_interface::list_domains;
 use pds_simulator::{Fault, Kind};
 use reqwest::Method;
 
+use crate::rig::FaultExt as _;
+
 use super::{Service, refused};
 
 #[tokio::test]
