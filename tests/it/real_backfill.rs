@@ -47,7 +47,7 @@ impl Blocking {
         assert_eq!(value("pds_app_runs_total"), number(truth.runs), "at {second}");
         assert_eq!(bucket("+Inf"), number(truth.requests), "at {second}");
         for (label, within) in THRESHOLDS.iter().zip(truth.within) {
-            let le = format!("{:?}", threshold_seconds(label.0).unwrap());
+            let le = format!("{:?}", threshold_seconds(label).unwrap());
             assert_eq!(bucket(&le), number(within), "le={le} at {second}");
         }
     }

@@ -4,33 +4,21 @@
 //! selects them. So the count within a threshold among the first n requests needs no list of requests, and counts of
 //! adjacent ranges add up exactly.
 
+use std::sync::LazyLock;
+
+use pds_interface::response_time::threshold_seconds;
+
 use super::chance::hash;
 
-/// The thresholds of the distribution: label as sent, and milliseconds.
-pub const THRESHOLDS: [(&str, u32); 22] = [
-    ("1ms", 1),
-    ("5ms", 5),
-    ("10ms", 10),
-    ("25ms", 25),
-    ("50ms", 50),
-    ("75ms", 75),
-    ("100ms", 100),
-    ("250ms", 250),
-    ("500ms", 500),
-    ("750ms", 750),
-    ("1s", 1000),
-    ("2.5s", 2500),
-    ("5s", 5000),
-    ("7.5s", 7500),
-    ("10s", 10_000),
-    ("30s", 30_000),
-    ("1min", 60_000),
-    ("2min", 120_000),
-    ("5min", 300_000),
-    ("15min", 900_000),
-    ("30min", 1_800_000),
-    ("1hr", 3_600_000),
+/// The thresholds of the distribution, as sent.
+pub const THRESHOLDS: [&str; 22] = [
+    "1ms", "5ms", "10ms", "25ms", "50ms", "75ms", "100ms", "250ms", "500ms", "750ms", "1s", "2.5s", "5s",
+    "7.5s", "10s", "30s", "1min", "2min", "5min", "15min", "30min", "1hr",
 ];
+
+/// The same in milliseconds.
+static MILLIS: LazyLock<[f64; THRESHOLDS.len()]> =
+    LazyLock::new(|| THRESHOLDS.map(|label| (1000.0 * threshold_seconds(label).unwrap_or_default()).round()));
 
 /// Counts within each of [`THRESHOLDS`].
 pub(super) type Within = [u64; THRESHOLDS.len()];
@@ -50,8 +38,8 @@ const PERIOD: u64 = 1000;
 impl Latency {
     /// How many of a thousand requests are within each threshold.
     fn of_thousand(self) -> [u64; THRESHOLDS.len()] {
-        THRESHOLDS.map(|(_, millis)| {
-            let odds = (f64::from(millis) / f64::from(self.median_millis)).powi(self.steepness);
+        MILLIS.map(|millis| {
+            let odds = (millis / f64::from(self.median_millis)).powi(self.steepness);
             #[expect(clippy::cast_possible_truncation, reason = "a share of 0..=1, times 1000")]
             let count = (1000.0 * (odds / (1.0 + odds))).round() as u64;
             count
@@ -110,9 +98,8 @@ pub(super) fn percentile(within: &Within, total: u64, share: f64) -> Option<f64>
     let wanted = share * total as f64;
     let (mut low, mut below) = (0.0, 0.0);
     // Requests beyond the last threshold take less than twice as long.
-    let last = THRESHOLDS.last().map_or(0.0, |(_, millis)| 2.0 * f64::from(*millis));
-    let thresholds = THRESHOLDS.iter().map(|(_, millis)| f64::from(*millis)).chain([last]);
-    for (high, count) in thresholds.zip(within.iter().copied().chain([total])) {
+    let last = MILLIS.last().map_or(0.0, |millis| 2.0 * millis);
+    for (high, count) in MILLIS.into_iter().chain([last]).zip(within.iter().copied().chain([total])) {
         let count = count as f64;
         if count >= wanted && count > below {
             return Some(low + (high - low) * ((wanted - below) / (count - below)));

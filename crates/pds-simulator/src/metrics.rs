@@ -80,7 +80,7 @@ pub(super) fn response_time(request: &CallRequest) -> Answered<Envelope<Response
     let distribution = THRESHOLDS
         .iter()
         .zip(counts.within)
-        .map(|((label, _), within)| ((*label).into(), Number::Value(percent(within))));
+        .map(|(label, within)| ((*label).into(), Number::Value(percent(within))));
     let data = ResponseTime {
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),

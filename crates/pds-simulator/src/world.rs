@@ -31,7 +31,7 @@ pub struct Truth {
 }
 
 fn by_label<S: Serializer>(within: &Within, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(THRESHOLDS.iter().map(|(label, _)| label).zip(within))
+    serializer.collect_map(THRESHOLDS.iter().zip(within))
 }
 
 /// The simulated service. Cloning shares it.

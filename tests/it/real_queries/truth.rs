@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use pds_interface::response_time::threshold_seconds;
 use pds_simulator::{THRESHOLDS, Truth};
 
 use super::MINUTE;
@@ -181,8 +180,7 @@ pub(super) fn figure(about: About, minutes: &[&Truth]) -> Option<f64> {
             Some(minutes.iter().map(|truth| truth.runs as f64).sum::<f64>() / seconds)
         }
         About::Slow => {
-            let second =
-                THRESHOLDS.iter().position(|(label, _)| threshold_seconds(label) == Some(1.0)).unwrap();
+            let second = THRESHOLDS.iter().position(|label| *label == "1s").unwrap();
             let within: f64 = minutes.iter().map(|truth| truth.within[second] as f64).sum();
             (requests > 0.0).then(|| 1.0 - within / requests)
         }

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
 use pds_interface::range::rfc3339;
+use pds_interface::response_time::threshold_seconds;
 use pds_simulator::{Settings, THRESHOLDS, Truth, World};
 use proptest::prelude::*;
 use reqwest::Method;
@@ -18,7 +19,7 @@ fn range(start: i64, end: i64) -> TimeRange {
 /// A reply to response time as a truth without runs.
 fn counted(data: &Value) -> (u64, Vec<u64>) {
     let total = data["total_requests"].as_u64().unwrap();
-    let within = THRESHOLDS.map(|(label, _)| {
+    let within = THRESHOLDS.map(|label| {
         let share = data["distribution"][label].as_f64().unwrap() / 100.0;
         (share * total as f64).round() as u64
     });
@@ -69,8 +70,9 @@ async fn percentiles_agree_with_the_distribution() {
     let data = asked(&service, "response-time", range(NOON - 3600, NOON), "").await;
     for (name, share) in [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0)] {
         let millis = data["percentiles"][name].as_f64().unwrap();
-        let at = THRESHOLDS.iter().position(|(_, threshold)| f64::from(*threshold) >= millis).unwrap();
-        let within = |index: usize| data["distribution"][THRESHOLDS[index].0].as_f64().unwrap();
+        let at =
+            THRESHOLDS.iter().position(|label| threshold_seconds(label).unwrap() * 1000.0 >= millis).unwrap();
+        let within = |index: usize| data["distribution"][THRESHOLDS[index]].as_f64().unwrap();
         assert!(within(at) >= share && within(at - 1) <= share, "{name} {millis} {data}");
     }
 }
