@@ -14,8 +14,6 @@ use pds_simulator::{Settings, World, serve};
 use reqwest::{Client, Method, Response};
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// 2026-01-01T12:00:00Z, the present of these tests.
 pub(crate) const NOON: i64 = 1_767_268_800;
@@ -29,8 +27,6 @@ pub(crate) struct Service {
     pub(crate) project: Arc<str>,
     pub(crate) app: Arc<str>,
     pub(crate) token: Secret,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
 }
 
 impl Service {
@@ -43,15 +39,11 @@ impl Service {
         let world = World::new(settings, clock.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
-        let shutdown = async {
-            let _ = stopped.await;
-        };
-        let serving = tokio::spawn(serve(world.clone(), listener, None, shutdown));
+        tokio::spawn(serve(world.clone(), listener, None));
         let (project, apps) = world.projects().remove(0);
         let token = world.token(&project).unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { client: Client::new(), project, app: apps[0].clone(), token, world, clock, url, stop, serving }
+        Self { client: Client::new(), project, app: apps[0].clone(), token, world, clock, url }
     }
 
     /// Sends a request with the token; `path` is below the project, as in `/apps/x`.
@@ -73,11 +65,6 @@ impl Service {
     /// The JSON of a successful GET below the first app.
     pub(crate) async fn get_of_app(&self, path: &str) -> Value {
         self.get(&format!("/apps/{}{path}", self.app)).await
-    }
-
-    pub(crate) async fn stop(self) {
-        self.stop.send(()).unwrap();
-        self.serving.await.unwrap();
     }
 }
 

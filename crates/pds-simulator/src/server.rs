@@ -3,7 +3,6 @@
 use std::convert::{Infallible, identity};
 use std::iter;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -31,41 +29,25 @@ use super::journal::Journal;
 use super::routes::{self, Route};
 use super::world::World;
 
-/// Time for replies in flight to finish at shutdown.
-const DRAIN: Duration = Duration::from_secs(1);
-
 /// Maximum size of a request's body.
 const MAX_BODY: usize = 1024 * 1024;
 
-/// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until `shutdown` is done.
-/// Replies in flight get a second to finish; then all connections are closed. Over TLS if there is an acceptor, which then
-/// decides on HTTP/2.
-pub async fn serve(
-    world: World,
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    shutdown: impl Future<Output = ()>,
-) {
-    let mut shutdown = pin!(shutdown);
-    let graceful = GracefulShutdown::new();
+/// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until this future is dropped, which
+/// closes all connections. Over TLS if there is an acceptor, which then decides on HTTP/2.
+pub async fn serve(world: World, listener: TcpListener, tls: Option<TlsAcceptor>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            () = &mut shutdown => break,
             // Errors concern a single connection, or are a temporary lack of descriptors.
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(world.clone(), stream, tls.clone(), graceful.watcher()));
+                    connections.spawn(connection(world.clone(), stream, tls.clone()));
                 }
                 Err(_) => tokio::task::yield_now().await,
             },
             Some(_) = connections.join_next() => {}
         }
     }
-    drop(listener);
-    // Connections that are still open are closed.
-    let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
-    connections.shutdown().await;
 }
 
 /// A request in flight, or an open connection: the journal counts it until this is dropped.
@@ -87,7 +69,7 @@ impl Drop for Counted {
     }
 }
 
-async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>, watcher: Watcher) {
+async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>) {
     let connect = |journal: &mut Journal| {
         journal.connections += 1;
         journal.open += 1;
@@ -98,10 +80,10 @@ async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>, w
     // A second descriptor, as the connection owns the stream.
     let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
     match tls {
-        None => exchange(world, stream, &socket, watcher).await,
+        None => exchange(world, stream, &socket).await,
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
-                exchange(world, stream, &socket, watcher).await;
+                exchange(world, stream, &socket).await;
             }
         }
     }
@@ -111,7 +93,6 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     world: World,
     stream: S,
     socket: &OwnedFd,
-    watcher: Watcher,
 ) {
     let reset = Arc::new(Notify::new());
     let service = service_fn(|request| respond(world.clone(), Arc::clone(&reset), request));
@@ -119,9 +100,8 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // Replies have the date of the world's clock, or none.
     builder.http1().header_read_timeout(None).auto_date_header(false);
     builder.http2().auto_date_header(false);
-    let connection = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
     tokio::select! {
-        _ = connection => {}
+        _ = builder.serve_connection(TokioIo::new(stream), service) => {}
         () = reset.notified() => {
             // Without lingering the kernel sends RST instead of FIN.
             let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));

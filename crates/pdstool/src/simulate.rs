@@ -153,11 +153,10 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
         write_config(path, base_url, projects)?;
         console.say(&format!("wrote {}", path.display()));
     }
-    let interrupted = async {
-        // Without signals, the process is killed instead.
-        let _ = tokio::signal::ctrl_c().await;
-    };
-    pds_simulator::serve(world, listener, tls, interrupted).await;
+    tokio::select! {
+        () = pds_simulator::serve(world, listener, tls) => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
     Ok(())
 }
 

@@ -233,7 +233,7 @@ impl Stage {
         let to = service.local_addr().unwrap();
         let url = format!("http://{}", proxy.local_addr().unwrap());
         let world = self.service.world.clone();
-        self.runtime.spawn(pds_simulator::serve(world, service, Some(tls), std::future::pending()));
+        self.runtime.spawn(pds_simulator::serve(world, service, Some(tls)));
         let tunnels = Arc::new(Mutex::new(Vec::new()));
         let seen = tunnels.clone();
         self.runtime.spawn(async move {

@@ -59,7 +59,7 @@ impl Stage {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(write(usual).text().as_bytes()).unwrap();
         let loaded = pds_config::load(file.path(), []).unwrap();
-        let service = tokio::spawn(serve(world.clone(), listener, None, pending()));
+        let service = tokio::spawn(serve(world.clone(), listener, None));
 
         let telemetry = Telemetry::new(true).unwrap();
         let flags = pds_web::Config {

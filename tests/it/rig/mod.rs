@@ -37,7 +37,7 @@ pub(crate) const EVERY_SECOND: &str =
 pub(crate) async fn serve(world: &World) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(pds_simulator::serve(world.clone(), listener, None, std::future::pending()));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener, None));
     url
 }
 

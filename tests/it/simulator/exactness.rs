@@ -182,7 +182,6 @@ async fn the_journal_records_each_requested_range() {
     let over_http = json(over_http).await;
     assert_eq!(over_http["by_call"]["response_time"], 2);
     assert_eq!(over_http["entries"][1]["container"], "c-1");
-    service.stop().await;
 }
 
 proptest! {

@@ -29,7 +29,7 @@ impl Simulated {
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let world = World::new(settings, Clock::system());
-        runtime.spawn(serve(world.clone(), listener, None, std::future::pending()));
+        runtime.spawn(serve(world.clone(), listener, None));
         Self { world, url, _runtime: runtime }
     }
 }
