@@ -43,12 +43,6 @@ pub struct Journal {
     pub by_status: BTreeMap<u16, u64>,
     /// Connections accepted.
     pub connections: u64,
-    /// Connections open now.
-    pub open: u64,
-    /// Requests in flight, including bodies of replies.
-    pub under_way: u64,
-    /// The maximum number of requests in flight.
-    pub most_under_way: u64,
     /// The last requests, oldest first; as many as [`super::Settings::journal`] says.
     pub entries: VecDeque<Entry>,
 }

@@ -51,7 +51,7 @@ fn range(request: &CallRequest, app: App) -> Answered<Range> {
     }
     let asked_for = (start, end);
     let (start, end) = settings.quirks.rounded(start, end);
-    let mut seen = request.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
+    let mut seen = request.world.visible(app, settings.quirks.seconds(start, end));
     if settings.quirks.forgets_after > 0 {
         let kept = now.as_second() - i64::from(settings.quirks.forgets_after);
         seen = TimeRange { start: seen.start.max(kept), end: seen.end.max(kept) };

@@ -25,7 +25,6 @@ use tokio_rustls::TlsAcceptor;
 use super::answer::{Answer, Answered};
 use super::control;
 use super::disturb::{Cut, Disturbed, Sent, replaces_the_call};
-use super::journal::Journal;
 use super::routes::{self, Route};
 use super::world::World;
 
@@ -50,31 +49,8 @@ pub async fn serve(world: World, listener: TcpListener, tls: Option<TlsAcceptor>
     }
 }
 
-/// A request in flight, or an open connection: the journal counts it until this is dropped.
-struct Counted {
-    world: World,
-    end: fn(&mut Journal),
-}
-
-impl Counted {
-    fn new(world: &World, begin: fn(&mut Journal), end: fn(&mut Journal)) -> Self {
-        world.journal(begin);
-        Self { world: world.clone(), end }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.world.journal(self.end);
-    }
-}
-
 async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>) {
-    let connect = |journal: &mut Journal| {
-        journal.connections += 1;
-        journal.open += 1;
-    };
-    let _connected = Counted::new(&world, connect, |journal| journal.open -= 1);
+    world.journal(|journal| journal.connections += 1);
     // Small replies must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     // A second descriptor, as the connection owns the stream.
@@ -114,11 +90,6 @@ async fn respond(
     reset: Arc<Notify>,
     request: Request<Incoming>,
 ) -> Result<Response<impl Body<Data = Bytes, Error = Cut>>, Infallible> {
-    let begin = |journal: &mut Journal| {
-        journal.under_way += 1;
-        journal.most_under_way = journal.most_under_way.max(journal.under_way);
-    };
-    let under_way = Counted::new(&world, begin, |journal| journal.under_way -= 1);
     let (parts, body) = request.into_parts();
     let gzip = world.settings().quirks.compresses
         && parts.headers.get(header::ACCEPT_ENCODING).is_some_and(|accepted| accepted.as_bytes() == b"gzip");
@@ -138,7 +109,7 @@ async fn respond(
         reset.notify_one();
         return std::future::pending().await;
     }
-    Ok(response(&world, disturbed, under_way))
+    Ok(response(&world, disturbed))
 }
 
 /// Finds the call, answers it, and applies faults.
@@ -162,20 +133,12 @@ fn reply(world: &World, request: &Request<Bytes>) -> Answered<Disturbed> {
     Ok(disturbed)
 }
 
-fn response(
-    world: &World,
-    disturbed: Disturbed,
-    under_way: Counted,
-) -> Response<impl Body<Data = Bytes, Error = Cut> + use<>> {
+fn response(world: &World, disturbed: Disturbed) -> Response<impl Body<Data = Bytes, Error = Cut> + use<>> {
     let Disturbed { answer, sent, skew, .. } = disturbed;
     let Sent { pieces, length } = sent.unwrap_or_else(|| Sent::whole(answer.body));
     let now = world.clock().now();
     let date = fmt_http_date(now.checked_add(skew).unwrap_or(now).into());
-    let body = pieces.map_ok(move |piece| {
-        let _until_sent = &under_way;
-        Frame::data(piece)
-    });
-    let mut response = Response::new(StreamBody::new(body));
+    let mut response = Response::new(StreamBody::new(pieces.map_ok(Frame::data)));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.extend(answer.headers);

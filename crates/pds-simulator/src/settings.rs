@@ -36,9 +36,6 @@ pub struct Settings {
         allow_negative_numbers = true
     )]
     pub apps: usize,
-    /// Seconds by which the metrics calls lag behind the clock: later events are not counted yet.
-    #[arg(skip)]
-    pub lag: u32,
     /// Number of requests the journal keeps in full.
     #[arg(skip = Self::default().journal)]
     pub journal: usize,
@@ -95,7 +92,6 @@ impl Default for Settings {
             seed: 1,
             projects: 3,
             apps: blueprint::BLUEPRINTS.len(),
-            lag: 0,
             journal: 10_000,
             quirks: Quirks::default(),
             names: Vec::new(),

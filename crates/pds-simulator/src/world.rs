@@ -92,7 +92,7 @@ impl World {
     /// The exact figures of an app in a range; the future counts as empty. `None` for an unknown app.
     pub fn truth(&self, project: &str, app: &str, range: TimeRange) -> Option<Truth> {
         let app = self.state(|state| state.projects.get(project)?.apps.get(app).copied())?;
-        Some(self.count(app.number, self.visible(app, range, 0), None))
+        Some(self.count(app.number, self.visible(app, range), None))
     }
 
     /// The faults in force.
@@ -123,9 +123,9 @@ impl World {
         read(&mut self.0.state.lock())
     }
 
-    /// The part of `range` that has happened, up to `lag` seconds ago, while there was the app.
-    pub(super) fn visible(&self, app: state::App, range: TimeRange, lag: u32) -> TimeRange {
-        let now = self.0.clock.unix_seconds() - i64::from(lag);
+    /// The part of `range` that has happened while there was the app.
+    pub(super) fn visible(&self, app: state::App, range: TimeRange) -> TimeRange {
+        let now = self.0.clock.unix_seconds();
         let latest = app.deleted.map_or(now, |deleted| deleted.min(now));
         TimeRange { start: range.start.min(latest), end: range.end.min(latest) }
     }
