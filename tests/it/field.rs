@@ -1,4 +1,4 @@
-//! Cases from the field: each event, and the expected result on the page or in a larger test.
+//! Cases from the field: each event, and the expected result on the page.
 
 use std::time::Duration;
 
@@ -268,67 +268,4 @@ async fn a_collector_takes_each_histogram_of_the_text() {
     assert!(taken > 5, "{taken} histograms");
     let open_metrics = rig::page(&context, pds_exposition::Format::OpenMetrics);
     assert!(!open_metrics.contains("_count{"), "OpenMetrics refuses a count without a sum");
-}
-
-/// Cases that need more than a simulated service, each with its test.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("nobody reads the log", "a_log_that_nobody_reads_stops_nothing"),
-    ("the disk behind the log is full", "a_line_that_cannot_be_written_counts_as_dropped"),
-    ("the state folder never answers", "a_state_folder_that_never_answers_stops_the_counters_alone"),
-    ("the state folder answers late", "a_state_folder_that_answers_late_loses_no_count"),
-    ("the disk hangs while it runs", "a_disk_that_hangs_fails_commits_until_it_answers"),
-    ("the disk is full", "a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again"),
-    ("DNS hangs", "lookups_that_hang_fail_and_take_a_few_threads_only"),
-    ("the service manager does not read", "a_systemd_that_does_not_read_its_socket_stops_nothing"),
-    ("a name is in Latin-1", "a_name_that_is_not_utf_8_costs_no_other_setting"),
-    (
-        "the certificate is a CA of its own",
-        "a_self_signed_certificate_in_ca_file_is_trusted_for_its_names_and_time",
-    ),
-    ("the certificate is of version 1", "a_certificate_of_version_1_is_named_in_words"),
-    (
-        "values of Helm look like numbers",
-        "every_text_and_number_is_written_as_it_is_given_by_release_namespace_and_values",
-    ),
-    ("values of Helm are null", "a_section_that_is_null_is_its_default"),
-    (
-        "token files hold too much",
-        "a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy",
-    ),
-    ("HTTP_PROXY is set", "a_token_of_another_project_and_a_proxy_that_is_not_used_are_named"),
-    ("Retry-After is a day", "a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_at_most"),
-    ("a reload follows Retry-After", "a_reload_keeps_the_state_of_unchanged_tokens_and_forgets_removed_ones"),
-    ("a login page answers the tool", "a_reply_without_content_fails_in_every_output_format"),
-    ("a Collector scrapes", "a_collector_takes_each_histogram_of_the_text"),
-    ("Prometheus makes custom buckets", "prometheus_3_makes_whole_custom_buckets_of_the_text"),
-    ("the listen address is a URL", "addresses_are_read_as_go_reads_them"),
-    ("the path begins with two slashes", "a_path_that_means_a_page_leads_there"),
-    ("the configuration is a pipe", "a_configuration_can_come_from_a_pipe"),
-    (
-        "the vendor's console shows other counts",
-        "a_day_of_the_service_is_compared_with_what_prometheus_counted",
-    ),
-    ("an app is deleted", "an_app_that_is_gone_has_its_time_for_a_day"),
-    ("alerts know nothing but up", "a_selection_that_is_down_is_503_with_fail_1"),
-    (
-        "requests arrive after they begin",
-        "requests_that_arrive_once_they_are_finished_are_counted_in_their_buckets",
-    ),
-    ("the service answers 0 for half an hour", "hours_of_zeros_instead_of_errors_lose_nothing"),
-    ("an app is made anew under its id", "a_recreated_app_keeps_its_counts_and_gets_its_late_data"),
-    ("the service keeps two hours", "a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added"),
-    ("ranges are rounded, the asked range echoed", "rounded_ranges_that_claim_to_be_exact_are_not_counted"),
-    (
-        "every distribution is that of the last day",
-        "a_distribution_of_the_last_day_is_different_after_three_audits",
-    ),
-    ("a threshold is renamed", "a_renamed_threshold_leaves_the_page_within_three_polls"),
-];
-
-#[test]
-fn each_case_that_stands_elsewhere_has_its_test() {
-    let sources = crate::house::texts(&["src", "crates", "tests"]);
-    let missing: Vec<_> =
-        ELSEWHERE.iter().filter(|(_, test)| !sources.contains(&format!("fn {test}("))).collect();
-    assert!(missing.is_empty(), "{missing:?}");
 }

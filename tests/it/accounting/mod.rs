@@ -4,7 +4,6 @@ mod late;
 mod rig;
 mod service;
 mod services;
-mod table;
 
 use std::sync::Arc;
 

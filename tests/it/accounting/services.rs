@@ -1,4 +1,5 @@
-//! Services that a ledger has to survive: what each does, what is seen, and what is lost.
+//! Services that a ledger has to survive, most of those in the table of `docs/counters.md`: what each does, what is seen,
+//! and what is lost.
 
 use pds_interface::TimeRange;
 use pds_telemetry::AuditSnapshot;
