@@ -7,7 +7,7 @@ use pds_simulator::{Quirks, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::deploy::{list, string};
+use crate::deploy::string;
 use crate::process::{Exporter, assert_has, edit, pdstool, until, until_page, value};
 use crate::rig;
 use crate::tool::simulated::Simulated;
@@ -29,9 +29,8 @@ async fn tool(args: &[&str]) -> (Option<i32>, String) {
 
 /// The codes of the reasons on the status page, with their texts.
 async fn reasons(exporter: &Exporter) -> String {
-    let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     let line = |reason: &Value| format!("{}: {}\n", string(reason, "/code"), string(reason, "/text"));
-    list(&status["summary"]["reasons"]).iter().map(line).collect()
+    exporter.reasons().await.iter().map(line).collect()
 }
 
 /// Waits until ten seconds are counted, and fails where the counter grew by anything but the truth.

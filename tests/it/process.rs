@@ -1,10 +1,15 @@
 //! The real daemon as a process: started on a free port, scraped, killed.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::deploy::list;
+use crate::server::free_port;
 
 /// Time limit of everything that should take a moment; reached only on a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -15,13 +20,35 @@ pub(crate) fn pdstool() -> String {
 }
 
 /// A folder with both programs, beside which no exporter of another test runs.
-pub(crate) fn alone() -> tempfile::TempDir {
-    let built = Path::new(env!("CARGO_BIN_EXE_pds-exporter")).parent().unwrap();
-    let folder = tempfile::tempdir_in(built).unwrap();
-    for program in ["pds-exporter", "pdstool"] {
-        std::fs::hard_link(built.join(program), folder.path().join(program)).unwrap();
+pub(crate) struct Alone(tempfile::TempDir);
+
+impl Alone {
+    pub(crate) fn new() -> Self {
+        let built = Path::new(env!("CARGO_BIN_EXE_pds-exporter")).parent().unwrap();
+        let alone = Self(tempfile::tempdir_in(built).unwrap());
+        for program in ["pds-exporter", "pdstool"] {
+            std::fs::hard_link(built.join(program), alone.path(program)).unwrap();
+        }
+        alone
     }
-    folder
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The daemon with a port of its own among its flags, where `pdstool` finds it.
+    pub(crate) fn daemon(&self) -> Command {
+        let mut command = Command::new(self.path("pds-exporter"));
+        command.arg(format!("--web.listen-address=127.0.0.1:{}", free_port()));
+        command
+    }
+
+    /// `pdstool` with these arguments and nothing of this process's environment.
+    pub(crate) fn pdstool(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.path("pdstool"));
+        command.env_clear().args(args);
+        command
+    }
 }
 
 /// A running `pds-exporter`.
@@ -38,6 +65,11 @@ impl Exporter {
     pub(crate) fn start(args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
         command.args(args).args(["--web.listen-address", "127.0.0.1:0"]);
+        Self::of(command)
+    }
+
+    /// The daemon that `command` starts.
+    pub(crate) fn of(command: Command) -> Self {
         Self::spawn(command).unwrap_or_else(|log| panic!("the exporter ended without listening:\n{log}"))
     }
 
@@ -133,6 +165,16 @@ impl Exporter {
         let reply = get(&format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(reply.status(), 200, "{path}");
         reply.text().await.unwrap()
+    }
+
+    /// The status.
+    pub(crate) async fn status(&self) -> Value {
+        serde_json::from_str(&self.get("/api/v1/status").await).unwrap()
+    }
+
+    /// The reasons of its verdict.
+    pub(crate) async fn reasons(&self) -> Vec<Value> {
+        list(&self.status().await["summary"]["reasons"]).to_vec()
     }
 
     /// Waits until `path` answers 200.

@@ -64,7 +64,7 @@ async fn the_steps_of_the_readme_lead_from_nothing_to_right_counters_in_promethe
     let mut command = Command::new(programs().join("pds-exporter"));
     command.args(run.split_whitespace().skip(1)).args(["--web.listen-address", "127.0.0.1:0"]);
     command.current_dir(&folder).envs(FASTER.iter().copied());
-    let exporter = Exporter::spawn(command).unwrap();
+    let exporter = Exporter::of(command);
     let scrape = scrape.replace("localhost:10090", exporter.url.trim_start_matches("http://"));
     let config = format!("global: {{scrape_interval: 1s}}\n{scrape}");
     let prometheus =

@@ -5,7 +5,6 @@ mod causes;
 use pds_core::clock::Clock;
 use pds_interface::response_time;
 use pds_simulator::{Fault, Kind, Settings, World};
-use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::time::Duration;
 
@@ -59,31 +58,25 @@ async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let config = Configuration::new(&world, &rig::serve(&world).await).tables(tables).write(folder.path());
     let exporter = Exporter::start(&["--config.file", &config]);
-    let codes = async || {
-        let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
-        let reasons = status["summary"]["reasons"].as_array().unwrap().iter();
-        reasons.map(|reason| reason["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    until("the token is refused", async || codes().await == ["token_refused"]).await;
+    until("the token is refused", async || codes(&exporter).await == ["token_refused"]).await;
     world.faults().set([Kind::Status { status: 503, retry_after: None }.into()]);
     let mut last = Vec::new();
     until("the service returns errors", async || {
-        last = codes().await;
+        last = codes(&exporter).await;
         last.iter().any(|code| code == "service_error")
     })
     .await;
     assert_eq!(last, ["service_error"]);
-    let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
-    for app in status["apps"].as_array().unwrap() {
+    for app in exporter.status().await["apps"].as_array().unwrap() {
         let problems = app["problems"].to_string();
         assert!(problems.contains("the service returns errors") && !problems.contains("token"), "{problems}");
     }
 }
 
-/// The code of the first reason.
-async fn first_code(exporter: &Exporter) -> Option<String> {
-    let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
-    Some(status["summary"]["reasons"].get(0)?["code"].as_str()?.to_owned())
+/// The codes of the reasons.
+async fn codes(exporter: &Exporter) -> Vec<String> {
+    let reasons = exporter.reasons().await;
+    reasons.iter().map(|reason| reason["code"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -98,7 +91,7 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     let config = configuration.api(api).write(folder.path());
     let exporter = Exporter::start(&["--config.file", &config]);
     let leads = async |code: &'static str| {
-        until(code, async || first_code(&exporter).await.as_deref() == Some(code)).await;
+        until(code, async || codes(&exporter).await.first().is_some_and(|first| first == code)).await;
     };
     leads("connection_refused").await;
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
@@ -106,8 +99,8 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     until_page(&exporter, "a poll succeeds", |page| page.contains(",resource=\"response_time\"} 1")).await;
     // A page that readers share may be as old as a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_ne!(first_code(&exporter).await.as_deref(), Some("connection_refused"));
-    let recovers = async || until("all is well", async || first_code(&exporter).await.is_none()).await;
+    assert_ne!(codes(&exporter).await.first().map(String::as_str), Some("connection_refused"));
+    let recovers = async || until("all is well", async || codes(&exporter).await.is_empty()).await;
     recovers().await;
     for (kind, code) in [
         (Kind::Latency { millis: 60_000 }, "service_slow"),

@@ -7,11 +7,10 @@ use std::process::Command;
 use pds_core::clock::Clock;
 use pds_simulator::{Settings, World};
 
-use super::files;
+use super::{files, output};
 use crate::golden::assert_current;
-use crate::process::{Exporter, alone};
+use crate::process::{Alone, Exporter};
 use crate::rig::{self, Configuration};
-use crate::server::free_port;
 
 /// The ways to paste a command: what stands before it.
 const WAYS: [(&str, &str); 3] = [
@@ -54,31 +53,28 @@ fn runbooks_show_each_command_for_every_way_to_run_the_exporter() {
 async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
     let world = World::new(Settings { projects: 2, apps: 2, ..Settings::default() }, Clock::system());
     let service = rig::serve(&world).await;
-    let folder = alone();
-    let program = |name: &str| folder.path().join(name);
-    let config = Configuration::new(&world, &service).write(folder.path());
-    let mut daemon = Command::new(program("pds-exporter"));
-    let mut demo = Command::new(program("pds-exporter"));
-    demo.args(["--demo", "--web.listen-address", &format!("127.0.0.1:{}", free_port())]);
-    let _demo = Exporter::spawn(demo).unwrap();
+    let alone = Alone::new();
+    let config = Configuration::new(&world, &service).write(&alone.path(""));
+    let (mut daemon, mut demo) = (alone.daemon(), alone.daemon());
+    demo.arg("--demo");
+    let _demo = Exporter::of(demo);
     // As a unit has it: another folder, and a state file that only the flags name.
     daemon.current_dir("/").env_clear().arg(format!("--config.file={config}"));
-    daemon.arg(format!("--state.path={}", program("state.log").display()));
-    daemon.args(["--web.listen-address", &format!("127.0.0.1:{}", free_port())]);
-    let exporter = Exporter::spawn(daemon).unwrap();
+    daemon.arg(format!("--state.path={}", alone.path("state.log").display()));
+    let exporter = Exporter::of(daemon);
     exporter.wait_for("/-/ready").await;
-    std::fs::write(program("web-config.yml"), "{}").unwrap();
+    std::fs::write(alone.path("web-config.yml"), "{}").unwrap();
     let placeholders = [
         ("PROJECT-APP", world.projects()[1].1[0].to_string()),
-        ("WEB-CONFIG", program("web-config.yml").display().to_string()),
-        ("/var/lib/pds-exporter", folder.path().display().to_string()),
+        ("WEB-CONFIG", alone.path("web-config.yml").display().to_string()),
+        ("/var/lib/pds-exporter/", alone.path("").display().to_string()),
     ];
     let mut failures = Vec::new();
     for (path, command) in commands() {
         let filled =
             placeholders.iter().fold(command.clone(), |text, (name, value)| text.replace(name, value));
         let mut words = filled.split(' ');
-        let mut pasted = Command::new(program(words.next().unwrap()));
+        let mut pasted = Command::new(alone.path(words.next().unwrap()));
         pasted.current_dir("/").env_clear().args(words);
         let output = tokio::task::spawn_blocking(move || pasted.output().unwrap()).await.unwrap();
         if !output.status.success() {
@@ -86,8 +82,6 @@ async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    let mut check = Command::new(program("pdstool"));
-    check.args(["check", "config"]).current_dir("/").env_clear();
-    let said = String::from_utf8(check.output().unwrap().stdout).unwrap();
+    let said = output(alone.pdstool(&["check", "config"]).current_dir("/"));
     assert!(said.starts_with(&format!("{config} is valid\n")), "the file that is read is named: {said}");
 }

@@ -91,7 +91,7 @@ const RECIPES: &[Recipe] = &[
         daemon.arg("--config.file").arg(&file).arg("--web.listen-address=127.0.0.1:0");
         // Nothing listens there: the variable is ignored.
         daemon.env("HTTPS_PROXY", "http://127.0.0.1:1");
-        let exporter = Exporter::spawn(daemon).unwrap();
+        let exporter = Exporter::of(daemon);
         stage.up(&exporter);
         assert!(exporter.log().contains("HTTPS_PROXY"), "{}", exporter.log());
         let tunnels = tunnels.lock().unwrap();

@@ -121,7 +121,7 @@ impl Release {
             daemon.arg(format!("--config.file={}/pds-exporter.toml", self.folder.path().display()));
             daemon.arg(format!("--web.listen-address={address}"));
             daemon.args([format!("--shard.count={count}"), format!("--shard.index={index}")]);
-            let started = Exporter::spawn(daemon).unwrap();
+            let started = Exporter::of(daemon);
             self.addresses.lock().unwrap().insert(address.clone());
             started.wait_for("/-/ready").await;
             *exporter = Some(started);

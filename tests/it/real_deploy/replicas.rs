@@ -64,7 +64,7 @@ async fn while_one_of_two_replicas_is_killed_queries_return_the_result_of_a_sing
         assert!(url.unwrap().starts_with("http://prometheus-operated."));
         let mut daemon = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
         daemon.args(["--config.file", &config, "--web.listen-address", &address]).envs(environment);
-        Exporter::spawn(daemon).unwrap()
+        Exporter::of(daemon)
     });
 
     let queries = blocks(&fs::read_to_string("docs/query.md").unwrap(), "promql");

@@ -98,7 +98,7 @@ impl Cast {
             .arg(&self.config)
             .args(["--web.listen-address", address])
             .args(arguments);
-        Exporter::spawn(command).unwrap_or_else(|log| panic!("the exporter ended:\n{log}"))
+        Exporter::of(command)
     }
 
     /// The shards of `count`.

@@ -8,11 +8,6 @@ use super::Rig;
 use crate::deploy::succeed;
 use crate::process::{self, Exporter, assert_has, mounted, until, until_page, value};
 
-/// The daemon that this command starts.
-pub(super) fn started(command: Command) -> Exporter {
-    Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"))
-}
-
 /// The errors of the daemon, which ends with 1.
 fn refused(mut command: Command) -> String {
     let output = command.output().unwrap();
@@ -26,7 +21,7 @@ fn on_a_small_disk(rig: &Rig, size: &str) -> (Exporter, PathBuf) {
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let mount = format!("mount -t tmpfs -o size={size} tmpfs \"$0\"");
-    let exporter = started(mounted(&mount, &disk, &rig.program(2, &disk.join("state.log"))));
+    let exporter = Exporter::of(mounted(&mount, &disk, &rig.program(2, &disk.join("state.log"))));
     let inside = PathBuf::from(format!("/proc/{}/root{}", exporter.pid(), disk.display()));
     (exporter, inside)
 }
@@ -83,7 +78,7 @@ async fn an_error_of_any_write_loses_nothing_and_the_file_is_written_whole() {
     let (folder, state) = (rig.folder.path(), rig.state());
     let mut command = rig.program(1, &state);
     command.env("LD_PRELOAD", failing_calls(folder)).env("FAULTS", folder);
-    let exporter = started(command);
+    let exporter = Exporter::of(command);
     let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
     let calls = || std::fs::read_to_string(folder.join("calls")).unwrap();
     let calls_at_start = calls();
@@ -199,7 +194,7 @@ async fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
 async fn without_proc_everything_is_served_but_process_metrics() {
     let rig = Rig::start().await;
     let program = rig.program(1, &rig.state());
-    let exporter = started(mounted("mount -t tmpfs tmpfs \"$0\"", Path::new("/proc"), &program));
+    let exporter = Exporter::of(mounted("mount -t tmpfs tmpfs \"$0\"", Path::new("/proc"), &program));
     rig.counted_beyond(&exporter, 0, 0.0).await;
     exporter.signal("HUP");
     for path in ["/", "/config", "/api/v1/status"] {

@@ -13,8 +13,7 @@ use pds_ledger::{Key, StateError};
 use pds_telemetry::Telemetry;
 
 use super::Rig;
-use super::disk::started;
-use crate::process::{assert_has, edit, mounted, pdstool, until, value};
+use crate::process::{Exporter, assert_has, edit, mounted, pdstool, until, value};
 use crate::rig;
 
 /// Mounts a file system at `$0` whose server never answers: `open`, `stat` and `access` below it wait.
@@ -27,15 +26,15 @@ async fn a_state_folder_that_never_answers_stops_the_counters_alone() {
     let (config, disk) = (rig.configure(1), rig.folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
     let state = disk.join("state.log");
-    let exporter = started(mounted(SILENT, &disk, &rig.program(1, &state)));
+    let exporter = Exporter::of(mounted(SILENT, &disk, &rig.program(1, &state)));
     exporter.wait_for("/-/healthy").await;
     exporter.wait_for("/-/ready").await;
     let page = exporter.get("/metrics").await;
     assert!(page.contains("pds_app_window_requests{") && rig.counted(&page, 0).is_none(), "{page}");
     assert_eq!(value(&page, "pds_exporter_state_last_commit_successful"), Some(0.0));
-    let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
-    let first = status["summary"]["reasons"][0]["text"].as_str().unwrap_or_default();
-    assert_eq!(first, "The state file cannot be written: the state folder does not answer", "{status:#}");
+    let reasons = exporter.reasons().await;
+    let first = "The state file cannot be written: the state folder does not answer";
+    assert_eq!(reasons[0]["text"], first, "{reasons:#?}");
     exporter.signal("HUP");
     until("a reload is applied", async || exporter.log().contains("the configuration was reloaded")).await;
     assert!(rig.counted(&exporter.get("/metrics").await, 0).is_none(), "the reload counts nothing either");

@@ -202,7 +202,7 @@ async fn the_demo_renders_well_behind_a_proxy() {
 async fn documented_paths_exist_and_answer_304_when_unchanged() {
     let exporter = Exporter::demo().await;
     let page = std::fs::read_to_string("docs/operate.md").unwrap();
-    let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    let status = exporter.status().await;
     let part = |name: &str| encode(status["apps"][0][name].as_str().unwrap());
     let rows = page.split("| path | content |").nth(1).unwrap().lines().skip(2);
     let paths: Vec<&str> = rows
@@ -230,7 +230,7 @@ async fn documented_paths_exist_and_answer_304_when_unchanged() {
 #[tokio::test]
 async fn every_query_to_copy_is_promql() {
     let exporter = Exporter::demo().await;
-    let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    let status = exporter.status().await;
     let mut rules = "groups:\n- name: queries\n  rules:\n".to_owned();
     let mut add = |page: &str| {
         for (index, part) in page.split("data-copy=\"").skip(1).enumerate() {

@@ -1,11 +1,11 @@
 //! Every call of the interface by hand: the request seen, what is printed, the exit code.
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use super::{Service, call, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{Reply, Seen, ok, status};
 use crate::golden::assert_golden;
+use crate::process::Alone;
 
 const APP: &str = r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"active","errorMessage":"","createdAt":"2026-01-02T03:04:05Z","runtime":"custom","entrypoint":["serve","--fast"],"port":8000,"disableAuth":false,"computeTier":"interruptible","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"2.5","memory":"12","gpuCount":"1","costPerSecondCents":"0.012","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"","cooldownPeriodSeconds":"90","evaluationIntervalSeconds":"0","responseGracePeriodSeconds":3600,"lastBuildStatus":"success","latestBuildId":"b-2","somethingNew":{"a":[1,2]}}"#;
 const RESPONSE_TIME: &str = r#"{"data":{"percentiles":{"p50":12.34,"p90":"250","p95":null,"p99":4200},"distribution":{"1ms":0,"10ms":40.0,"100ms":"75.5","1s":97.25,"1hr":100},"total_requests":1234567,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z","sampled":false},"status":"success"}"#;
@@ -230,9 +230,8 @@ fn projects_are_listed_with_the_token_of_every_project() {
 #[test]
 fn a_missing_configuration_is_not_answered_with_a_flag_of_the_daemon() {
     for command in [&["call", "projects", "list"][..], &["check", "config"], &["check", "token"]] {
-        let folder = crate::process::alone();
-        let mut missing = Command::new(folder.path().join("pdstool"));
-        let output = missing.args(command).current_dir(folder.path()).output().unwrap();
+        let alone = Alone::new();
+        let output = alone.pdstool(command).current_dir(alone.path("")).output().unwrap();
         let said = stderr(&output);
         assert!(said.contains("there is no configuration file pds-exporter.toml"), "{said}");
         assert!(!said.contains("--demo") && said.contains("--config.file"), "{said}");

@@ -2,38 +2,32 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 use super::{TOKEN, ended};
-use crate::process::{Exporter, alone};
-use crate::server::free_port;
+use crate::process::{Alone, Exporter};
 
 const ANOTHER: u32 = 65_534;
 
 #[test]
 fn the_variables_of_the_running_exporter_apply_to_its_file() {
     for (user, code) in [(None, 0), (Some(ANOTHER), 78)] {
-        let folder = alone();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let [file, other] = ["pds-exporter.toml", "other.toml"].map(|name| folder.path().join(name));
+        let alone = Alone::new();
+        std::fs::set_permissions(alone.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let [file, other] = ["pds-exporter.toml", "other.toml"].map(|name| alone.path(name));
         for file in [&file, &other] {
             std::fs::write(file, "[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n").unwrap();
         }
-        let mut daemon = Command::new(folder.path().join("pds-exporter"));
-        daemon
-            .arg("--config.file")
-            .arg(&file)
-            .args(["--web.listen-address".to_owned(), format!("127.0.0.1:{}", free_port())]);
+        let mut daemon = alone.daemon();
+        daemon.arg("--config.file").arg(&file);
         daemon
             .env("PDS_EXPORTER__API__BASE_URL", "http://127.0.0.1:1")
             .env("PDS_EXPORTER__API__TOKEN", TOKEN);
         if let Some(user) = user {
             daemon.uid(user).gid(user);
         }
-        let _daemon = Exporter::spawn(daemon).unwrap();
+        let _daemon = Exporter::of(daemon);
         let run = |args: &[&str], file: &std::path::Path| {
-            let mut command = Command::new(folder.path().join("pdstool"));
-            let output = command.env_clear().args(args).arg(file).current_dir("/").output().unwrap();
+            let output = alone.pdstool(args).arg(file).current_dir("/").output().unwrap();
             (output.status.code(), ended(&output))
         };
         let (found, said) = run(&["check", "config"], &file);

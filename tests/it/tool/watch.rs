@@ -1,6 +1,5 @@
 //! Running exporters watched in a real terminal, and several of them at once.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use super::terminal::Terminal;
 use super::{Service, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{ok, status};
 use crate::golden::assert_golden;
+use crate::process::{Alone, Exporter};
 
 const STATUS: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":"problem","apps":{"all":2,"ok":1,"problem":1},"reasons":[
   {"code":"service_slow","verdict":"problem","text":"Requests to the service time out since 05:22 UTC, and nothing is counted: 1 app","remedy":"Look at the service."}]},
@@ -171,13 +171,11 @@ fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
             assert_eq!(said.contains("error: the apps of missing shards have no verdict"), fails, "{said}");
         }
     }
-    let folder = crate::process::alone();
-    let mut shard = Command::new(folder.path().join("pds-exporter"));
-    let address = format!("127.0.0.1:{}", crate::server::free_port());
-    shard.args(["--demo", "--shard.count=2", "--web.listen-address", &address]);
-    let _shard = crate::process::Exporter::spawn(shard).unwrap();
-    let mut alone = Command::new(folder.path().join("pdstool"));
-    let said = ended(&alone.env_clear().args(["status", "--numbers-only"]).output().unwrap());
+    let alone = Alone::new();
+    let mut shard = alone.daemon();
+    shard.args(["--demo", "--shard.count=2"]);
+    let _shard = Exporter::of(shard);
+    let said = ended(&alone.pdstool(&["status", "--numbers-only"]).output().unwrap());
     assert!(said.starts_with("exit code 0\n") && said.contains("missing: 1"), "on its machine: {said}");
     let services = [&first, &other, &down];
     let csv = stdout(&run("status", "csv", &services));

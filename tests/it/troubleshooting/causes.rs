@@ -143,12 +143,6 @@ impl Patient {
         Self { folder, exporter, config }
     }
 
-    /// The first reason on the status page.
-    async fn first_reason(&self) -> Option<Value> {
-        let status: Value = serde_json::from_str(&self.exporter.get("/api/v1/status").await).unwrap();
-        status["summary"]["reasons"].get(0).cloned()
-    }
-
     /// Output and errors of `pdstool` with these arguments.
     async fn run(&self, args: &[&str]) -> [String; 2] {
         let mut command = Command::new(pdstool());
@@ -177,7 +171,7 @@ async fn examine(set_up: &SetUp) {
     let (name, cause) = (set_up.name, set_up.cause);
     let mut reason = Value::Null;
     until(&format!("{name}: the verdict is {}", cause.code), async || {
-        reason = patient.first_reason().await.unwrap_or_default();
+        reason = patient.exporter.reasons().await.first().cloned().unwrap_or_default();
         // Some words are known only once the list of projects is.
         reason["code"] == cause.code && reason.to_string().contains(set_up.words)
     })

@@ -146,8 +146,7 @@ fn a_refusal_that_names_the_path_is_one_finding() {
         }
         _ => answering(seen),
     });
-    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
-    let found = patient.examined(&text);
+    let found = patient.examined(&polling(&service, ""));
     let (_, text, remedy) = found.only();
     assert!(text.contains("domains of p-1") && text.contains("returned 403: no access to /"), "{text}");
     assert_eq!(remedy, cause::FORBIDDEN.remedy);
@@ -160,8 +159,7 @@ fn a_value_that_violates_the_interface_is_found_as_the_daemon_finds_it() {
         true => ok(r#"{"status":"success","data":{"total_requests":1,"distribution":{"fast":"100"}}}"#),
         false => answering(seen),
     });
-    let text = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url());
-    let found = patient.examined(&text);
+    let found = patient.examined(&polling(&service, ""));
     let (check, text, remedy) = found.only();
     assert_eq!(
         (check, text),

@@ -2,12 +2,15 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
-use super::super::{Service, TOKEN, ended, pdstool};
-use super::{PROJECT, Patient, WELL, answering, polling};
+use super::super::{Service, ended, pdstool};
+use super::{Patient, WELL, answering, polling};
 use crate::client::server::ok;
-use crate::process::{assert_has, mounted};
+use crate::process::{Alone, Exporter, assert_has, mounted};
+
+/// A configuration with a state file whose service cannot be reached.
+const UNREACHABLE: &str = "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"hunter2-the-token\"\n[state]\npath = \"state\"\n\
+                           [[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
 
 #[test]
 fn a_state_file_that_no_daemon_could_use_is_a_problem() {
@@ -44,10 +47,7 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
 #[test]
 fn a_locked_state_file_is_a_problem_unless_a_daemon_that_uses_it_answers() {
     let service = Service::start(answering);
-    let text = format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}",
-        service.url()
-    );
+    let text = polling(&service, "[state]\npath = \"state\"\n");
     let other = WELL.replacen('{', r#"{"service":{"base_url":"https://other/"},"#, 1);
     for (status, is_held) in [(WELL.to_owned(), true), (other, false)] {
         let status: &str = status.leak();
@@ -68,52 +68,41 @@ fn a_locked_state_file_is_a_problem_unless_a_daemon_that_uses_it_answers() {
 
 #[test]
 fn a_daemon_with_another_configuration_is_another_process() {
-    let folder = crate::process::alone();
-    let [file, other] = ["one.toml", "other.toml"].map(|name| folder.path().join(name));
+    let alone = Alone::new();
+    let [file, other] = ["one.toml", "other.toml"].map(|name| alone.path(name));
     for file in [&file, &other] {
-        let text = format!(
-            "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}"
-        );
-        std::fs::write(file, text).unwrap();
+        std::fs::write(file, UNREACHABLE).unwrap();
     }
-    let mut daemon = Command::new(folder.path().join("pds-exporter"));
-    let address = format!("127.0.0.1:{}", crate::server::free_port());
-    daemon.arg("--config.file").arg(&file).args(["--web.listen-address", &address]);
-    let daemon = crate::process::Exporter::spawn(daemon).unwrap();
+    let mut daemon = alone.daemon();
+    daemon.arg("--config.file").arg(&file);
+    let daemon = Exporter::of(daemon);
+    let doctor = ["doctor", "--config.file"];
     for (file, part) in [(&file, "is in use by a running daemon"), (&other, "is in use by another process")] {
-        let mut doctor = Command::new(folder.path().join("pdstool"));
-        let output = doctor.env_clear().args(["doctor", "-o", "json", "--config.file"]).arg(file).output();
-        let said = ended(&output.unwrap());
+        let said = ended(&alone.pdstool(&doctor).arg(file).args(["-o", "json"]).output().unwrap());
         assert!(said.contains(part), "{said}");
     }
     drop(daemon);
-    let lock = std::fs::File::open(folder.path().join("state.lock")).unwrap();
+    let lock = std::fs::File::open(alone.path("state.lock")).unwrap();
     lock.lock().unwrap();
-    let mut doctor = Command::new(folder.path().join("pdstool"));
-    let said = ended(&doctor.env_clear().args(["doctor", "--config.file"]).arg(&file).output().unwrap());
+    let said = ended(&alone.pdstool(&doctor).arg(&file).output().unwrap());
     assert!(said.contains("in use by another process") && said.contains("no daemon at "), "{said}");
 }
 
 #[test]
 fn the_state_file_of_the_running_daemon_is_that_of_its_flag() {
-    let folder = crate::process::alone();
-    let file = folder.path().join("pds-exporter.toml");
-    let text = format!(
-        "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"state\"\n{PROJECT}"
-    );
-    std::fs::write(&file, text).unwrap();
-    let lock = std::fs::File::create(folder.path().join("state.lock")).unwrap();
+    let alone = Alone::new();
+    let file = alone.path("pds-exporter.toml");
+    std::fs::write(&file, UNREACHABLE).unwrap();
+    let lock = std::fs::File::create(alone.path("state.lock")).unwrap();
     lock.lock().unwrap();
-    let mut daemon = Command::new(folder.path().join("pds-exporter"));
-    let address = format!("127.0.0.1:{}", crate::server::free_port());
-    daemon.args(["--state.path", "other", "--web.listen-address", &address]).current_dir(&folder);
-    let _daemon = crate::process::Exporter::spawn(daemon).unwrap();
+    let mut daemon = alone.daemon();
+    daemon.args(["--state.path", "other"]).current_dir(alone.path(""));
+    let _daemon = Exporter::of(daemon);
     let examined = |args: &[&str]| {
-        let mut doctor = Command::new(folder.path().join("pdstool"));
-        doctor.env_clear().args(["doctor", "-o", "json", "--config.file"]).arg(&file).args(args);
-        ended(&doctor.output().unwrap())
+        let mut doctor = alone.pdstool(&["doctor", "-o", "json", "--config.file"]);
+        ended(&doctor.arg(&file).args(args).output().unwrap())
     };
-    let [other, state] = ["other", "state"].map(|name| folder.path().join(name).display().to_string());
+    let [other, state] = ["other", "state"].map(|name| alone.path(name).display().to_string());
     assert_has(&examined(&[]), &[&format!("{other} is in use by a running daemon")]);
     assert_has(&examined(&["--state.path", &other]), &[&format!("{other} is in use by a running daemon")]);
     assert_has(&examined(&["--state.path", &state]), &[&format!("{state} is in use by another process")]);
@@ -123,10 +112,7 @@ fn the_state_file_of_the_running_daemon_is_that_of_its_flag() {
 fn a_folder_where_no_file_can_be_created_is_a_problem() {
     let patient = Patient::new();
     let service = Service::start(answering);
-    let text = format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\n[state]\npath = \"/proc/state\"\n{PROJECT}",
-        service.url()
-    );
+    let text = polling(&service, "[state]\npath = \"/proc/state\"\n");
     let found = patient.examined(&text);
     assert_eq!(found.only().0, "state file", "{:#}", found.json);
     let folder = patient.path("disk");
@@ -181,12 +167,11 @@ fn an_exporter_of_another_service_is_named_and_its_problems_are_not_ours() {
     let found = patient.examined(&polling(&service, ""));
     assert_eq!((found.code, found.wrong()), (Some(0), vec![]), "{:#}", found.json);
     found.says("daemon", "polls another service, https://other/");
-    let folder = crate::process::alone();
-    let mut demo = Command::new(folder.path().join("pds-exporter"));
-    demo.args(["--demo", "--web.listen-address", &format!("127.0.0.1:{}", crate::server::free_port())]);
-    let _demo = crate::process::Exporter::spawn(demo).unwrap();
-    let mut doctor = Command::new(folder.path().join("pdstool"));
-    doctor.env_clear().args(["doctor", "--config.file"]).arg(patient.path("pds-exporter.toml"));
-    let said = ended(&doctor.output().unwrap());
+    let alone = Alone::new();
+    let mut demo = alone.daemon();
+    demo.arg("--demo");
+    let _demo = Exporter::of(demo);
+    let mut doctor = alone.pdstool(&["doctor", "--config.file"]);
+    let said = ended(&doctor.arg(patient.path("pds-exporter.toml")).output().unwrap());
     assert_has(&said, &["exit code 0\n", "is a demo and polls another service"]);
 }
