@@ -1,4 +1,5 @@
-//! A real Prometheus scrapes the demo, and its answers are the simulator's truth.
+//! A real Prometheus scrapes the demo: its quantiles are the simulator's truth, and strict parsers read its page. Counts in
+//! Prometheus are compared with the truth by `real_restore`, `real_readme` and `real_queries`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,63 +29,6 @@ async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) ->
     ];
     let url = url::Url::parse_with_params(&format!("{service}/simulator/truth"), query).unwrap();
     serde_json::from_str(&get(url.as_str()).await.unwrap().text().await.unwrap()).unwrap()
-}
-
-#[tokio::test]
-async fn prometheus_counts_exactly_the_truth() {
-    sees_exactly_what_there_was(PROMETHEUS_2).await;
-}
-
-#[tokio::test]
-async fn prometheus_3_counts_exactly_the_truth() {
-    sees_exactly_what_there_was(PROMETHEUS_3).await;
-}
-
-async fn sees_exactly_what_there_was(program: &str) {
-    let exporter = Exporter::demo().await;
-    let prometheus = Server::scraping(program, &exporter.url).await;
-    let service = service(&exporter);
-
-    let until_of =
-        |resource: &str| format!("pds_app_accounted_until_timestamp_seconds{{resource=\"{resource}\"}}");
-    // One query for both values of one scrape: the end of what was counted, and the count, as a pair of sums that no
-    // other pair gives (counts stay far below 10^9, times are whole seconds).
-    // Times are taken from a point not long ago, so that the sum is still exact in a float.
-    let page = exporter.get("/metrics").await;
-    let base = series(&page).find(|(name, _)| name.starts_with("pds_app_accounted_until")).unwrap().1 - 1e5;
-    let pair = |counter: &str, resource: &str| {
-        format!("({} - {base}) * 1e9 + on(project, app) {counter}", until_of(resource))
-    };
-    let split = |sum: f64| (base + (sum / 1e9).floor(), sum - (sum / 1e9).floor() * 1e9);
-    for (counter, resource, field) in [
-        ("pds_app_requests_total", "response_time", "requests"),
-        ("pds_app_runs_total", "run_execution_time", "runs"),
-    ] {
-        let expression = pair(counter, resource);
-        until("Prometheus has scraped", async || {
-            prometheus.by_app(&expression, Timestamp::now()).await.len() == 8
-        })
-        .await;
-        let first = prometheus.by_app(&expression, Timestamp::now()).await;
-        let moved = async || {
-            let now = prometheus.by_app(&expression, Timestamp::now()).await;
-            now.iter().zip(&first).all(|(now, first)| split(now.2).0 >= split(first.2).0 + 15.0)
-        };
-        until("every app was counted three steps further", moved).await;
-        let now = prometheus.by_app(&expression, Timestamp::now()).await;
-        let mut counted = 0.0;
-        for ((project, app, before), (.., after)) in first.iter().zip(&now) {
-            let ((start, from), (end, to)) = (split(*before), split(*after));
-            let truth = truth(&service, project, app, start, end).await;
-            assert_eq!(
-                Some(to - from),
-                truth[field].as_f64(),
-                "{counter} of {app} from {start} to {end}: {truth}"
-            );
-            counted += to - from;
-        }
-        assert!(counted > 0.0, "{counter}: nothing happened at all");
-    }
 }
 
 #[tokio::test]
@@ -146,7 +90,7 @@ fn check(command: &mut Command, page: &Path) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn every_strict_parser_reads_the_demos_page() {
+async fn strict_parsers_read_the_demos_page() {
     let folder = tempfile::tempdir().unwrap();
     let exporter = Exporter::demo().await;
     let fetch = async |accept: &str, name: &str| -> (PathBuf, String) {
@@ -176,41 +120,16 @@ async fn every_strict_parser_reads_the_demos_page() {
     };
     check(&mut python("prometheus_client.parser"), &plain).unwrap();
     check(&mut python("prometheus_client.openmetrics.parser"), &open).unwrap();
-    let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&for_that_parser(&openmetrics))
-        .unwrap_or_else(|error| panic!("{error}"));
-    let read: usize = parsed.families.values().map(|family| family.iter_samples().count()).sum();
-    assert!(read > 500, "{read} samples");
     // OpenMetrics has no count without a sum.
     let has_sum = |line: &str| {
         let name = line.split(['{', ' ']).next().unwrap().strip_suffix("_count");
         name.is_none_or(|name| line.starts_with('#') || text.contains(&format!("\n{name}_sum")))
     };
     let text: String = text.split_inclusive('\n').filter(|line| has_sum(line)).collect();
-    openmetrics_parser::prometheus::parse_prometheus(&for_that_parser(&text))
-        .unwrap_or_else(|error| panic!("{error}"));
     // Both formats show the same series.
     let names = |page: &str| series(page).map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
     assert_eq!(names(&text), names(&openmetrics));
     assert!(value(&text, "pds_exporter_config_last_reload_successful").is_some_and(|good| good > 0.0));
-}
-
-/// The page as the crate `openmetrics-parser` accepts it: it refuses what the standard allows, the unit of a histogram
-/// and series of one family of which some have the label `app`.
-fn for_that_parser(page: &str) -> String {
-    let histograms: Vec<&str> =
-        page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" histogram")).collect();
-    let is_unit = |line: &str| {
-        line.strip_prefix("# UNIT ")
-            .and_then(|of| of.split_once(' '))
-            .is_some_and(|(name, _)| histograms.contains(&name))
-    };
-    let lines = page.lines().filter(|line| !is_unit(line)).map(|line| match line.split_once(",resource=") {
-        Some((before, rest)) if before.starts_with("pds_") && !before.contains(",app=") => {
-            format!("{before},app=\"\",resource={rest}\n")
-        }
-        _ => format!("{line}\n"),
-    });
-    lines.collect()
 }
 
 #[tokio::test]
