@@ -1,19 +1,10 @@
 //! Outages of a service, as a real Prometheus sees them: its rates never read a false zero or a false peak.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::Path;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use pds_core::clock::Clock;
-use pds_exporter::app::daemon::Handle;
-use pds_exposition::Format;
 use pds_interface::TimeRange;
-use pds_simulator::{Fault, Settings, World};
+use pds_simulator::{Fault, Settings};
 
-use crate::process::series;
-use crate::rig::{self, Configuration, FaultExt as _};
+use crate::real_lifecycle::life::Life;
+use crate::rig::FaultExt as _;
 use crate::server::{Server, create_blocks};
 
 /// Between two scrapes.
@@ -21,99 +12,44 @@ const SCRAPE: u64 = 15;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3600;
 
-/// The scraped samples of one app by series: seconds and values.
-#[derive(Default)]
+/// An exporter of one app and several outages, recorded.
 struct Recording {
-    scrapes: i64,
-    series: BTreeMap<String, Vec<(i64, f64)>>,
+    life: Life,
+    outages: Vec<TimeRange>,
+    /// The samples of the app's counter.
+    requests: Vec<(i64, f64)>,
 }
 
 impl Recording {
-    fn scrape(&mut self, handle: &Handle, clock: &Clock) {
-        let now = clock.unix_seconds();
-        let page = rig::page(&handle.context, Format::Text);
-        let counted = ["pds_app_requests_total", "pds_app_requests_accounted", "pds_app_accounted_until"];
-        for (name, value) in series(&page).filter(|(name, _)| counted.iter().any(|c| name.starts_with(c))) {
-            self.series.entry(name.to_owned()).or_default().push((now, value));
+    async fn new() -> Self {
+        let settings = Settings { projects: 1, apps: 1, ..Settings::default() };
+        let mut life = Life::of(settings, SCRAPE, "2026-03-01T08:00:20Z").await;
+        life.start("pds", life.defaults()).await;
+        life.pass(60).await;
+        let mut outages = Vec::new();
+        for minutes in [3, 40, 7 * 60] {
+            let start = life.now();
+            life.world.faults().set([Fault::status(500)]);
+            life.pass(minutes).await;
+            life.world.faults().clear();
+            outages.push(TimeRange { start, end: life.now() });
+            life.pass(90).await;
         }
-        self.scrapes += 1;
-    }
-
-    /// The recording as Prometheus' backfill reads it.
-    fn openmetrics(&self) -> String {
-        let mut text = String::new();
-        for (name, samples) in &self.series {
-            for (second, value) in samples {
-                writeln!(text, "{name} {value} {second}").unwrap();
-            }
-        }
-        text + "# EOF\n"
-    }
-
-    /// The samples of the app's counter.
-    fn requests(&self) -> &[(i64, f64)] {
-        let mut counters = self.series.iter().filter(|(name, _)| name.starts_with("pds_app_requests_total"));
-        counters.next().unwrap().1
-    }
-}
-
-/// An exporter of one app and its service, in paused time.
-struct Life {
-    world: World,
-    clock: Clock,
-    handle: Handle,
-    recording: Recording,
-}
-
-impl Life {
-    async fn begin() -> Self {
-        let clock = Clock::starting_at("2026-03-01T08:00:20Z".parse().unwrap());
-        let world = World::new(Settings { projects: 1, apps: 1, ..Settings::default() }, clock.clone());
-        let config = Configuration::new(&world, &rig::serve(&world).await).load();
-        let handle = rig::daemon(config, &clock).await;
-        Self { world, clock, handle, recording: Recording::default() }
-    }
-
-    async fn last(&mut self, seconds: i64) {
-        let end = self.clock.unix_seconds() + seconds;
-        while self.clock.unix_seconds() < end {
-            tokio::time::sleep(Duration::from_secs(SCRAPE)).await;
-            self.recording.scrape(&self.handle, &self.clock);
-        }
-    }
-
-    /// The service fails for so long; when that was.
-    async fn outage(&mut self, seconds: i64) -> TimeRange {
-        let start = self.clock.unix_seconds();
-        self.world.faults().set([Fault::status(500)]);
-        self.last(seconds).await;
-        self.world.faults().clear();
-        TimeRange { start, end: self.clock.unix_seconds() }
+        let requests = life.samples("pds_app_requests_total", "");
+        Self { life, outages, requests }
     }
 
     fn truth(&self, start: i64, end: i64) -> f64 {
-        let (project, apps) = self.world.projects().remove(0);
-        self.world.truth(&project, &apps[0], TimeRange { start, end }).unwrap().requests as f64
+        let (project, apps) = self.life.world.projects().remove(0);
+        self.life.world.truth(&project, &apps[0], TimeRange { start, end }).unwrap().requests as f64
     }
-}
-
-/// Several outages, recorded.
-async fn recorded() -> (Life, Vec<TimeRange>) {
-    let mut life = Life::begin().await;
-    life.last(HOUR).await;
-    let mut outages = Vec::new();
-    for minutes in [3, 40, 7 * 60] {
-        outages.push(life.outage(minutes * MINUTE).await);
-        life.last(90 * MINUTE).await;
-    }
-    (life, outages)
 }
 
 #[tokio::test(start_paused = true)]
 async fn counters_leave_the_page_in_an_outage_and_come_back_with_all_that_happened() {
-    let (life, outages) = recorded().await;
-    let samples = life.recording.requests();
-    for outage in &outages {
+    let recording = Recording::new().await;
+    let samples = &recording.requests;
+    for outage in &recording.outages {
         let samples_in =
             |from: i64, to: i64| samples.iter().filter(|(at, _)| (from..to).contains(at)).count();
         // The last poll before the outage was up to a minute before it; its counters stay two intervals longer than
@@ -131,38 +67,22 @@ async fn counters_leave_the_page_in_an_outage_and_come_back_with_all_that_happen
     for pair in samples.windows(2) {
         let ((before, from), (after, to)) = (pair[0], pair[1]);
         assert!(to >= from, "{pair:?}");
-        let most = life.truth(before - 5 * MINUTE, after);
+        let most = recording.truth(before - 5 * MINUTE, after);
         assert!(to - from <= most, "{pair:?}: {most}");
     }
     let (first, last) = (samples[0], samples[samples.len() - 1]);
-    let until = |at: i64| {
-        let mut cursors = life.recording.series.iter().filter(|(name, _)| {
-            name.starts_with("pds_app_accounted_until") && name.contains("response_time")
-        });
-        cursors.next().unwrap().1.iter().find(|(second, _)| *second == at).unwrap().1 as i64
-    };
-    assert_eq!(
-        last.1 - first.1,
-        life.truth(until(first.0), until(last.0)),
-        "nothing is lost over three outages"
-    );
+    let cursors = recording.life.samples("pds_app_accounted_until_timestamp_seconds", "response_time");
+    let until = |at: i64| cursors.iter().find(|(second, _)| *second == at).unwrap().1 as i64;
+    let truth = recording.truth(until(first.0), until(last.0));
+    assert_eq!(last.1 - first.1, truth, "nothing is lost over three outages");
 }
 
-/// A Prometheus that has scraped `recording`.
-async fn prometheus_of(recording: &Recording, folder: &Path) -> Server {
-    let text = folder.join("recording.txt");
-    std::fs::write(&text, recording.openmetrics()).unwrap();
-    create_blocks(&text, &folder.join("data"));
-    tokio::time::resume();
-    Server::over(&folder.join("data")).await
-}
-
-/// The greatest and the least rate of requests over `seconds` that end up to five minutes before `at`: a counter ends a
+/// The greatest rate of requests over `seconds` that end up to five minutes before `at`: a counter ends a
 /// step, a poll and `poll.settle` ago.
-fn rates_near(life: &Life, at: i64, seconds: i64) -> (f64, f64) {
+fn rate_near(recording: &Recording, at: i64, seconds: i64) -> f64 {
     let near = (0..=5 * MINUTE).step_by(15);
-    let rates = near.map(|ago| life.truth(at - ago - seconds, at - ago) / seconds as f64);
-    rates.fold((f64::MAX, 0.0), |(least, most), rate| (least.min(rate), most.max(rate)))
+    let rates = near.map(|ago| recording.truth(at - ago - seconds, at - ago) / seconds as f64);
+    rates.fold(0.0, f64::max)
 }
 
 /// Whether a window holds samples of one stand of the counter only. It moves once a poll and is scraped four times
@@ -176,20 +96,23 @@ fn is_one_stand(samples: &[(i64, f64)], at: i64, seconds: i64) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn prometheus_reads_no_zero_and_no_peak_that_there_was_not() {
-    let (life, outages) = recorded().await;
+    let recording = Recording::new().await;
+    let (samples, outages) = (&recording.requests, &recording.outages);
     let folder = tempfile::tempdir().unwrap();
-    let prometheus = prometheus_of(&life.recording, folder.path()).await;
-    let time = |second: i64| Timestamp::from_second(second).unwrap();
+    let (text, data) = (folder.path().join("recording.txt"), folder.path().join("data"));
+    std::fs::write(&text, recording.life.openmetrics()).unwrap();
+    create_blocks(&text, &data);
+    tokio::time::resume();
+    let prometheus = Server::over(&data).await;
     let query = async |expression: &str, start: i64, end: i64| -> Vec<(i64, f64)> {
-        prometheus.range(expression, time(start), time(end), MINUTE).await
+        prometheus.range(expression, (start, end, MINUTE)).await
     };
-    let samples = life.recording.requests();
     let ((first, from), (last, to)) = (samples[0], samples[samples.len() - 1]);
     for (window, seconds) in [("5m", 5 * MINUTE), ("10m", 10 * MINUTE), ("1h", HOUR)] {
         let mut stands = 0;
         let expression = format!("rate(pds_app_requests_total[{window}])");
         for (at, rate) in query(&expression, first + HOUR, last).await {
-            let (_, most) = rates_near(&life, at, seconds);
+            let most = rate_near(&recording, at, seconds);
             assert!(rate <= 1.5 * most, "{window}: {rate} at {at}, and there were {most} at most");
             if is_one_stand(samples, at, seconds) {
                 stands += 1;
@@ -230,28 +153,9 @@ async fn prometheus_reads_no_zero_and_no_peak_that_there_was_not() {
     // Prometheus extends what it saw by half the distance of two samples at each end where more is missing.
     let longest = (last - first) as f64;
     let extended = 1.0 + 2.2 * longest / (samples.len() - 1) as f64 / longest;
-    for (_, _, increase) in prometheus.by_app("increase(pds_app_requests_total[1d])", time(last)).await {
+    let end = jiff::Timestamp::from_second(last).unwrap();
+    for (_, _, increase) in prometheus.by_app("increase(pds_app_requests_total[1d])", end).await {
         let counted = to - from;
         assert!((counted - 1e-6..=counted * extended).contains(&increase), "{increase} of {counted}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn rates_of_accounted_time_are_right_as_soon_as_counters_return() {
-    const ACCOUNTED: &str =
-        "rate(pds_app_requests_total[5m]) / (rate(pds_app_requests_accounted_seconds_total[5m]) > 0)";
-    let mut life = Life::begin().await;
-    life.last(30 * MINUTE).await;
-    let outage = life.outage(40 * MINUTE).await;
-    life.last(30 * MINUTE).await;
-    let folder = tempfile::tempdir().unwrap();
-    let prometheus = prometheus_of(&life.recording, folder.path()).await;
-    let time = |second: i64| Timestamp::from_second(second).unwrap();
-    let end = life.recording.requests().last().unwrap().0;
-    let rates = prometheus.range(ACCOUNTED, time(outage.start - 15 * MINUTE), time(end), 15).await;
-    assert!(rates.iter().filter(|(at, _)| *at > outage.end).count() > 80);
-    for (at, rate) in rates {
-        let (least, most) = rates_near(&life, at, 5 * MINUTE);
-        assert!((0.67 * least..=1.5 * most).contains(&rate), "{rate} at {at}, not {least} to {most}");
     }
 }

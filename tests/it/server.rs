@@ -62,22 +62,18 @@ impl Server {
 
     /// A VictoriaMetrics that holds these samples, as OpenMetrics writes them.
     pub(crate) async fn victoria_metrics(samples: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let address = format!("127.0.0.1:{}", free_port());
-        let arguments = [
-            "-storageDataPath=data".to_owned(),
-            "-retentionPeriod=100y".to_owned(),
-            format!("-httpListenAddr={address}"),
-        ];
-        let url = format!("http://{address}");
-        let process =
-            Process::start("victoria-metrics", &arguments, folder.path(), &format!("{url}/health")).await;
+        let server = Self::start_until("victoria-metrics", &[], "/health", |_, address| {
+            let own = ["-storageDataPath=data", "-retentionPeriod=100y"].map(str::to_owned);
+            own.into_iter().chain([format!("-httpListenAddr={address}")]).collect()
+        });
+        let server = server.await;
+        let url = format!("http://{}", server.address);
         // It takes milliseconds.
         let lines = samples.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}000\n"));
         let import = http().post(format!("{url}/api/v1/import/prometheus")).body(lines.collect::<String>());
         assert_eq!(import.send().await.unwrap().status(), 204);
         assert!(get(&format!("{url}/internal/force_flush")).await.is_ok());
-        Self { process, address, folder }
+        server
     }
 
     /// Prometheus as an agent.
@@ -170,15 +166,9 @@ impl Server {
         rows.iter().map(|row| (text(row, "project"), text(row, "app"), number(row))).collect()
     }
 
-    /// The points of an expression that gives at most one series, as seconds and values, `step` seconds apart.
-    pub(crate) async fn range(
-        &self,
-        expression: &str,
-        start: Timestamp,
-        end: Timestamp,
-        step: i64,
-    ) -> Vec<(i64, f64)> {
-        let rows = self.range_of_all(expression, (start.as_second(), end.as_second(), step)).await;
+    /// The points of an expression that gives at most one series, as seconds and values.
+    pub(crate) async fn range(&self, expression: &str, times: (i64, i64, i64)) -> Vec<(i64, f64)> {
+        let rows = self.range_of_all(expression, times).await;
         assert!(rows.len() < 2, "{expression}: {rows:?}");
         let points = rows.iter().flat_map(|row| row["values"].as_array().unwrap());
         points

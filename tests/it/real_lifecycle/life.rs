@@ -132,17 +132,29 @@ impl Life {
         (place as i64 + 1) * self.scrape as i64
     }
 
+    /// The scraped samples of a series, as seconds and values.
+    fn samples_of<'a>(&'a self, series: &str, values: &'a [Option<f64>]) -> impl Iterator<Item = (i64, f64)> {
+        let family = series.split('{').next().unwrap();
+        let since = if family.ends_with("_timestamp_seconds") { self.begun as f64 } else { 0.0 };
+        let sample = move |(place, value): (_, &Option<f64>)| {
+            Some((self.begun + self.second(place), (*value)? + since))
+        };
+        values.iter().enumerate().filter_map(sample)
+    }
+
+    /// Those of the first series of the family that has this part among its labels.
+    pub(crate) fn samples(&self, family: &str, part: &str) -> Vec<(i64, f64)> {
+        let mut of_family = self.scraped.iter().filter(|(name, _)| name.starts_with(&format!("{family}{{")));
+        let (name, values) = of_family.find(|(name, _)| name.contains(part)).unwrap();
+        self.samples_of(name, values).collect()
+    }
+
     /// The scraped samples, as Prometheus' backfill and VictoriaMetrics read them.
     pub(crate) fn openmetrics(&self) -> String {
         let mut text = String::new();
         for (name, values) in &self.scraped {
-            let family = name.split('{').next().unwrap();
-            let since = if family.ends_with("_timestamp_seconds") { self.begun as f64 } else { 0.0 };
-            for (place, value) in values.iter().enumerate() {
-                let second = self.second(place);
-                if let Some(value) = value {
-                    writeln!(text, "{name} {} {}", value + since, self.begun + second).unwrap();
-                }
+            for (second, value) in self.samples_of(name, values) {
+                writeln!(text, "{name} {value} {second}").unwrap();
             }
         }
         text + "# EOF\n"
