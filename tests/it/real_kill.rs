@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use fastrand::Rng;
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
 use pds_ledger::{Key, Ledger, state::StateFile};
@@ -116,31 +117,21 @@ pub(crate) fn counted_exactly(
     counted
 }
 
-/// Numbers that look random and are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end
-    }
-}
-
 /// `good` with damage of some kind: a bit turned over, some bytes or a sector overwritten, a page in the place of
 /// another, a page of an older file, an end cut off.
-fn damaged(good: &[u8], older: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+fn damaged(good: &[u8], older: &[u8], numbers: &mut Rng) -> Vec<u8> {
     const PAGE: usize = 4096;
     let mut bad = good.to_vec();
-    let at = numbers.below(good.len());
+    let at = numbers.usize(..good.len());
     let pages = good.len() / PAGE;
     // The first page alone, as it was, is the file as it was before its last commits: nothing can tell.
-    let page = (1 + numbers.below(pages - 1)) * PAGE;
-    match numbers.below(6) {
-        0 => bad[at] ^= 1 << numbers.below(8),
-        1 => bad[at..].iter_mut().take(64).for_each(|byte| *byte = numbers.below(256) as u8),
+    let page = (1 + numbers.usize(..pages - 1)) * PAGE;
+    match numbers.usize(..6) {
+        0 => bad[at] ^= 1 << numbers.u8(..8),
+        1 => bad[at..].iter_mut().take(64).for_each(|byte| *byte = numbers.u8(..)),
         2 => bad[at / 512 * 512..].iter_mut().take(512).for_each(|byte| *byte = 0),
         3 => {
-            let from = numbers.below(pages) * PAGE;
+            let from = numbers.usize(..pages) * PAGE;
             bad.copy_within(from..from + PAGE, page);
         }
         4 if older.len() >= page + PAGE => bad[page..][..PAGE].copy_from_slice(&older[page..][..PAGE]),
@@ -159,7 +150,7 @@ async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
         rig::service(Settings { projects: 2, apps: 6, ..Settings::default() }).await;
     let (state, copy) = (folder.path().join("state.log"), folder.path().join("copy.log"));
     let state_path = state.display().to_string();
-    let mut numbers = Numbers(7);
+    let mut numbers = Rng::with_seed(7);
     let (mut older, mut refused, mut whole) = (Vec::new(), 0, 0);
     for life in 0..3 {
         let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state_path]);

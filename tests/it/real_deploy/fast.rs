@@ -161,15 +161,7 @@ fn divided(expression: &str, pace: u64) -> String {
 
 /// A duration of Prometheus, divided.
 fn shorter(duration: &str, pace: u64) -> String {
-    let (number, unit) = duration.split_at(duration.len() - 1);
-    let seconds = match unit {
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        "w" => 604_800,
-        _ => panic!("{duration}: no unit known here"),
-    };
-    format!("{}s", number.parse::<u64>().unwrap() * seconds / pace)
+    format!("{}s", humantime::parse_duration(duration).unwrap().as_secs() / pace)
 }
 
 #[test]

@@ -50,14 +50,7 @@ pub(super) fn window(query: &str) -> i64 {
         Some((_, rest)) => rest.split_once(']').unwrap().0,
         None => query.rsplit_once("rate").or(query.rsplit_once("increase")).unwrap().1,
     };
-    let (number, unit) = range.split_at(range.len() - 1);
-    number.parse::<i64>().unwrap()
-        * match unit {
-            "s" => 1,
-            "m" => MINUTE,
-            "h" => 60 * MINUTE,
-            _ => 24 * 60 * MINUTE,
-        }
+    humantime::parse_duration(range).unwrap().as_secs().cast_signed()
 }
 
 /// The scraped samples of one counter of an app, and the truth.

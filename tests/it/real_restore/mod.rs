@@ -117,12 +117,14 @@ impl Cast {
             Fault::status(500).with_probability(0.1),
             Fault::from(pds_simulator::Kind::Reset).with_probability(0.05),
         ]);
-        let mut random = Random::new();
+        // Moments, the same in every run but for `SEED`.
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(16);
+        let mut random = fastrand::Rng::with_seed(seed);
         for kill in 0..kills {
             let exporter = self.start(&[]);
             // The moment is what is tested.
             let least = if kill % 12 == 5 { LONG_LIFE } else { Duration::ZERO };
-            tokio::time::sleep(least + random.up_to(MAX_LIFE)).await;
+            tokio::time::sleep(least + MAX_LIFE.mul_f64(random.f64())).await;
             exporter.kill();
         }
         self.world.faults().clear();
@@ -130,7 +132,7 @@ impl Cast {
             let shards = self.shards(count);
             self.counted_up_to_now(&shards).await;
             for shard in shards {
-                tokio::time::sleep(random.up_to(MAX_LIFE / 4)).await;
+                tokio::time::sleep((MAX_LIFE / 4).mul_f64(random.f64())).await;
                 shard.kill();
             }
         }
@@ -289,23 +291,4 @@ fn restoring_from(engine: &Engine, config: &Path) {
 fn network() -> String {
     let id = std::process::id() % (200 * 250);
     format!("127.{}.{}", 50 + id / 250, 1 + id % 250)
-}
-
-/// Moments, the same in every run but for `SEED`.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Self {
-        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(16);
-        Self(seed)
-    }
-
-    fn up_to(&mut self, longest: Duration) -> Duration {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        longest.mul_f64((x >> 40) as f64 / f64::from(1 << 24))
-    }
 }
