@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::operator::{beside_packages, typescript};
 use super::{command, deploy, files, list, rules, string, succeed, unknown_series};
 use crate::golden::assert_golden;
 
@@ -31,17 +32,18 @@ pub(crate) fn expressions(dashboard: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// A folder below the one that holds npm's packages, so that they are found, with a copy of the sources.
-fn workshop() -> tempfile::TempDir {
-    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools");
-    let folder = tempfile::Builder::new().prefix("grafana").tempdir_in(packages).unwrap();
-    succeed(command("cp", ["-r".as_ref(), deploy("grafana/.").as_os_str(), folder.path().as_os_str()]));
-    folder
+/// The expression with Grafana's variables filled in: this interval, project and app, and everything for the others.
+pub(crate) fn filled(expression: &str, interval: &str, project: &str, app: &str) -> String {
+    let given = [("$__rate_interval", interval), ("$project", project), ("$app", app)];
+    let all = ["$cluster", "$namespace", "$job", "$instance"].map(|variable| (variable, ".*"));
+    let variables = given.into_iter().chain(all);
+    variables.fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value))
 }
 
 #[test]
 fn the_dashboards_are_built_from_their_typed_sources() {
-    let folder = workshop();
+    let folder = beside_packages();
+    succeed(command("cp", ["-r".as_ref(), deploy("grafana/.").as_os_str(), folder.path().as_os_str()]));
     succeed(command("tsc", ["--project"]).arg(folder.path()));
     let (built, kept) = (folder.path().join("built"), deploy("grafana/dashboards"));
     std::fs::create_dir(&built).unwrap();
@@ -69,12 +71,8 @@ fn refusal(version: u32, dashboards: &[Value]) -> String {
         // Only a literal that is given its type at once is refused for a key that the type does not have.
         writeln!(program, "export const dashboard{number}: Checked = {dashboard};").unwrap();
     }
-    let folder = workshop();
-    let source = folder.path().join("checked.mts");
-    std::fs::write(&source, program).unwrap();
-    let options = ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext"];
-    let output = command("tsc", options).arg(&source).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let (_folder, mut tsc) = typescript(&program);
+    String::from_utf8(tsc.output().unwrap().stdout).unwrap()
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{command, string, text, yaml};
 
@@ -21,6 +23,23 @@ pub(super) fn has_model(object: &Value) -> bool {
     MODELS.iter().any(|(version, ..)| *version == object["apiVersion"])
 }
 
+/// A folder below the one that holds npm's packages, so that they are found.
+pub(super) fn beside_packages() -> TempDir {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools");
+    tempfile::Builder::new().prefix("program").tempdir_in(packages).unwrap()
+}
+
+/// The compiler that makes `program.mjs` of this text, and the folder of both.
+pub(super) fn typescript(program: &str) -> (TempDir, Command) {
+    let folder = beside_packages();
+    let source = folder.path().join("program.mts");
+    std::fs::write(&source, program).unwrap();
+    let mut tsc =
+        command("tsc", ["--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext"]);
+    tsc.arg(source);
+    (folder, tsc)
+}
+
 /// The API's complaint about one of the objects; `None` if all are accepted.
 fn refusal(objects: &[Value]) -> Option<String> {
     let mut program = String::new();
@@ -35,15 +54,8 @@ fn refusal(objects: &[Value]) -> Option<String> {
         let _ =
             writeln!(program, "{{ const o: {model}.I{kind} = {object}; new {model}.{kind}(o).validate(); }}");
     }
-    // Below the folder that holds npm's packages, so that they are found.
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools");
-    let folder = tempfile::Builder::new().prefix("operator").tempdir_in(tools).unwrap();
-    let source = folder.path().join("objects.mts");
-    std::fs::write(&source, program).unwrap();
-    let mut tsc =
-        command("tsc", ["--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext"]);
-    tsc.arg(&source);
-    let node = command("node", [folder.path().join("objects.mjs")]);
+    let (folder, tsc) = typescript(&program);
+    let node = command("node", [folder.path().join("program.mjs")]);
     [tsc, node].into_iter().find_map(|mut step| {
         let output = step.output().unwrap();
         let said = [output.stdout, output.stderr].concat();

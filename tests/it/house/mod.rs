@@ -5,7 +5,8 @@ mod layers;
 mod names;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+
+use crate::deploy::{command, output};
 
 pub(crate) use layers::LAYERS;
 
@@ -81,11 +82,8 @@ impl Source {
 
 /// All sources of the programs.
 fn house() -> Vec<Source> {
-    let mut folders = vec!["src".to_owned()];
-    for entry in std::fs::read_dir("crates").unwrap() {
-        folders.push(format!("{}/src", entry.unwrap().path().display()));
-    }
-    folders.iter().flat_map(|folder| sources(folder)).collect()
+    let of_crates = sources("crates").into_iter().filter(|source| source.path.contains("/src/"));
+    sources("src").into_iter().chain(of_crates).collect()
 }
 
 /// The text of every source and test.
@@ -100,23 +98,13 @@ fn sources(folder: &str) -> Vec<Source> {
 
 /// All files below `folder` with one of these extensions, by path.
 fn files(folder: &str, extensions: &[&str]) -> Vec<Source> {
-    let mut folders = vec![PathBuf::from(folder)];
-    let mut sources = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extensions.iter().any(|one| extension == *one))
-            {
-                let text = std::fs::read_to_string(&path).unwrap();
-                sources.push(Source { path: path.display().to_string(), text });
-            }
-        }
-    }
-    sources.sort_by(|one, other| one.path.cmp(&other.path));
-    assert!(!sources.is_empty());
-    sources
+    let found = output(command("find", [folder, "-type", "f"]));
+    let is_wanted = |path: &&str| extensions.iter().any(|one| path.ends_with(&format!(".{one}")));
+    let mut paths: Vec<&str> = found.lines().filter(is_wanted).collect();
+    paths.sort_unstable();
+    assert!(!paths.is_empty());
+    let read = |path: &str| Source { path: path.to_owned(), text: std::fs::read_to_string(path).unwrap() };
+    paths.into_iter().map(read).collect()
 }
 
 /// Fails with all `complaints`, one a line.

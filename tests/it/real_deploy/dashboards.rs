@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::deploy::dashboards::{dashboards, expressions};
+use crate::deploy::dashboards::{dashboards, expressions, filled};
 use crate::process::until;
 
 use super::fast::Stage;
@@ -27,20 +27,7 @@ const EMPTY_HERE: &[&str] = &[
 async fn every_panel_and_every_documented_query_shows_something() {
     let stage = Stage::set().await;
     let (project, apps) = stage.world.projects().remove(0);
-    let filled = |expression: &str| {
-        [
-            ("$__rate_interval", "10s"),
-            ("[5m]", "[10s]"),
-            ("$project", &*project),
-            ("$app", &*apps[0]),
-            ("$instance", ".*"),
-            ("$cluster", ".*"),
-            ("$namespace", ".*"),
-            ("$job", ".*"),
-        ]
-        .iter()
-        .fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value))
-    };
+    let filled = |expression: &str| filled(&expression.replace("[5m]", "[10s]"), "10s", &project, &apps[0]);
     let dashboards = dashboards();
     let mut empty = BTreeMap::new();
     for (path, dashboard) in &dashboards {

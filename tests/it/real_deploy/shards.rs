@@ -8,7 +8,7 @@ use pds_interface::get_app;
 use pds_simulator::{Fault, Settings, World};
 use serde_json::json;
 
-use crate::deploy::dashboards::{dashboards, expressions};
+use crate::deploy::dashboards::{dashboards, expressions, filled};
 use crate::process::{Exporter, series, until};
 use crate::rig::{self, FaultExt as _};
 use crate::server::{PROMETHEUS_2, Server};
@@ -84,9 +84,7 @@ async fn shards_poll_everything_and_nothing_twice_and_the_dashboard_shows_which_
             let columns = expressions(&board).into_iter().filter(|(title, _)| *title == panel).enumerate();
             // The last is how late polls are.
             for (column, (_, expression)) in columns.take(5) {
-                let variables = ["$cluster", "$namespace", "$job", "$instance"].into_iter();
-                let all = variables.fold(expression.to_owned(), |text, name| text.replace(name, ".*"));
-                for row in prometheus.query(&all).await {
+                for row in prometheus.query(&filled(expression, "", "", "")).await {
                     let label = |name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
                     assert_eq!([label("namespace"), label("job")], ["a", "pds"], "{row}");
                     let value = row["value"][1].as_str().unwrap().parse().unwrap();

@@ -14,7 +14,7 @@ use pds_config::{Config, Shard};
 use pds_simulator::{Fault, Quirks, Settings};
 use serde_json::json;
 
-use crate::deploy::dashboards::{dashboards, expressions};
+use crate::deploy::dashboards::{dashboards, expressions, filled};
 use crate::deploy::rules;
 use crate::golden::assert_current;
 use crate::process::Exporter;
@@ -135,27 +135,17 @@ fn queries(recording: &Recording, pages: &[String]) -> BTreeSet<String> {
     for (_, dashboard) in dashboards() {
         queries.extend(expressions(&dashboard).into_iter().map(|(_, expression)| expression.to_owned()));
     }
-    // As the exporter's own pages show them for copying.
-    for page in pages {
-        let copied = page.split("data-copy=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
-        queries.extend(
-            copied.map(|query| query.replace("&quot;", "\"").replace("&gt;", ">").replace("&amp;", "&")),
-        );
-    }
+    queries.extend(pages.iter().flat_map(|page| to_copy(page)));
     let interval = format!("{}s", (180 + scrape).max(4 * scrape));
-    let filled = |query: String| {
-        let all = [
-            ("$__rate_interval", &*interval),
-            ("$project", project),
-            ("$app", app),
-            ("$cluster", ".*"),
-            ("$namespace", ".*"),
-            ("$job", ".*"),
-            ("$instance", ".*"),
-        ];
-        all.iter().fold(query, |query, (variable, value)| query.replace(variable, value))
-    };
-    queries.into_iter().map(filled).map(|query| query.trim().to_owned()).collect()
+    queries.iter().map(|query| filled(query.trim(), &interval, project, app)).collect()
+}
+
+/// The queries that a page of the exporter shows for copying.
+pub(crate) fn to_copy(page: &str) -> impl Iterator<Item = String> {
+    page.split("data-copy=\"").skip(1).map(|rest| {
+        let query = rest.split('"').next().unwrap().replace("&quot;", "\"");
+        query.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    })
 }
 
 /// The engine of that name over the recording.

@@ -1,7 +1,7 @@
 //! How many samples the panels ask for.
 
 use super::{MINUTE, NOON, PROMETHEUS_2, engine};
-use crate::deploy::dashboards::{dashboards, expressions};
+use crate::deploy::dashboards::{dashboards, expressions, filled};
 use crate::deploy::rules;
 use crate::real_lifecycle::life::Life;
 use crate::server::Server;
@@ -59,14 +59,7 @@ async fn no_panel_reads_more_samples_of_ten_thousand_apps_over_a_day_than_promet
         }
         let of_one = path.ends_with("app.json");
         for (title, expression) in expressions(&dashboard) {
-            let filled = expression
-                .replace("$__rate_interval", "195s")
-                .replace("$project", if of_one { &project } else { ".*" })
-                .replace("$app", &apps[0])
-                .replace("$cluster", ".*")
-                .replace("$namespace", ".*")
-                .replace("$job", ".*")
-                .replace("$instance", ".*");
+            let filled = filled(expression, "195s", if of_one { &project } else { ".*" }, &apps[0]);
             most.push((peak(&server, &filled, place).await, title.to_owned()));
         }
     }

@@ -21,6 +21,7 @@ use pds_simulator::{Fault, Kind, Settings, World};
 use tokio::process::Command;
 
 use crate::process::{Exporter, get, http, until};
+use crate::real_queries::to_copy;
 use crate::rig::{self, Configuration, FaultExt as _};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
@@ -233,10 +234,7 @@ async fn every_query_to_copy_is_promql() {
     let status = exporter.status().await;
     let mut rules = "groups:\n- name: queries\n  rules:\n".to_owned();
     let mut add = |page: &str| {
-        for (index, part) in page.split("data-copy=\"").skip(1).enumerate() {
-            let query = part.split('"').next().unwrap();
-            let query =
-                query.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        for (index, query) in to_copy(page).enumerate() {
             let query = serde_json::Value::from(query);
             rules.push_str(&format!(
                 "  - record: r:{index}\n    labels: {{ page: {:?} }}\n    expr: {query}\n",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::deploy::succeed;
+use crate::deploy::{command, succeed};
 use crate::tools::without_this_package;
 
 /// One step: `code` goes into `file`, after the line `after`; without such a line it is the whole file.
@@ -37,9 +37,8 @@ fn followed(steps: &[Step<'_>]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let copy = root.join("target/recipes");
     let _ = std::fs::remove_dir_all(&copy);
-    for folder in ["src", "crates"] {
-        copy_folder(&root.join(folder), &copy.join(folder));
-    }
+    std::fs::create_dir_all(&copy).unwrap();
+    succeed(command("cp", ["-r", "src", "crates"]).arg(&copy).current_dir(root));
     for entry in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap()) {
         let name = entry.file_name();
         if !["src", "crates", "target", ".git"].contains(&name.to_str().unwrap()) {
@@ -59,17 +58,6 @@ fn followed(steps: &[Step<'_>]) -> PathBuf {
         std::fs::write(path, text.replace(&line, &format!("{line}{code}"))).unwrap();
     }
     copy
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_folder(&entry.path(), &to),
-            false => drop(std::fs::copy(entry.path(), to).unwrap()),
-        }
-    }
 }
 
 /// A test of the copy: the new rows are wherever the table is looped over.
