@@ -1,9 +1,7 @@
 //! `pdstool check service` over TLS: the HTTP version, and compression.
 
-use serde_json::Value;
-
 use super::simulated::Process;
-use super::{ended, pdstool, stdout};
+use super::{Found, ended, pdstool, stdout};
 use crate::web::certificates::Authority;
 
 #[test]
@@ -33,17 +31,9 @@ fn the_http_version_and_compression_are_found_over_tls() {
         );
         std::fs::write(at("pds-exporter.toml"), config).unwrap();
         let mut check = pdstool(&["check", "service", "-o", "json"]);
-        let output = check.current_dir(&authority.folder).output().unwrap();
-        let json: Value =
-            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
-        let findings = json["findings"].as_array().unwrap();
-        let http: Vec<&str> = findings
-            .iter()
-            .filter(|finding| finding["check"] == "http" && finding["state"] == "ok")
-            .map(|finding| finding["text"].as_str().unwrap())
-            .collect();
-        assert_eq!(http.len(), 2, "{json:#}");
-        assert!(http[0] == version && http[1].starts_with(compression), "{more:?}: {http:?}");
+        let found = Found::of(&check.current_dir(&authority.folder).output().unwrap());
+        found.finds("http", "ok", version);
+        found.finds("http", "ok", compression);
     }
 }
 

@@ -26,9 +26,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::client::server::{Reply, Seen, Server};
+use crate::deploy::list;
 
 /// The token that the tool is given; it must never be seen but in the header it belongs in.
 const TOKEN: &str = "hunter2-the-token";
@@ -91,6 +93,33 @@ fn ended(output: &Output) -> String {
     }
     assert!(!text.contains("hunter2"), "the token is shown: {text}");
     text
+}
+
+/// Exit code and findings of a command with `-o json`.
+struct Found {
+    code: Option<i32>,
+    json: Value,
+}
+
+impl Found {
+    fn of(output: &Output) -> Self {
+        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(output)));
+        Self { code: output.status.code(), json }
+    }
+
+    /// Fails unless a finding of this check has this part.
+    fn says(&self, check: &str, part: &str) {
+        self.finds(check, "", part);
+    }
+
+    /// The same in this state.
+    fn finds(&self, check: &str, state: &str, part: &str) {
+        let found = list(&self.json["findings"]).iter().any(|finding| {
+            let has = |field: &str, part: &str| finding[field].as_str().unwrap().contains(part);
+            finding["check"] == check && has("state", state) && has("text", part)
+        });
+        assert!(found, "no {check} finding ({state}) says {part}: {:#}", self.json);
+    }
 }
 
 fn stdout(output: &Output) -> String {

@@ -4,9 +4,10 @@ use pds_simulator::{Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
 use super::simulated::{Process, Simulated};
-use super::{Service, ended, golden, pdstool};
+use super::{Found, Service, ended, golden, pdstool};
 use crate::client::server::ok;
 use crate::golden::assert_golden;
+use crate::rig::Configuration;
 
 /// The findings of the check about a service with these habits, with these lines of the configuration.
 fn checked(settings: Settings, lines: &str, args: &[&str]) -> Found {
@@ -15,40 +16,16 @@ fn checked(settings: Settings, lines: &str, args: &[&str]) -> Found {
 
 fn found(service: &Simulated, lines: &str, args: &[&str]) -> Found {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pds-exporter.toml");
-    let (project, apps) = service.world.projects()[0].clone();
-    let token = service.world.token(&project).unwrap();
-    let text = format!(
-        "{lines}\n[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = {apps:?}\n\
-         objective = {{ threshold = \"1s\", share = 0.996 }}\n[api]\nbase_url = \"{}\"\n",
-        token.expose(),
-        service.url
-    );
-    std::fs::write(&file, text).unwrap();
-    let mut command = pdstool(&["check", "service", "-o", "json", "--config.file", file.to_str().unwrap()]);
-    let output = command.args(args).output().unwrap();
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
-    let gets = service.world.requests().total;
-    assert_eq!(json["requests"], gets, "every request is counted");
-    Found { code: output.status.code(), json }
-}
-
-struct Found {
-    code: Option<i32>,
-    json: Value,
+    let configuration = Configuration::new(&service.world, &service.url).api("").tables(lines);
+    let objective = "objective = { threshold = \"1s\", share = 0.996 }\n";
+    let file = configuration.of_projects(objective).write(folder.path());
+    let mut command = pdstool(&["check", "service", "-o", "json", "--config.file", &file]);
+    let found = Found::of(&command.args(args).output().unwrap());
+    assert_eq!(found.json["requests"], service.world.requests().total, "every request is counted");
+    found
 }
 
 impl Found {
-    fn says(&self, check: &str, state: &str, part: &str) {
-        let findings = self.json["findings"].as_array().unwrap();
-        let found = findings.iter().any(|finding| {
-            finding["check"] == check
-                && finding["state"] == state
-                && finding["text"].as_str().unwrap().contains(part)
-        });
-        assert!(found, "no {check} finding ({state}) says {part}: {:#}", self.json);
-    }
-
     fn suggests(&self, suggested: &Value) {
         assert_eq!((self.code, &self.json["suggested"]), (Some(1), suggested), "{:#}", self.json);
     }
@@ -75,7 +52,7 @@ fn an_ideal_service_needs_no_change() {
         ("http", "ok", "HTTP/1.1: HTTP/2 needs https"),
         ("http", "ok", "replies are not compressed"),
     ] {
-        found.says(check, state, part);
+        found.finds(check, state, part);
     }
     let findings = found.json["findings"].as_array().unwrap();
     assert!(findings.iter().all(|finding| finding["check"] != "objectives"), "exact shares: {findings:?}");
@@ -87,8 +64,8 @@ fn names_that_the_service_does_not_know_are_found_and_others_suggested() {
     let names = [("start", "from"), ("end", "to"), ("container_id", "containerId")];
     let names: Vec<_> = names.map(|(name, other)| (name.to_owned(), other.to_owned())).into();
     let found = checked(Settings { names: names.clone(), ..Settings::default() }, "", &[]);
-    found.says("query names", "problem", "start and end are not both honoured");
-    found.says("container filter", "problem", "container_id does not filter; containerId does");
+    found.finds("query names", "problem", "start and end are not both honoured");
+    found.finds("container filter", "problem", "container_id does not filter; containerId does");
     found.suggests(&json!({
         "api.query_names.start": "\"from\"",
         "api.query_names.end": "\"to\"",
@@ -105,7 +82,7 @@ fn names_that_the_service_does_not_know_are_found_and_others_suggested() {
 #[test]
 fn a_service_that_ignores_every_range_is_a_problem() {
     let found = checked(habits(Quirks { ignores_range: true, ..Quirks::default() }), "", &[]);
-    found.says("query names", "problem", "nor other common names are honoured");
+    found.finds("query names", "problem", "nor other common names are honoured");
     assert_eq!(found.code, Some(1));
 }
 
@@ -114,17 +91,17 @@ fn replies_without_a_range_are_judged_by_their_counts() {
     let unnamed = Quirks { unnamed_ranges: true, ..Quirks::default() };
     let found = checked(habits(unnamed), "", &[]);
     assert_eq!(found.code, Some(0), "{:#}", found.json);
-    found.says("query names", "ok", "judging by the counts of two ranges");
-    found.says("query names", "note", "do not state their range");
+    found.finds("query names", "ok", "judging by the counts of two ranges");
+    found.finds("query names", "note", "do not state their range");
     let found = checked(habits(Quirks { ignores_range: true, ..unnamed }), "", &[]);
-    found.says("query names", "problem", "nor other common names are honoured");
+    found.finds("query names", "problem", "nor other common names are honoured");
 }
 
 #[test]
 fn ends_that_are_included_are_found_by_the_parts_of_an_hour() {
     let inclusive = Quirks { inclusive_ends: true, ..Quirks::default() };
     let found = checked(habits(inclusive), "", &[]);
-    found.says("range ends", "problem", "ranges include their last instant");
+    found.finds("range ends", "problem", "ranges include their last instant");
     found.suggests(&json!({ "accounting.range_end": "\"inclusive\"" }));
     let lines = "[accounting]\nrange_end = \"inclusive\"\n";
     let found = checked(habits(inclusive), lines, &[]);
@@ -134,7 +111,7 @@ fn ends_that_are_included_are_found_by_the_parts_of_an_hour() {
 
     let seconds = Quirks { whole_seconds: true, ..inclusive };
     let found = checked(habits(seconds), "", &[]);
-    found.says("range ends", "problem", "ranges include their last second");
+    found.finds("range ends", "problem", "ranges include their last second");
     found.suggests(&json!({ "accounting.range_end": "\"inclusive-second\"" }));
     let found = checked(habits(seconds), "[accounting]\nrange_end = \"inclusive-second\"\n", &[]);
     assert_eq!(found.code, Some(0), "{:#}", found.json);
@@ -143,17 +120,17 @@ fn ends_that_are_included_are_found_by_the_parts_of_an_hour() {
 #[test]
 fn rounded_ranges_want_a_step_that_is_a_multiple() {
     let found = checked(habits(Quirks { round_to: 300, ..Quirks::default() }), "", &[]);
-    found.says("rounding", "problem", "rounded outwards to multiples of 5 min");
+    found.finds("rounding", "problem", "rounded outwards to multiples of 5 min");
     found.suggests(&json!({ "accounting.step": "\"5m\"" }));
     let found = checked(habits(Quirks { round_to: 60, ..Quirks::default() }), "", &[]);
-    found.says("rounding", "ok", "rounded outwards to multiples of 1 min; accounting.step is a multiple");
+    found.finds("rounding", "ok", "rounded outwards to multiples of 1 min; accounting.step is a multiple");
     assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
 #[test]
 fn the_longest_range_is_found_and_catching_up_kept_within_it() {
     let found = checked(habits(Quirks { longest_range: 8 * 86_400, ..Quirks::default() }), "", &[]);
-    found.says("longest range", "ok", "7 d are answered, 30 d are refused: 400 a range may be");
+    found.finds("longest range", "ok", "7 d are answered, 30 d are refused: 400 a range may be");
     assert_eq!(found.code, Some(0));
     let found = checked(habits(Quirks { longest_range: 7200, ..Quirks::default() }), "", &[]);
     found.suggests(&json!({ "accounting.max_catch_up": "\"1h\"" }));
@@ -163,9 +140,9 @@ fn the_longest_range_is_found_and_catching_up_kept_within_it() {
 fn late_data_is_watched_for() {
     let late = Quirks { late_share: 0.9, late_within: 60, ..Quirks::default() };
     let found = checked(habits(late), "", &["--late-for", "2s"]);
-    found.says("late data", "warning", "data still arrived");
+    found.finds("late data", "warning", "data still arrived");
     let found = checked(Settings::default(), "", &["--late-for", "2s"]);
-    found.says("late data", "ok", "; poll.settle is 30 s");
+    found.finds("late data", "ok", "; poll.settle is 30 s");
 }
 
 #[test]
@@ -173,10 +150,10 @@ fn a_clock_that_is_wrong_a_missing_date_and_compression_are_found() {
     let service = Simulated::with(habits(Quirks { compresses: true, ..Quirks::default() }));
     service.world.faults().set(vec![Kind::ClockSkew { seconds: -90 }.into()]);
     let skewed = found(&service, "", &[]);
-    skewed.says("clock", "warning", "the service's is 1 min 30 s behind this machine's");
-    skewed.says("http", "ok", "replies are compressed (gzip) on request");
+    skewed.finds("clock", "warning", "the service's is 1 min 30 s behind this machine's");
+    skewed.finds("http", "ok", "replies are compressed (gzip) on request");
     let undated = checked(habits(Quirks { undated: true, ..Quirks::default() }), "", &[]);
-    undated.says("clock", "note", "replies have no Date header");
+    undated.finds("clock", "note", "replies have no Date header");
     assert_eq!(undated.code, Some(0));
 }
 
@@ -185,8 +162,8 @@ fn a_filter_and_a_resolution_of_no_known_name_are_found_to_have_no_effect() {
     let names = [("container_id", "pod"), ("resolution", "detail")];
     let names: Vec<_> = names.map(|(name, other)| (name.to_owned(), other.to_owned())).into();
     let found = checked(Settings { names, ..Settings::default() }, "", &[]);
-    found.says("container filter", "note", "container_id does not filter, nor does another common name");
-    found.says("resolution", "note", "resolution has no effect, or has another name");
+    found.finds("container filter", "note", "container_id does not filter, nor does another common name");
+    found.finds("resolution", "note", "resolution has no effect, or has another name");
     assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
@@ -194,7 +171,7 @@ fn a_filter_and_a_resolution_of_no_known_name_are_found_to_have_no_effect() {
 fn shares_too_coarse_for_an_objective_are_a_note() {
     let found = checked(habits(Quirks { whole_percent: true, ..Quirks::default() }), "", &[]);
     let said = "in steps of 1 %, coarser than the 0.4 % that the objective allows. Counters cannot show";
-    found.says("objectives", "note", said);
+    found.finds("objectives", "note", said);
     assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
@@ -207,14 +184,18 @@ fn data_that_a_running_exporter_found_to_come_too_late_is_a_problem_with_the_age
     let exporter = |body: &'static str| Service::start(move |_| ok(body));
     let asked = |exporter: &Service| checked(Settings::default(), "", &["--exporter", &exporter.url()]);
     let found = asked(&exporter(LATE));
-    found.says("audits", "problem", "5.0 % of an hour's requests came too late to be counted; add \"3h\" to");
+    found.finds(
+        "audits",
+        "problem",
+        "5.0 % of an hour's requests came too late to be counted; add \"3h\" to",
+    );
     assert!(found.code == Some(1) && !found.json.to_string().contains("app's status"), "{:#}", found.json);
     let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":9}}}"#));
-    found.says("audits", "ok", "audits find no difference");
+    found.finds("audits", "ok", "audits find no difference");
     assert_eq!(found.code, Some(0));
     assert!(!found.json.to_string().contains("poll.settle, and"), "{:#}", found.json);
     let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":10}}}"#));
-    found.says("audits", "note", "1.00 % of the requests came after poll.settle, and a recheck added them");
+    found.finds("audits", "note", "1.00 % of the requests came after poll.settle, and a recheck added them");
 }
 
 #[test]

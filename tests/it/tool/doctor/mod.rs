@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
 use super::simulated::Simulated;
-use super::{Service, TOKEN, ended, golden, pdstool};
+use super::{Found, Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::{Reply, Seen, ok, status};
+use crate::deploy::{list, string};
 use crate::golden::assert_golden;
 use crate::process::assert_has;
 use pds_diagnosis::cause;
@@ -25,12 +25,6 @@ const WELL: &str = r#"{"summary":{"verdict":"ok","apps":{"all":1,"ok":1},"ok":1,
 struct Patient {
     folder: TempDir,
     exporter: Service,
-}
-
-/// The doctor's findings, and its exit code.
-struct Found {
-    code: Option<i32>,
-    json: Value,
 }
 
 impl Patient {
@@ -58,24 +52,17 @@ impl Patient {
         std::fs::write(&file, format!("[api]\n{text}")).unwrap();
         let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &self.exporter.url()]);
         as_it(&mut command);
-        let output = command.args(["--config.file", file.to_str().unwrap()]).output().unwrap();
-        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
-        Found { code: output.status.code(), json }
+        Found::of(&command.args(["--config.file", file.to_str().unwrap()]).output().unwrap())
     }
 }
 
 impl Found {
     /// The findings that are worse than a note.
     fn wrong(&self) -> Vec<(&str, &str, &str)> {
-        let findings = self.json["findings"].as_array().unwrap().iter();
-        let wrong =
-            findings.filter(|finding| matches!(finding["state"].as_str(), Some("problem" | "warning")));
-        wrong
-            .map(|finding| {
-                let text = |name: &str| finding[name].as_str().unwrap();
-                (text("check"), text("text"), text("remedy"))
-            })
-            .collect()
+        let wrong = list(&self.json["findings"]).iter();
+        let wrong = wrong.filter(|finding| ["problem", "warning"].contains(&string(finding, "/state")));
+        let texts = |finding| ["/check", "/text", "/remedy"].map(|field| string(finding, field));
+        wrong.map(texts).map(|[check, text, remedy]| (check, text, remedy)).collect()
     }
 
     /// The one thing that is wrong.
@@ -83,14 +70,6 @@ impl Found {
         let wrong = self.wrong();
         assert_eq!((self.code, wrong.len()), (Some(1), 1), "{:#}", self.json);
         wrong[0]
-    }
-
-    fn says(&self, check: &str, part: &str) {
-        let findings = self.json["findings"].as_array().unwrap();
-        let found = findings
-            .iter()
-            .any(|finding| finding["check"] == check && finding["text"].as_str().unwrap().contains(part));
-        assert!(found, "no {check} finding says {part}: {:#}", self.json);
     }
 }
 
