@@ -11,7 +11,7 @@ use pds_interface::range::instant;
 use pds_ledger::{Key, Ledger};
 use pds_simulator::{Settings, World};
 
-use crate::client::server::{Server, reply};
+use crate::client::server::{Server, status};
 use crate::rig::{self, Configuration};
 
 /// 10:00, when counting begins.
@@ -101,7 +101,7 @@ impl Service {
         let server = Server::start(move |seen| {
             let (now, range) = (clock.unix_seconds(), seen.range());
             let date = httpdate::fmt_http_date(instant(now).into());
-            reply((self.status)(now, range), self.reply(now, range)).with("date", date)
+            status((self.status)(now, range), self.reply(now, range)).with("date", date)
         });
         format!("http://{}", server.await.address)
     }

@@ -79,14 +79,11 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
 async fn a_token_echoed_by_a_reply_is_redacted_before_the_reply_is_read() {
     let polled = response_time::RESOURCE.polled();
     let server = Server::start(|seen| match seen.number {
-        0 => ok(format!(r#"{{"status":"{TOKEN}"}}"#).leak()),
-        1 => ok(format!(r#"{{"status":"success","data":{{"percentiles":"{LONG}"}}}}"#).leak()),
+        0 => ok(format!(r#"{{"status":"{TOKEN}"}}"#)),
+        1 => ok(format!(r#"{{"status":"success","data":{{"percentiles":"{LONG}"}}}}"#)),
         2 => ok(r#"{"status":"s3rvice-\u0061cc0unt-t0ken"}"#),
-        3 => {
-            ok(format!(r#"{{"status":"success","data":{{"percentiles":"{}"}}}}"#, "x".repeat(1_000_000))
-                .leak())
-        }
-        _ => ok(format!(r#"{{"name":"{TOKEN}"}}"#).leak()),
+        3 => ok(format!(r#"{{"status":"success","data":{{"percentiles":"{}"}}}}"#, "x".repeat(1_000_000))),
+        _ => ok(format!(r#"{{"name":"{TOKEN}"}}"#)),
     })
     .await;
     let asking = Asking::of(&server);
@@ -114,7 +111,7 @@ async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
         format!(r#"{{"name":"{percent}"}}"#),
         r#"{"name":"an0thers-t0ken"}"#.to_owned(),
     ];
-    let echoes: Vec<_> = bodies.iter().map(|body| ok(body.clone().leak())).collect();
+    let echoes: Vec<_> = bodies.iter().map(|body| ok(body.clone())).collect();
     let server = Server::start(move |seen| match echoes.get(seen.number) {
         Some(echo) => echo.clone(),
         None => ok("").with("content-encoding", TOKEN),
@@ -142,7 +139,7 @@ async fn no_eight_characters_come_out_wherever_a_message_is_shortened() {
     let server = Server::start(|seen| {
         // The cut moves through the token.
         let text = format!("{}{TOKEN}{}", "x".repeat(90 + 3 * seen.number), "y".repeat(100));
-        status(500, text.leak())
+        status(500, text)
     })
     .await;
     let asking = Asking::of(&server);
@@ -168,8 +165,7 @@ async fn the_password_of_a_proxy_is_never_shown() {
 
     // It answers for the service, and shows what it was sent.
     let proxy =
-        Server::start(|seen| status(502, seen.header("proxy-authorization").unwrap().to_owned().leak()))
-            .await;
+        Server::start(|seen| status(502, seen.header("proxy-authorization").unwrap().to_owned())).await;
     let mut api = super::api("http://service.example.com");
     api.proxy_url = Some(format!("http://user:pr0xy%2Dpassw0rd@{}", proxy.address).parse().unwrap());
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();

@@ -1,22 +1,20 @@
 //! A small HTTP server with configured replies, good or bad, that records its requests.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream;
 use http::{HeaderMap, Response};
-use http_body_util::{BodyExt as _, Collected};
+use http_body_util::{BodyExt as _, Collected, StreamBody};
 use hyper::body::{Body, Frame};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pds_interface::TimeRange;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 /// Between two drops.
@@ -42,10 +40,11 @@ impl Seen {
 
     /// The range that the query asks for.
     pub(crate) fn range(&self) -> TimeRange {
-        let query = self.target.split_once('?').map_or("", |(_, query)| query);
-        let bound = |name: &str| {
-            let text = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap();
-            text.replace("%3A", ":").parse::<jiff::Timestamp>().unwrap().as_second()
+        let (_, query) = self.target.split_once('?').unwrap();
+        let bound = |wanted: &str| {
+            let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+            let (_, time) = pairs.find(|(name, _)| name == wanted).unwrap();
+            time.parse::<jiff::Timestamp>().unwrap().as_second()
         };
         TimeRange { start: bound("start"), end: bound("end") }
     }
@@ -72,16 +71,12 @@ enum Told {
 }
 
 /// 200 with a body.
-pub(crate) fn ok(body: &'static str) -> Reply {
+pub(crate) fn ok(body: impl Into<Bytes>) -> Reply {
     status(200, body)
 }
 
 /// A status with a body.
-pub(crate) fn status(status: u16, body: &'static str) -> Reply {
-    reply(status, body)
-}
-
-pub(crate) fn reply(status: u16, body: impl Into<Bytes>) -> Reply {
+pub(crate) fn status(status: u16, body: impl Into<Bytes>) -> Reply {
     Reply { status, headers: Vec::new(), body: Told::Whole(body.into()), delay: Duration::ZERO }
 }
 
@@ -212,7 +207,7 @@ pub(crate) fn flooding() -> (String, Arc<AtomicU64>) {
 async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
     let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
         let state = state.clone();
-        async move { Ok::<_, std::io::Error>(state.answer(request).await) }
+        async move { Ok::<_, Error>(state.answer(request).await) }
     });
     let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     // Connections break in these tests on purpose; what the client makes of it is what counts.
@@ -226,7 +221,10 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
 }
 
 impl State {
-    async fn answer(self: Arc<Self>, request: http::Request<hyper::body::Incoming>) -> Response<Telling> {
+    async fn answer(
+        self: Arc<Self>,
+        request: http::Request<hyper::body::Incoming>,
+    ) -> Response<impl Body<Data = Bytes, Error = Error>> {
         let (request, body) = request.into_parts();
         let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
         let seen = {
@@ -251,42 +249,31 @@ impl State {
         for (name, value) in &reply.headers {
             response = response.header(*name, value);
         }
-        let every = tokio::time::interval_at(Instant::now() + DRIP, DRIP);
-        response.body(Telling { told: reply.body, done: false, every, state: self.clone() }).unwrap()
+        response.body(body_of(reply.body, self.clone())).unwrap()
     }
 }
 
-struct Telling {
-    told: Told,
-    done: bool,
-    every: tokio::time::Interval,
-    state: Arc<State>,
-}
-
-impl Body for Telling {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
-        let bytes = match self.told.clone() {
-            Told::Whole(_) if self.done => return Poll::Ready(None),
-            Told::Cut(_) if self.done => {
-                // Not before what came so far was written out.
-                ready!(self.every.poll_tick(context));
-                return Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())));
-            }
-            Told::Whole(bytes) | Told::Cut(bytes) => bytes,
-            Told::Drip => {
-                ready!(self.every.poll_tick(context));
-                Bytes::from_static(b" ")
-            }
-            Told::Endless => Bytes::from_static(&[b' '; 16 * 1024]),
-        };
-        self.done = true;
-        self.state.written.fetch_add(bytes.len(), Ordering::Relaxed);
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
-    }
+/// The body of a reply, and how much of it is taken.
+fn body_of(told: Told, state: Arc<State>) -> impl Body<Data = Bytes, Error = Error> {
+    StreamBody::new(stream::unfold((told, false), move |(told, begun)| {
+        let state = state.clone();
+        async move {
+            let bytes = match &told {
+                Told::Whole(_) if begun => return None,
+                Told::Cut(_) if begun => {
+                    // Not before what came so far was written out.
+                    tokio::time::sleep(DRIP).await;
+                    return Some((Err(ErrorKind::ConnectionReset.into()), (told, begun)));
+                }
+                Told::Whole(bytes) | Told::Cut(bytes) => bytes.clone(),
+                Told::Drip => {
+                    tokio::time::sleep(DRIP).await;
+                    Bytes::from_static(b" ")
+                }
+                Told::Endless => Bytes::from_static(&[b' '; 16 * 1024]),
+            };
+            state.written.fetch_add(bytes.len(), Ordering::Relaxed);
+            Some((Ok(Frame::data(bytes)), (told, true)))
+        }
+    }))
 }

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use pds_core::clock::Clock;
 use serde_json::json;
 
-use crate::client::server::{Reply, Seen, Server, reply};
+use crate::client::server::{Reply, Seen, Server, status};
 use crate::process::series;
 
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -114,13 +114,13 @@ impl State {
         let form: HashMap<_, _> = url::form_urlencoded::parse(&seen.body).into_owned().collect();
         if !form.contains_key("query") {
             // A process may still look for a service that had this port before.
-            return reply(404, "");
+            return status(404, "");
         }
         let asked = Asked { path: seen.target.clone(), headers: seen.headers.clone(), form };
         self.asked.push(asked.clone());
         let told = self.trouble.as_ref().and_then(|trouble| trouble(&asked));
-        let (status, body) = told.unwrap_or_else(|| (200, self.result(&asked)));
-        reply(status, body)
+        let (code, body) = told.unwrap_or_else(|| (200, self.result(&asked)));
+        status(code, body)
     }
 
     /// The answer to `last_over_time({...}[Ns] offset 5s)`, to `max_over_time({...}[Ns])`, and to `{...}[Ns]`, each also

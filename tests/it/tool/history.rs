@@ -46,7 +46,7 @@ pub(crate) fn answer(seen: &Seen) -> Reply {
         ),
         _ => return status(404, ""),
     };
-    ok(text.leak())
+    ok(text)
 }
 
 /// The service.

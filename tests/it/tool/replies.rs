@@ -90,7 +90,7 @@ fn a_reply_without_content_fails_in_every_output_format() {
                 || (reply.is_empty() && is_deletion)
         };
         for reply in REPLIES.iter().filter(|reply| !is_good(reply)) {
-            let service = Service::start(move |_| ok(reply));
+            let service = Service::start(move |_| ok(*reply));
             for format in ["table", "json", "csv"] {
                 let output = call(&service.url(), &words).args(["--output", format]).output().unwrap();
                 let code = output.status.code();

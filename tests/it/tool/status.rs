@@ -57,7 +57,7 @@ fn a_status_beyond_every_configuration_is_not_read() {
 fn a_password_that_an_exporter_echoes_is_not_shown() {
     let echo = |seen: &Seen| {
         let sent = seen.header("authorization").unwrap();
-        ok(format!(r#"{{"exporter":{{"version":"{sent} hunter2-0f-the-exporter"}}}}"#).leak())
+        ok(format!(r#"{{"exporter":{{"version":"{sent} hunter2-0f-the-exporter"}}}}"#))
     };
     let service = Service::start(echo);
     let url = service.url().replace("http://", "http://user:hunter2-0f-the-exporter@");

@@ -145,7 +145,7 @@ fn missing_and_repeated_shards_are_named_and_every_exporter_has_a_row() {
     const FIRST: &str = r#"{"exporter":{"shard":0,"shards":2},"summary":{"verdict":"ok"}}"#;
     let (first, other) = (Service::start(|_| ok(FIRST)), Service::start(|_| ok(OTHER)));
     let again = Service::start(|_| ok(FIRST));
-    let many = Service::start(|_| ok(FIRST.replace(":0,\"shards\":2", ":7,\"shards\":4294967295").leak()));
+    let many = Service::start(|_| ok(FIRST.replace(":0,\"shards\":2", ":7,\"shards\":4294967295")));
     let down = Service::start(|_| status(503, ""));
     let run = |command: &str, format: &str, services: &[&Service]| {
         let urls = services.iter().flat_map(|service| ["--exporter".to_owned(), service.url()]);

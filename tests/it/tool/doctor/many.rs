@@ -38,12 +38,11 @@ fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
         ok(format!(
             r#"{{"summary":{{"verdict":"problem","apps":{{"all":1,"problem":1}},"ok":0,"reasons":[{{"code":"{}","verdict":"problem","text":"the same","remedy":""}}]}}}}"#,
             cause.code
-        )
-        .leak())
+        ))
     };
     let redirect = |seen: &Seen| status(301, "").with("location", format!("https://x{}", seen.target));
     let cut = |_: &Seen| ok("{\"id\":");
-    let other = |seen: &Seen| ok(format!("{{\"at\":\"{}\"}}", seen.target).leak());
+    let other = |seen: &Seen| ok(format!("{{\"at\":\"{}\"}}", seen.target));
     for (reply, cause, part) in [
         (redirect as fn(&Seen) -> Reply, &cause::NOT_THE_SERVICE, "returned 301"),
         (cut as fn(&Seen) -> Reply, &cause::REPLY_UNREADABLE, "cannot be used"),
@@ -85,7 +84,7 @@ fn a_problem_of_many_apps_is_one_finding_that_names_the_first_few() {
     let patient = Patient::new();
     let service = Service::start(|seen| match seen.target.rsplit_once("/p-1-lost-") {
         Some((_, number)) if number.len() == 2 => {
-            status(404, format!(r#"{{"message":"no app p-1-lost-{number}"}}"#).leak())
+            status(404, format!(r#"{{"message":"no app p-1-lost-{number}"}}"#))
         }
         _ => answering(seen).after(Duration::from_millis(100)),
     });
@@ -142,7 +141,7 @@ fn a_refusal_that_names_the_path_is_one_finding() {
     let patient = Patient::new();
     let service = Service::start(|seen| match seen.target.split('?').next() {
         Some(path) if !path.ends_with("/projects") => {
-            status(403, format!(r#"{{"message":"no access to {path}"}}"#).leak())
+            status(403, format!(r#"{{"message":"no access to {path}"}}"#))
         }
         _ => answering(seen),
     });

@@ -83,7 +83,7 @@ fn answering(seen: &Seen) -> Reply {
         Some("response-time") => ok(r#"{"data":{"total_requests":1},"status":"success"}"#),
         Some("run-execution-time") => ok(r#"{"data":{"total_runs":1},"status":"success"}"#),
         Some("p-1-typo") => status(404, r#"{"message":"no such app"}"#),
-        _ => ok(format!(r#"{{"id":"{}"}}"#, name.unwrap_or_default()).leak()),
+        _ => ok(format!(r#"{{"id":"{}"}}"#, name.unwrap_or_default())),
     }
 }
 
