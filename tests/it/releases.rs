@@ -112,18 +112,6 @@ fn every_package_that_tests_install_is_pinned_by_its_hash() {
     }
 }
 
-/// Commands of the workflows that make ready what others need.
-const PREPARATIONS: &[&str] = &[
-    "rustup component add",
-    "rustup toolchain install",
-    "apt-get",
-    "tests/packages/install",
-    "oldest=",
-    "echo \"",
-    "for target in",
-    "done",
-];
-
 /// All commands of all steps, a line each.
 fn commands() -> Vec<String> {
     let mut commands = Vec::new();
@@ -135,27 +123,6 @@ fn commands() -> Vec<String> {
         }
     }
     commands
-}
-
-#[test]
-fn the_page_states_for_every_command_of_the_workflows_whether_it_was_run() {
-    let page = fs::read_to_string(project().join("CONTRIBUTING.md")).unwrap();
-    let (_, table) = page.split_once("<!-- steps: begin -->").unwrap();
-    let (table, _) = table.split_once("<!-- steps: end -->").unwrap();
-    let told: Vec<&str> = table
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split(" | ").next())
-        .flat_map(|cell| cell.trim_end_matches('`').split("`, `"))
-        .collect();
-    let commands = commands();
-    for command in &commands {
-        let known = |part: &&str| command.contains(*part);
-        assert!(told.iter().chain(PREPARATIONS).any(known), "{command}");
-    }
-    let actions = workflows().into_iter().map(|path| fs::read_to_string(path).unwrap()).collect::<String>();
-    for part in told {
-        assert!(actions.contains(part), "no step does {part}");
-    }
 }
 
 #[test]
