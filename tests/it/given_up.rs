@@ -14,7 +14,7 @@ use pds_exporter::store::Filter;
 use pds_exposition::Format;
 use pds_interface::{Arguments, QueryNames, get_app};
 use pds_ledger::{Key, Ledger, LedgerStore, Owner, StateError};
-use pds_simulator::{Settings, World};
+
 use pds_telemetry::Telemetry;
 use pds_web::{Config, Encoding};
 
@@ -103,8 +103,7 @@ async fn a_dropped_commit_is_written_or_not_and_the_next_one_is() {
 
 #[tokio::test]
 async fn a_request_frees_its_slot_and_its_memory() {
-    let world = World::new(Settings { projects: 1, apps: 1, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(1, 1).await;
     let config = Configuration::new(&world, &service).api("max_concurrent_requests = 1\n").load();
     let (observer, memory) = (Arc::new(Telemetry::new(false).unwrap()), MemoryBudget::default());
     let client = Client::new(&config.api, &config.accounts(), observer, Clock::system()).unwrap();
@@ -124,8 +123,7 @@ async fn a_request_frees_its_slot_and_its_memory() {
 
 #[tokio::test]
 async fn a_page_is_rendered_once_and_then_frees_its_slot() {
-    let world = World::new(Settings { projects: 1, apps: 3, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(1, 3).await;
     let handle = rig::daemon(Configuration::new(&world, &service).load(), &Clock::system()).await;
     let held = Arc::new(());
     for filter in [Filter::default(), Filter::parse(Some(&format!("app={}", world.projects()[0].1[0])))] {

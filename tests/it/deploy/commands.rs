@@ -4,9 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use pds_core::clock::Clock;
-use pds_simulator::{Settings, World};
-
 use super::{files, output};
 use crate::golden::assert_current;
 use crate::process::{Alone, Exporter};
@@ -51,8 +48,7 @@ fn runbooks_show_each_command_for_every_way_to_run_the_exporter() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beside_a_unit_each_command_finds_the_exporter_that_runs() {
-    let world = World::new(Settings { projects: 2, apps: 2, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(2, 2).await;
     let alone = Alone::new();
     let config = Configuration::new(&world, &service).write(&alone.path(""));
     let (mut daemon, mut demo) = (alone.daemon(), alone.daemon());

@@ -72,12 +72,12 @@ fn charts() -> impl Iterator<Item = Manifest> {
         &["podMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true"],
     ];
     let charts = rendered.map(|values| {
-        let mut objects = template("pds-exporter", values);
+        let mut objects = template(values);
         // Hooks are examined by themselves, as they may lack more.
         objects.retain(|object| !is_hook(object));
         (values.join(","), objects, vec![TAG])
     });
-    let mut hooks = template("pds-exporter", &["mode=deployment"]);
+    let mut hooks = template(&["mode=deployment"]);
     hooks.retain(is_hook);
     let patched = ("sidecar".to_owned(), vec![manifests::patched()], vec![TAG, BESIDE]);
     charts.into_iter().chain([("hooks".to_owned(), hooks, vec![TAG, TEST]), patched])

@@ -49,9 +49,7 @@ fn hostile_replies_do_not_get_a_pod_killed() {
     let kustomized = ["base", "overlays/sharded", "overlays/sidecar", "overlays/operator"];
     let charts = ["mode=deployment", "mode=sharded", "mode=sidecar"];
     let rendered = kustomized.map(|folder| (folder, yaml(&kustomize(folder)))).into_iter();
-    for (name, objects) in
-        rendered.chain(charts.map(|mode| (mode, template("pds-exporter", &[mode, "shards=1"]))))
-    {
+    for (name, objects) in rendered.chain(charts.map(|mode| (mode, template(&[mode, "shards=1"])))) {
         let data = |key: &str| objects.iter().find_map(|object| object["data"][key].as_str());
         let config = load(data("pds-exporter.toml").unwrap());
         let workload = |kind: &str| objects.iter().find(|object| object["kind"] == kind).cloned();
@@ -76,7 +74,7 @@ fn measured(apps: u32) -> (f64, u64, u64) {
 fn resources_follow_from_the_number_of_apps_and_cover_the_measured_ones() {
     for (total, shards) in [(10, 1), (100, 1), (1_000, 1), (10_000, 1), (100_000, 1), (100_000, 10)] {
         let (apps, shards) = (format!("apps={total}"), format!("shards={shards}"));
-        let objects = template("pds-exporter", &["mode=sharded", &apps, &shards]);
+        let objects = template(&["mode=sharded", &apps, &shards]);
         let set = object(&objects, "StatefulSet");
         let resources = &container(&set)["resources"];
         let memory_of = |what: &str| bytes(string(&resources[what], "/memory"));
@@ -98,11 +96,11 @@ fn resources_follow_from_the_number_of_apps_and_cover_the_measured_ones() {
         assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"], "1Gi");
     }
     let own = ["resources.limits.cpu=2", "resources.requests.memory=1Gi"];
-    let deployment = object(&template("pds-exporter", &own), "Deployment");
+    let deployment = object(&template(&own), "Deployment");
     let resources = &container(&deployment)["resources"];
     assert_eq!((&resources["limits"]["cpu"], &resources["requests"]["memory"]), (&2.into(), &"1Gi".into()));
     assert_eq!(resources["limits"]["memory"], "192Mi", "the rest follows from the apps");
-    let none = object(&template("pds-exporter", &["apps=0"]), "Deployment");
+    let none = object(&template(&["apps=0"]), "Deployment");
     assert_eq!(container(&none)["resources"], serde_json::json!({}));
     let volumes = |workload: &Value| list(&workload["spec"]["template"]["spec"]["volumes"]).to_vec();
     assert_eq!(volumes(&none)[2]["emptyDir"]["sizeLimit"], "1Gi");
@@ -130,8 +128,8 @@ fn the_page_states_the_resources_of_the_manifests() {
 fn counters_that_come_back_from_prometheus_need_no_file() {
     let url = "state.prometheus.url=http://prometheus:9090";
     for workload in [
-        object(&template("pds-exporter", &[url]), "Deployment"),
-        object(&template("pds-exporter", &[url, "mode=sharded", "state.shardDisks=false"]), "StatefulSet"),
+        object(&template(&[url]), "Deployment"),
+        object(&template(&[url, "mode=sharded", "state.shardDisks=false"]), "StatefulSet"),
         object(&yaml(&kustomize("overlays/operator")), "Deployment"),
     ] {
         let text = workload.to_string();
@@ -139,7 +137,7 @@ fn counters_that_come_back_from_prometheus_need_no_file() {
         assert!(!text.contains("emptyDir") && !text.contains("volumeClaimTemplates"), "{text}");
     }
     // Without that Prometheus there is a file, if only as long as the pod.
-    let pod = object(&template("pds-exporter", &[]), "Deployment").to_string();
+    let pod = object(&template(&[]), "Deployment").to_string();
     assert!(pod.contains("STATE__PATH") && pod.contains("emptyDir"), "{pod}");
 }
 

@@ -60,7 +60,7 @@ fn the_port_of_prometheus_is_reachable_once() {
         ("https://prometheus/prefix", None),
         ("http://prometheus-operated.monitoring.svc:9090/", Some(9090)),
     ] {
-        let objects = template("pds-exporter", &[&format!("state.prometheus.url={url}")]);
+        let objects = template(&[&format!("state.prometheus.url={url}")]);
         let expected: Vec<u64> = [53, 53, 443].into_iter().chain(port).collect();
         assert_eq!(reachable(&objects), expected, "{url}");
         // A plain Deployment suffices, and never two at once.
@@ -68,7 +68,7 @@ fn the_port_of_prometheus_is_reachable_once() {
         assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
         assert!(!deployment.to_string().contains("persistentVolumeClaim"));
     }
-    assert_eq!(reachable(&template("pds-exporter", &[])), [53, 53, 443]);
+    assert_eq!(reachable(&template(&[])), [53, 53, 443]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn the_operator_overlay_reads_back_from_the_prometheus_that_it_is_scraped_by() {
 
 #[test]
 fn a_changed_configuration_leaves_the_pods_alone() {
-    let workload = |values: &[&str]| object(&template("pds-exporter", values), "Deployment");
+    let workload = |values: &[&str]| object(&template(values), "Deployment");
     let changed = "config=[[projects]]";
     assert_eq!(workload(&[]), workload(&[changed]));
     let interval = Duration::from_secs(30);

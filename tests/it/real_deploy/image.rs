@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use pds_core::clock::Clock;
-use pds_simulator::{Settings, World};
+use pds_simulator::World;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -120,8 +119,8 @@ fn static_binaries() -> &'static Path {
 /// A simulated service, and its address with a name in place of its number.
 async fn service() -> (World, String) {
     // No app of these is broken.
-    let world = World::new(Settings { projects: 2, apps: 2, ..Settings::default() }, Clock::system());
-    let url = rig::serve(&world).await.replace("127.0.0.1", "localhost");
+    let (world, url) = rig::world(2, 2).await;
+    let url = url.replace("127.0.0.1", "localhost");
     (world, url)
 }
 

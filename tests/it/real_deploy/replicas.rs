@@ -5,8 +5,6 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use pds_core::clock::Clock;
-use pds_simulator::{Settings, World};
 use serde_json::{Value, json};
 
 use crate::deploy::steps::Machine;
@@ -39,8 +37,7 @@ async fn result(prometheus: &Server, query: &str, job: Option<&str>) -> BTreeMap
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_one_of_two_replicas_is_killed_queries_return_the_result_of_a_single_process() {
     // The first two apps have steady traffic.
-    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(1, 2).await;
     let machine = Machine::new();
     let config = Configuration::new(&world, &service).tables(EVERY_SECOND).write(machine.folder.path());
     let page = fs::read_to_string("docs/how-to.md").unwrap();

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pds_core::clock::Clock;
 use pds_interface::get_app;
-use pds_simulator::{Fault, Settings, World};
+use pds_simulator::Fault;
 use serde_json::json;
 
 use crate::deploy::dashboards::{dashboards, expressions, filled};
@@ -25,8 +24,7 @@ async fn targets(exporter: &Exporter) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_poll_everything_and_nothing_twice_and_the_dashboard_shows_which_polls_what() {
-    let world = World::new(Settings { projects: 4, apps: 8, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(4, 8).await;
     let folder = tempfile::tempdir().unwrap();
     let config = configuration(&world, &service, CONFIG).write(folder.path());
     let start = |flags: &[&str]| {

@@ -7,10 +7,9 @@ mod silent;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pds_core::clock::Clock;
 use pds_interface::{TimeRange, response_time};
 use pds_ledger::Key;
-use pds_simulator::{Settings, World};
+use pds_simulator::World;
 
 use crate::process::{self, Exporter, until_page, value};
 use crate::rig::{self, Configuration};
@@ -24,8 +23,7 @@ struct Rig {
 
 impl Rig {
     async fn start() -> Self {
-        let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-        let service = rig::serve(&world).await;
+        let (world, service) = rig::world(1, 2).await;
         Self { folder: tempfile::tempdir().unwrap(), world, service }
     }
 

@@ -17,7 +17,7 @@ use pds_client::Observer as _;
 use pds_core::clock::Clock;
 use pds_exporter::pages::encode;
 use pds_interface::{list_domains, list_projects, response_time, volume_alerts};
-use pds_simulator::{Fault, Kind, Settings, World};
+use pds_simulator::{Fault, Kind};
 use tokio::process::Command;
 
 use crate::process::{Exporter, get, http, until};
@@ -136,8 +136,7 @@ async fn names_neither_widen_the_page_nor_hide_a_link_nor_reorder_what_follows()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_show_a_reload_a_kill_and_a_restart() {
-    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(1, 2).await;
     let folder = tempfile::tempdir().unwrap();
     let usual = || Configuration::new(&world, &service).api("max_retries = 0\n").tables(stage::RHYTHM);
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24 + 1)).unwrap();
@@ -165,8 +164,7 @@ async fn alerts_and_queries_of_an_app_open_in_prometheus_3() {
 }
 
 async fn links_open_in(program: &str, pages: &str) {
-    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-    let service = rig::serve(&world).await;
+    let (world, service) = rig::world(1, 2).await;
     let folder = tempfile::tempdir().unwrap();
     let usual = || Configuration::new(&world, &service);
     let file = usual().tables(stage::RHYTHM).write(folder.path());

@@ -41,6 +41,13 @@ pub(crate) async fn serve(world: &World) -> String {
     url
 }
 
+/// A service of so many projects and apps, and its base URL.
+pub(crate) async fn world(projects: usize, apps: usize) -> (World, String) {
+    let world = World::new(Settings { projects, apps, ..Settings::default() }, Clock::system());
+    let url = serve(&world).await;
+    (world, url)
+}
+
 /// A service with these settings, and the path of a configuration of all its apps in a folder: counted every second.
 pub(crate) async fn service(settings: Settings) -> (World, TempDir, String) {
     let (world, folder) = (World::new(settings, Clock::system()), tempfile::tempdir().unwrap());

@@ -25,7 +25,7 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
             ],
         ),
     ] {
-        let (chart, manifests) = (template("pds-exporter", &values), yaml(&kustomize(overlay)));
+        let (chart, manifests) = (template(&values), yaml(&kustomize(overlay)));
         let (chart, manifests) = (by_name(chart), by_name(manifests));
         assert_eq!(chart.keys().collect::<Vec<_>>(), manifests.keys().collect::<Vec<_>>(), "{overlay}");
         for (name, object) in &chart {
@@ -36,7 +36,7 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
 
 /// The patch of the chart, whose only other object is the configuration.
 fn patch(values: &[&str]) -> Value {
-    let objects = template("monitoring", &[&["mode=sidecar"], values].concat());
+    let objects = template(&[&["mode=sidecar"], values].concat());
     let kinds: Vec<&str> = objects.iter().map(|object| string(object, "/kind")).collect();
     assert_eq!(kinds, ["ConfigMap", "ConfigMap"], "nothing but the configuration and the patch");
     let patch = objects.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();

@@ -17,14 +17,14 @@ use super::{command, deploy, files, list, output, string, succeed, text, yaml};
 const HELMS: [&str; 2] = ["helm-3.6", "helm"];
 
 /// The chart rendered by each Helm, which must agree.
-pub(super) fn template(namespace: &str, values: &[&str]) -> Vec<Value> {
+pub(super) fn template(values: &[&str]) -> Vec<Value> {
     let arguments: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
-    render(namespace, &arguments)
+    render(&arguments)
 }
 
 /// The same with an example of `ci/`.
 pub(super) fn example(name: &str) -> Vec<Value> {
-    render("pds-exporter", &["--values", values(name).to_str().unwrap()])
+    render(&["--values", values(name).to_str().unwrap()])
 }
 
 fn values(example: &str) -> PathBuf {
@@ -38,8 +38,8 @@ pub(super) fn chart(helm: &str, name: &str, namespace: &str) -> Command {
     helm
 }
 
-fn render(namespace: &str, arguments: &[&str]) -> Vec<Value> {
-    let rendered = HELMS.map(|helm| output(chart(helm, "pds-exporter", namespace).args(arguments)));
+fn render(arguments: &[&str]) -> Vec<Value> {
+    let rendered = HELMS.map(|helm| output(chart(helm, "pds-exporter", "pds-exporter").args(arguments)));
     let [objects, others] = rendered.each_ref().map(|text| yaml(text));
     assert_eq!(objects, others, "{HELMS:?} differ");
     validate(&rendered[0]);
@@ -92,7 +92,7 @@ fn the_route_prefix_drives_probes_and_monitors() {
         (&["web.externalUrl=https://example.com/pds/", "web.routePrefix=/"], ""),
         (&["web.externalUrl=https://example.com"], ""),
     ] {
-        let deployment = object(&template("pds-exporter", values), "Deployment");
+        let deployment = object(&template(values), "Deployment");
         let path = &container(&deployment)["livenessProbe"]["httpGet"]["path"];
         assert_eq!(path, &format!("{prefix}/-/healthy"), "{values:?}");
     }
@@ -106,14 +106,14 @@ fn a_deployment_becomes_shards_in_place() {
             .find(|object| string(object, "/kind") == "Service" && string(object, "/metadata/name") == name);
         found.unwrap_or_else(|| panic!("no Service {name}")).clone()
     };
-    let (before, after) = (template("pds-exporter", &[]), template("pds-exporter", &["mode=sharded"]));
+    let (before, after) = (template(&[]), template(&["mode=sharded"]));
     // clusterIP cannot be changed, so the Service stays and the StatefulSet has one of its own.
     assert_eq!(service(&before, "pds-exporter"), service(&after, "pds-exporter"));
     let set = object(&after, "StatefulSet");
     let headless = service(&after, string(&set, "/spec/serviceName"));
     assert_eq!(headless["spec"]["clusterIP"], "None");
     // The ServiceMonitor selects one of the two.
-    let monitor = object(&template("pds-exporter", &["serviceMonitor.enabled=true"]), "ServiceMonitor");
+    let monitor = object(&template(&["serviceMonitor.enabled=true"]), "ServiceMonitor");
     let excluded = string(&monitor, "/spec/selector/matchExpressions/0/key");
     assert!(headless["metadata"]["labels"].get(excluded).is_some(), "{headless}");
     // The configuration alone decides how fast each shard may be.
@@ -128,7 +128,7 @@ fn the_platform_may_assign_the_ids() {
         assert!(!deployment.contains(id), "{id} in {deployment}");
     }
     assert!(deployment.contains("runAsNonRoot"));
-    let bare = template("pds-exporter", &["podSecurityContext=null", "securityContext=null"]);
+    let bare = template(&["podSecurityContext=null", "securityContext=null"]);
     assert!(!object(&bare, "Deployment").to_string().contains("securityContext"));
 }
 
@@ -178,8 +178,7 @@ fn rules_can_be_left_out_and_objectives_set() {
         !dashboards.contains("by (cluster") && dashboards.contains("on (region, cluster, namespace, job")
     );
     // One of several Prometheus servers that divide the shards can't tell which are missing.
-    let divided =
-        template("pds-exporter", &["prometheusRule.enabled=true", "prometheusRule.allShards=false"]);
+    let divided = template(&["prometheusRule.enabled=true", "prometheusRule.allShards=false"]);
     let divided = object(&divided, "PrometheusRule").to_string();
     assert!(divided.contains("PdsExporterDown") && !divided.contains("PdsShardMissing"));
 }
@@ -201,7 +200,7 @@ fn a_deployment_may_have_a_disk() {
 #[test]
 fn with_tls_probes_and_scrapes_use_it() {
     let mut values = vec!["webConfig.existingSecret=web", "webConfig.tls=true", "podMonitor.enabled=true"];
-    let objects = template("pds-exporter", &values);
+    let objects = template(&values);
     let deployment = object(&objects, "Deployment");
     let exporter = container(&deployment);
     let parsed = flags(exporter);
@@ -225,13 +224,13 @@ fn with_tls_probes_and_scrapes_use_it() {
         "podMonitor.basicAuth.password.name=web",
         "podMonitor.basicAuth.password.key=password",
     ]);
-    let endpoint = endpoint(&template("pds-exporter", &values));
+    let endpoint = endpoint(&template(&values));
     assert_eq!(endpoint["tlsConfig"]["ca"]["secret"]["key"], "ca.crt");
     assert_eq!(endpoint["basicAuth"]["password"]["name"], "web");
 
     // The kubelet has no certificate to show, so it only connects.
     values.push("webConfig.clientCertificates=true");
-    let deployment = object(&template("pds-exporter", &values), "Deployment");
+    let deployment = object(&template(&values), "Deployment");
     assert_eq!(container(&deployment)["livenessProbe"]["tcpSocket"], json!({ "port": "http" }));
 }
 

@@ -74,7 +74,7 @@ fn the_files_of_a_configuration_lie_in_one_folder_and_load_together() {
 #[test]
 fn a_configuration_may_exist_already() {
     let render = |values: &[&str]| {
-        let objects = template("pds-exporter", values);
+        let objects = template(values);
         let own = objects.iter().filter(|object| object["kind"] == "ConfigMap").count();
         (own, volume(&object(&objects, "Deployment"), "config"))
     };
@@ -88,11 +88,11 @@ fn a_configuration_may_exist_already() {
     let names =
         ["pds-exporter-config", "pds-exporter-config-a"].map(|name| json!({ "secret": { "name": name } }));
     assert_eq!((own, &config["projected"]["sources"]), (0, &json!(names)));
-    let secrets = template("pds-exporter", &files);
+    let secrets = template(&files);
     let secret = secrets.iter().find(|object| object["metadata"]["name"] == "pds-exporter-config-a").unwrap();
     assert_eq!((&secret["kind"], &secret["stringData"]["a.toml"]), (&json!("Secret"), &json!("[poll]")));
     // The sidecar's volumes are the same under other names.
-    let patch = template("pds-exporter", &["mode=sidecar", "config=", "existingConfig.configMaps={team-a}"]);
+    let patch = template(&["mode=sidecar", "config=", "existingConfig.configMaps={team-a}"]);
     let patch = patch.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();
     assert!(patch.contains("name: \"team-a\""), "{patch}");
 }
@@ -102,7 +102,7 @@ fn the_help_of_init_names_the_values_that_mount_its_config_map() {
     let help = output(command(&crate::process::pdstool(), ["init", "--help"])).replace('\n', " ");
     let values = help.split("--set ").skip(1).filter_map(|rest| rest.split(' ').next());
     let values: Vec<&str> = values.map(|value| value.trim_end_matches('.')).collect();
-    let objects = template("pds-exporter", &values);
+    let objects = template(&values);
     let map = objects.iter().find(|object| object["kind"] == "ConfigMap");
     assert_eq!(map, None, "Helm refuses an object that exists");
     let config = volume(&object(&objects, "Deployment"), "config");
@@ -112,7 +112,7 @@ fn the_help_of_init_names_the_values_that_mount_its_config_map() {
 #[test]
 fn every_token_of_a_secret_is_a_file() {
     // One Secret is mounted whole, so the tokens of other projects lie beside the default one.
-    let token = |values: &[&str]| volume(&object(&template("pds-exporter", values), "Deployment"), "token");
+    let token = |values: &[&str]| volume(&object(&template(values), "Deployment"), "token");
     assert_eq!(token(&[])["secret"], json!({ "secretName": "pds-exporter-token", "defaultMode": 0o440 }));
     // Another key is the default token too, and hides none of the others.
     let sources = token(&["token.key=maps"])["projected"]["sources"].clone();
@@ -192,8 +192,7 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
 
     // The chart takes them by name.
     let existing = format!("existingConfig.configMaps={{{}}}", names.join(","));
-    let mut chart =
-        template("pds-exporter", &["mode=sharded", "shards=10", "apps=100000", "config=", &existing]);
+    let mut chart = template(&["mode=sharded", "shards=10", "apps=100000", "config=", &existing]);
     let set = object(&chart, "StatefulSet");
     chart.extend(maps);
 

@@ -88,7 +88,7 @@ fn a_global_registry_replaces_the_charts_own() {
         ("image.registry=", "example/pds-exporter"),
         ("global.imageRegistry=mirror:5000", "mirror:5000/example/pds-exporter"),
     ] {
-        let deployment = object(&template("pds-exporter", &[value]), "Deployment");
+        let deployment = object(&template(&[value]), "Deployment");
         let tag = env!("CARGO_PKG_VERSION");
         assert_eq!(container(&deployment)["image"], format!("{image}:{tag}"), "{value}");
     }
@@ -142,7 +142,7 @@ fn drains_disks_and_scrapes_are_as_the_platform_wants_them() {
     assert_eq!(object(&objects, "PodDisruptionBudget")["spec"]["maxUnavailable"], 0);
     for (value, expected) in [("=1", json!(1)), ("=50%", json!("50%"))] {
         let values = [&format!("podDisruptionBudget.minAvailable{value}")[..]];
-        let budget = object(&template("pds-exporter", &values), "PodDisruptionBudget");
+        let budget = object(&template(&values), "PodDisruptionBudget");
         assert_eq!(budget["spec"]["minAvailable"], expected);
         assert!(budget["spec"].get("maxUnavailable").is_none(), "Kubernetes takes one of the two");
     }
@@ -151,9 +151,9 @@ fn drains_disks_and_scrapes_are_as_the_platform_wants_them() {
     assert_eq!(annotations["example.com/backup"], "true");
     assert_eq!(annotations["helm.sh/resource-policy"], "keep", "the counters outlive the release");
     assert_eq!(claim["spec"]["accessModes"], json!(["ReadWriteOncePod"]));
-    let gone = template("pds-exporter", &["state.persistent=true", "state.keep=false"]);
+    let gone = template(&["state.persistent=true", "state.keep=false"]);
     assert!(object(&gone, "PersistentVolumeClaim")["metadata"].get("annotations").is_none());
-    let set = |values: &[&str]| object(&template("pds-exporter", values), "StatefulSet")["spec"].clone();
+    let set = |values: &[&str]| object(&template(values), "StatefulSet")["spec"].clone();
     let policy = "persistentVolumeClaimRetentionPolicy";
     assert!(set(&["mode=sharded"]).get(policy).is_none(), "Kubernetes keeps them");
     assert_eq!(set(&["mode=sharded", "state.keep=false"])[policy]["whenDeleted"], "Delete");
