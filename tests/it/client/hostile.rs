@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use pds_core::error_chain::with_sources;
 use pds_interface::{ReplyBody as _, get_app};
 
-use super::server::{Reply, Server, ok, status};
+use super::server::{Reply, Server, ok, port, status};
 use super::transport::authority;
 use super::{Asking, api};
 use crate::process::DEADLINE;
@@ -101,14 +101,7 @@ async fn a_compressed_reply_is_refused_because_compression_was_not_requested() {
 
 /// Asks a server that writes `bytes` and closes.
 async fn raw(bytes: Vec<u8>) -> (String, &'static str) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(&bytes).await;
-        }
-    });
+    let address = port(bytes);
     let error = Asking::new(&api(&format!("http://{address}")), &[]).ask("p", "a").await.unwrap_err();
     (with_sources(&error).replace(&address.to_string(), "HOST"), error.class().as_str())
 }

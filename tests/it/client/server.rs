@@ -184,6 +184,19 @@ impl Server {
     }
 }
 
+/// A port that answers each request with these bytes and closes.
+pub(crate) fn port(reply: impl AsRef<[u8]> + Send + 'static) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(reply.as_ref());
+        }
+    });
+    address
+}
+
 /// A service that answers each request with 1xx replies without end; its address, and how many bytes it has written.
 pub(crate) fn flooding() -> (String, Arc<AtomicU64>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

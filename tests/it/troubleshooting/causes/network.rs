@@ -1,6 +1,5 @@
 //! Set-ups in which the service, or the way to it, is at fault.
 
-use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
@@ -9,27 +8,15 @@ use rustls::ServerConnection;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+use crate::client::server::port;
 use crate::client::transport::{authority, self_signed};
 
 /// Nothing listens there.
 const CLOSED: &str = "http://127.0.0.1:1";
 
-/// A port that answers each request with `reply`; without one, it accepts connections and says nothing.
-fn port(reply: Option<&'static str>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        for mut stream in listener.incoming().flatten() {
-            let Some(reply) = reply else {
-                kept.push(stream);
-                continue;
-            };
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(reply.as_bytes());
-        }
-    });
-    address
+/// A port that accepts connections and says nothing.
+fn silent() -> SocketAddr {
+    Box::leak(Box::new(TcpListener::bind("127.0.0.1:0").unwrap())).local_addr().unwrap()
 }
 
 /// The configuration with a service that shakes hands over TLS, and `ca_file` if its file is `trusted`.
@@ -82,12 +69,12 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
         edited("http to a TLS port that says so", &cause::NO_HTTP, |text| {
             const SAID: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 60\r\n\r\n\
                 <h1>The plain HTTP request was sent to HTTPS port</h1>.....\n";
-            addressed(&text, |_| format!("http://{}", port(Some(SAID))))
+            addressed(&text, |_| format!("http://{}", port(SAID)))
         }),
         SetUp {
             api: "connect_timeout = \"1s\"\n",
             ..edited("a port that says nothing", &cause::CONNECTION_SILENT, |text| {
-                addressed(&text, |_| format!("https://{}", port(None)))
+                addressed(&text, |_| format!("https://{}", silent()))
             })
         },
         edited("an expired certificate", &cause::CERTIFICATE_EXPIRED, |text| {
@@ -108,7 +95,7 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             over_tls(&text, true, |folder| authority(folder, "elsewhere.example.com"))
         }),
         edited("a handshake that breaks off", &cause::TLS_FAILED, |text| {
-            addressed(&text, |_| format!("https://{}", port(Some(""))))
+            addressed(&text, |_| format!("https://{}", port("")))
         }),
         edited("a version in the address", &cause::WRONG_ADDRESS, |text| {
             addressed(&text, |url| format!("{url}/v2"))
@@ -119,7 +106,7 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
         edited("another server", &cause::WRONG_ADDRESS, |text| {
             const SAID: &str =
                 "HTTP/1.1 404 Not Found\r\ncontent-length: 32\r\n\r\n<title>Welcome to nginx!</title>";
-            addressed(&text, |_| format!("http://{}", port(Some(SAID))))
+            addressed(&text, |_| format!("http://{}", port(SAID)))
         })
         .saying("returned 404: a web page (Welcome to nginx!)"),
         SetUp::failing("connections are reset", &cause::REPLY_CUT, Kind::Reset),
@@ -154,10 +141,10 @@ pub(super) fn of_proxies() -> Vec<SetUp> {
         edited("a dead proxy to http", &cause::PROXY_DOWN, |text| proxied_to_http(&text, CLOSED)),
         edited("an https proxy without TLS", &cause::PROXY_TLS, |text| {
             const SAID: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
-            proxied_to_http(&text, &format!("https://{}", port(Some(SAID))))
+            proxied_to_http(&text, &format!("https://{}", port(SAID)))
         }),
         edited("an https proxy that breaks off", &cause::PROXY_TLS, |text| {
-            proxied_to_http(&text, &format!("https://{}", port(Some(""))))
+            proxied_to_http(&text, &format!("https://{}", port("")))
         }),
         edited("a self-signed proxy", &cause::PROXY_TLS, |text| {
             behind_tls(&text, "https", |folder| self_signed(folder, |_| {}))
@@ -170,32 +157,32 @@ pub(super) fn of_proxies() -> Vec<SetUp> {
         SetUp {
             api: "connect_timeout = \"1s\"\n",
             ..edited("an https proxy that says nothing", &cause::PROXY_DOWN, |text| {
-                proxied_to_http(&text, &format!("https://{}", port(None)))
+                proxied_to_http(&text, &format!("https://{}", silent()))
             })
         },
         edited("an http proxy at a TLS port", &cause::PROXY_DOWN, |text| {
             behind_tls(&text, "http", |folder| authority(folder, "127.0.0.1"))
         }),
         edited("a proxy that is none", &cause::PROXY_REFUSES, |text| {
-            proxied(&text, &format!("http://{}", port(Some("SSH-2.0-OpenSSH_9.2\r\n\r\n"))))
+            proxied(&text, &format!("http://{}", port("SSH-2.0-OpenSSH_9.2\r\n\r\n")))
         }),
         edited("a proxy that demands a login", &cause::PROXY_LOGIN, |text| {
             const LOGIN: &str = "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n";
-            proxied(&text, &format!("http://{}", port(Some(LOGIN))))
+            proxied(&text, &format!("http://{}", port(LOGIN)))
         }),
         edited("a proxy that demands a login to http", &cause::PROXY_LOGIN, |text| {
             const LOGIN: &str = "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
-            proxied_to_http(&text, &format!("http://{}", port(Some(LOGIN))))
+            proxied_to_http(&text, &format!("http://{}", port(LOGIN)))
         }),
         edited("a proxy that forbids", &cause::PROXY_REFUSES, |text| {
-            proxied(&text, &format!("http://{}", port(Some("HTTP/1.1 403 Forbidden\r\n\r\n"))))
+            proxied(&text, &format!("http://{}", port("HTTP/1.1 403 Forbidden\r\n\r\n")))
         }),
         edited("a proxy that cannot reach the service", &cause::PROXY_REFUSES, |text| {
-            proxied(&text, &format!("http://{}", port(Some("HTTP/1.1 502 Bad Gateway\r\n\r\n"))))
+            proxied(&text, &format!("http://{}", port("HTTP/1.1 502 Bad Gateway\r\n\r\n")))
         }),
         edited("a proxy that cannot reach the service over http", &cause::SERVICE_ERROR, |text| {
             const BAD: &str = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n";
-            proxied_to_http(&text, &format!("http://{}", port(Some(BAD))))
+            proxied_to_http(&text, &format!("http://{}", port(BAD)))
         })
         .saying("returned 502: through the proxy 127.0.0.1:"),
     ]

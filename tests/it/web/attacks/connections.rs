@@ -1,6 +1,7 @@
 //! Connections that do nothing.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -101,15 +102,20 @@ async fn without_free_threads_the_daemon_fails_with_an_error_or_serves_with_thos
 }
 
 #[tokio::test]
-async fn connections_without_a_request_do_not_block_others() {
+async fn connections_that_never_end_their_request_do_not_block_others() {
     let (_folder, exporter) = start(1, &[]);
     let mut slow = Vec::new();
     for _ in 0..800 {
         let mut stream = attack(&exporter).await;
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await.unwrap();
-        slow.push(stream);
+        slow.push(tokio::spawn(async move {
+            while stream.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }));
     }
     // Without waiting for the time that a header may take.
     assert!(in_time(exporter.get("/-/healthy")).await.contains("healthy"));
     assert!(in_time(exporter.get("/metrics")).await.contains("pds_exporter_connections"));
+    assert!(slow.iter().filter(|slow| !slow.is_finished()).count() > 200, "they are still there");
 }

@@ -23,6 +23,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::client::TlsStream;
 
 use super::certificates::Authority;
+use super::curl;
 use crate::process::{DEADLINE, Exporter};
 
 /// The source address of attacks; scrapes come from 127.0.0.1.
@@ -81,6 +82,12 @@ fn http2(authority: &Authority) -> Arc<rustls::ClientConfig> {
     let mut client = authority.trusted().with_no_client_auth();
     client.alpn_protocols = vec![b"h2".to_vec()];
     Arc::new(client)
+}
+
+/// Fails unless a client that `authority` vouches for gets the page in time.
+async fn assert_scraped(authority: &Authority, exporter: &Exporter) {
+    let url = format!("{}/metrics", exporter.url.replace("http:", "https:"));
+    assert_eq!(in_time(curl(&["--cacert", &authority.ca(), &url])).await.status, 200);
 }
 
 /// The outcome of `action`, which is to take a moment.

@@ -2,9 +2,8 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{attack, attack_http2, http2, in_time, start_with_tls};
+use super::{assert_scraped, attack, attack_http2, http2, in_time, start_with_tls};
 use crate::web::certificates::Authority;
-use crate::web::curl;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -45,8 +44,7 @@ async fn a_flood_of_http2_frames_ends_its_connection_and_nothing_else() {
         };
         let ended = tokio::time::timeout(std::time::Duration::from_secs(20), attack).await;
         assert!(ended.is_ok(), "the connection outlives a flood of {name}");
-        let url = format!("{}/metrics", exporter.url.replace("http:", "https:"));
-        assert_eq!(in_time(curl(&["--cacert", &authority.ca(), "--http2", &url])).await.status, 200);
+        assert_scraped(&authority, &exporter).await;
     }
 }
 
@@ -62,8 +60,7 @@ async fn requests_that_are_reset_at_once_end_their_connection() {
     }
     let _ = in_time(stream.write_all(&bytes)).await;
     let _ = in_time(stream.read_to_end(&mut Vec::new())).await;
-    let url = format!("{}/metrics", exporter.url.replace("http:", "https:"));
-    assert_eq!(in_time(curl(&["--cacert", &authority.ca(), &url])).await.status, 200);
+    assert_scraped(&authority, &exporter).await;
 }
 
 #[tokio::test]
@@ -81,8 +78,7 @@ async fn half_handshakes_delay_a_new_connection_by_their_turn_only() {
         stream.write_all(&hello).await.unwrap();
         half.push(stream);
     }
-    let url = format!("{}/metrics", exporter.url.replace("http:", "https:"));
-    assert_eq!(in_time(curl(&["--cacert", &authority.ca(), &url])).await.status, 200);
+    assert_scraped(&authority, &exporter).await;
     // Each of them was answered as well.
     for mut stream in half {
         assert!(in_time(stream.read(&mut [0; 16])).await.unwrap() > 0);
