@@ -95,7 +95,6 @@ async fn rechecks_that_cannot_be_counted_do_not_keep_others_from_theirs() {
         distributed: |now, range| range.end >= now - 7200,
         ..IDEAL
     };
-    let exporter = Exporter::start(service, "audit = false\nrecheck_after = [\"15m\", \"3h\"]").await;
-    exporter.poll_until(DONE, |_| ()).await;
+    let exporter = Exporter::polled(service, "audit = false\nrecheck_after = [\"15m\", \"3h\"]", DONE).await;
     assert_eq!(exporter.counts(), truth(END));
 }

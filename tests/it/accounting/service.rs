@@ -133,6 +133,13 @@ impl Exporter {
         Self { context, plan, clock, key }
     }
 
+    /// One that has polled such a service until it is `second`.
+    pub(super) async fn polled(service: Service, accounting: &str, second: i64) -> Self {
+        let exporter = Self::start(service, accounting).await;
+        exporter.poll_until(second, |_| ()).await;
+        exporter
+    }
+
     /// Polls once a minute until it is `second`; `look` after each round.
     pub(super) async fn poll_until(&self, second: i64, mut look: impl FnMut(&Self)) {
         while self.clock.unix_seconds() < second {

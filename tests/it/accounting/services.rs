@@ -39,8 +39,7 @@ async fn hours_of_zeros_instead_of_errors_lose_nothing() {
 #[tokio::test(start_paused = true)]
 async fn zeros_of_all_busy_apps_are_requested_again_for_ten_minutes() {
     let service = Service { knows: |now, _, _| !(at(13, 20)..at(13, 28)).contains(&now), ..IDEAL };
-    let exporter = Exporter::start(service, UNAUDITED).await;
-    exporter.poll_until(at(13, 20), |_| ()).await;
+    let exporter = Exporter::polled(service, UNAUDITED, at(13, 20)).await;
     let before = exporter.ledger().until;
     exporter
         .poll_until(at(13, 28), |exporter| {
@@ -109,8 +108,7 @@ async fn a_history_shorter_than_the_rechecks_is_disputed_and_late_data_is_added(
 #[tokio::test(start_paused = true)]
 async fn a_renamed_threshold_leaves_the_page_within_three_polls() {
     let service = Service { label: |now| if now < at(12, 0) { "1s" } else { "1200ms" }, ..IDEAL };
-    let exporter = Exporter::start(service, UNAUDITED).await;
-    exporter.poll_until(at(12, 0), |_| ()).await;
+    let exporter = Exporter::polled(service, UNAUDITED, at(12, 0)).await;
     assert!(exporter.page().contains("le=\"1.0\""));
     exporter.poll_until(at(12, 4), |_| ()).await;
     let page = exporter.page();
@@ -133,8 +131,7 @@ const REFUSING: Service = Service {
 
 #[tokio::test(start_paused = true)]
 async fn a_stretch_that_is_refused_for_an_hour_is_counted_later() {
-    let exporter = Exporter::start(REFUSING, UNAUDITED).await;
-    exporter.poll_until(at(12, 58), |_| ()).await;
+    let exporter = Exporter::polled(REFUSING, UNAUDITED, at(12, 58)).await;
     let stands = exporter.ledger();
     assert_eq!((stands.until, stands.pending()), (at(12, 30), 0), "a server error may be over in a while");
     assert!(exporter.page().contains("pds_app_accounting_behind_seconds{"));
@@ -159,8 +156,7 @@ async fn zeros_about_pending_time_are_not_believed() {
 #[tokio::test(start_paused = true)]
 async fn pending_time_whose_history_is_gone_is_never_accounted() {
     let service = Service { knows: |now, second, _| now < second + 2 * 3600, ..REFUSING };
-    let exporter = Exporter::start(service, "audit = false\nrecheck_after = [\"3h\"]").await;
-    exporter.poll_until(DONE, |_| ()).await;
+    let exporter = Exporter::polled(service, "audit = false\nrecheck_after = [\"3h\"]", DONE).await;
     let ledger = exporter.ledger();
     let passed = u64::try_from(ledger.until - START).unwrap();
     assert_eq!((ledger.accounted, ledger.pending()), (passed - 60, 60), "{ledger:?}");
@@ -235,8 +231,7 @@ async fn honest_services_are_never_different() {
         let late =
             Service { decimals, knows: |now, second, _| !is_late(second) || now >= second + 900, ..IDEAL };
         for service in [Service { decimals, ..IDEAL }, steady, late] {
-            let exporter = Exporter::start(service, "").await;
-            exporter.poll_until(at(14, 0), |_| ()).await;
+            let exporter = Exporter::polled(service, "", at(14, 0)).await;
             let audit = audits(&exporter);
             assert!(audit.equal >= 12 && (audit.different, audit.differences.len()) == (0, 0), "{audit:?}");
         }
@@ -250,8 +245,7 @@ async fn a_distribution_of_the_last_day_is_different_after_three_audits() {
         let end = now.div_euclid(600) * 600;
         TimeRange { start: end - 86_413, end }
     };
-    let exporter = Exporter::start(Service { distributes: day, ..IDEAL }, "").await;
-    exporter.poll_until(at(13, 0), |_| ()).await;
+    let exporter = Exporter::polled(Service { distributes: day, ..IDEAL }, "", at(13, 0)).await;
     assert!(audits(&exporter).different > 0, "{:?}", audits(&exporter));
     assert_eq!(difference(&exporter).0, "the distributions do not belong to the ranges");
     let (counts, truth) = (exporter.counts(), truth(exporter.ledger().until));
@@ -266,8 +260,8 @@ async fn a_distribution_that_ignores_the_start_of_ranges_is_different() {
     let since_the_start = |_, range: TimeRange| TimeRange { start: START - 3600, ..range };
     // All are fast before twelve, and all are slow after it.
     let knows = |_, second, slow: bool| slow == (second >= at(12, 20));
-    let exporter = Exporter::start(Service { distributes: since_the_start, knows, ..IDEAL }, "").await;
-    exporter.poll_until(at(14, 0), |_| ()).await;
+    let exporter =
+        Exporter::polled(Service { distributes: since_the_start, knows, ..IDEAL }, "", at(14, 0)).await;
     assert!(audits(&exporter).different > 0, "{:?}", audits(&exporter));
 }
 
@@ -281,8 +275,7 @@ async fn ranges_whose_ends_are_both_rounded_up_are_different() {
         if now < at(12, 0) { range } else { rounded(now, range) }
     }
     for (counts, from) in [(rounded as fn(i64, TimeRange) -> TimeRange, START), (later, at(12, 0))] {
-        let exporter = Exporter::start(Service { counts, ..IDEAL }, "").await;
-        exporter.poll_until(from, |_| ()).await;
+        let exporter = Exporter::polled(Service { counts, ..IDEAL }, "", from).await;
         let audit = audits(&exporter);
         assert_eq!((audit.equal > 0, audit.differences.len()), (from > START, 0), "{audit:?}");
         exporter.poll_until(from + 5 * 3600, |_| ()).await;
@@ -291,16 +284,14 @@ async fn ranges_whose_ends_are_both_rounded_up_are_different() {
         assert_eq!(exporter.counts(), truth(END), "each hour is complete once it was counted again");
         assert!(exporter.ledger().late > 0);
     }
-    let exporter = Exporter::start(Service { counts: rounded, ..IDEAL }, "step = \"5m\"").await;
-    exporter.poll_until(at(13, 0), |_| ()).await;
+    let exporter = Exporter::polled(Service { counts: rounded, ..IDEAL }, "step = \"5m\"", at(13, 0)).await;
     assert_eq!(audits(&exporter).different, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_history_is_not_blamed_on_the_end_of_ranges() {
     let service = Service { knows: |now, second, _| now < second + 4000, ..IDEAL };
-    let exporter = Exporter::start(service, "").await;
-    exporter.poll_until(at(15, 0), |_| ()).await;
+    let exporter = Exporter::polled(service, "", at(15, 0)).await;
     let (what, remedy) = difference(&exporter);
     assert!(
         what.starts_with("parts of a range have 10,800, the whole range has ")
@@ -314,8 +305,7 @@ async fn the_end_of_a_difference_is_reported() {
     let (log, _guard) = Log::start(Level::INFO);
     // Ends are counted twice until one.
     let counts = |now, range: TimeRange| TimeRange { end: range.end + i64::from(now < at(13, 0)), ..range };
-    let exporter = Exporter::start(Service { counts, ..IDEAL }, "").await;
-    exporter.poll_until(at(13, 0), |_| ()).await;
+    let exporter = Exporter::polled(Service { counts, ..IDEAL }, "", at(13, 0)).await;
     assert_eq!(difference(&exporter).1, "set accounting.range_end = \"inclusive\"");
     assert_eq!(exporter.ledger().total, 0);
     exporter.poll_until(at(13, 5), |_| ()).await;
@@ -327,8 +317,7 @@ async fn the_end_of_a_difference_is_reported() {
         let twice = (at(12, 0)..at(13, 0)).contains(&now);
         TimeRange { end: range.end + i64::from(twice), ..range }
     };
-    let exporter = Exporter::start(Service { counts, ..IDEAL }, "").await;
-    exporter.poll_until(at(13, 0), |_| ()).await;
+    let exporter = Exporter::polled(Service { counts, ..IDEAL }, "", at(13, 0)).await;
     assert_eq!(difference(&exporter).1, "set accounting.range_end = \"inclusive\"");
     exporter.poll_until(at(17, 0), |_| ()).await;
     assert!(audits(&exporter).differences.is_empty());

@@ -10,6 +10,7 @@ use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_interface::TimeRange;
 use pds_simulator::{Settings, World};
 use pds_telemetry::Telemetry;
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -215,32 +216,25 @@ impl Life {
         let first: Vec<&str> = first.split(' ').collect();
         let rest = order.filter(|name| !first.contains(&&**name)).collect::<BTreeSet<_>>();
         let order: Vec<&str> = first.into_iter().chain(rest.iter().map(String::as_str)).collect();
-        let mut test = format!(
-            "rule_files: {}\ngroup_eval_order: {}\nevaluation_interval: 30s\ntests:\n- interval: {}s\n  input_series:\n",
-            serde_json::json!(rules),
-            serde_json::json!(order),
-            self.scrape
-        );
-        for (name, values) in &self.scraped {
+        let read = self.scraped.iter().filter(|(name, _)| {
             let family = name.split('{').next().unwrap();
-            let is_read = |text: &String| text.contains(family.trim_end_matches("_bucket"));
-            if family == "up" || texts.iter().any(is_read) {
-                let values = notation(values, self.scrapes);
-                writeln!(test, "  - {{series: {}, values: '{values}'}}", serde_json::json!(name)).unwrap();
-            }
-        }
-        test += "  promql_expr_test:\n";
+            family == "up" || texts.iter().any(|text| text.contains(family.trim_end_matches("_bucket")))
+        });
+        let line = |(name, values): (&String, &Vec<_>)| json!({ "series": name, "values": notation(values, self.scrapes) });
+        let firing = "ALERTS{alertstate=\"firing\",alertname!=\"PdsWatchdog\"}";
         let looks = self.scrapes * self.scrape as usize / LOOK;
-        for look in 1..looks {
-            let at = look * LOOK + 7;
-            writeln!(
-                test,
-                "  - {{expr: 'ALERTS{{alertstate=\"firing\",alertname!=\"PdsWatchdog\"}}', eval_time: {at}s}}"
-            )
-            .unwrap();
-        }
+        let looked =
+            (1..looks).map(|look| json!({ "expr": firing, "eval_time": format!("{}s", look * LOOK + 7) }));
+        let test = json!({
+            "interval": format!("{}s", self.scrape),
+            "input_series": read.map(line).collect::<Vec<_>>(),
+            "promql_expr_test": looked.collect::<Vec<_>>(),
+        });
+        let test = json!({
+            "rule_files": rules, "group_eval_order": order, "evaluation_interval": "30s", "tests": [test],
+        });
         let file = self.folder.path().join("test.yml");
-        std::fs::write(&file, test).unwrap();
+        std::fs::write(&file, test.to_string()).unwrap();
         // It fails wherever something fires, and says what.
         let output = command("promtool", ["test", "rules"]).arg(&file).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();

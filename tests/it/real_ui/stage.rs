@@ -16,6 +16,7 @@ use pds_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::process::until;
 use crate::rig::Configuration;
 
 use super::look;
@@ -24,8 +25,6 @@ use super::look;
 pub(super) const PREFIX: &str = "/behind/a/proxy";
 /// Polls every second.
 pub(super) const RHYTHM: &str = "[poll]\ninterval = \"1s\"\nsettings_interval = \"3s\"\nsettle = \"1s\"";
-/// How long anything may take that should take a moment.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A daemon, its service, and where their pages are.
 pub(super) struct Stage {
@@ -83,11 +82,7 @@ impl Stage {
 
     /// Waits until every target was asked, and then for so many polls more.
     pub(super) async fn filled(&self, polls: u32) {
-        let began = tokio::time::Instant::now();
-        while !self.handle.is_ready() {
-            assert!(began.elapsed() < DEADLINE, "the first polls");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("every target was asked", async || self.handle.is_ready()).await;
         tokio::time::sleep(Duration::from_secs(1) * polls).await;
     }
 
