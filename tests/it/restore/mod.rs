@@ -187,14 +187,6 @@ async fn an_app_that_a_reload_adds_continues_and_the_others_are_not_affected() {
 async fn an_app_is_counted_once_while_it_moves_between_shards_also_if_their_lives_overlap() {
     let rig = Rig::start(6).await;
     let mut shards: Vec<Exporter> = Vec::new();
-    let run = async |shards: &[Exporter]| {
-        rig.pass(60).await;
-        for shard in shards {
-            shard.poll().await;
-            rig.scrape(shard);
-            shard.handle.restorer.restore().await;
-        }
-    };
     for count in [2, 3, 2] {
         // As in a rolling update of a stateful set: the last one first, each at its own address.
         for index in (0..count.max(3)).rev() {
@@ -203,11 +195,9 @@ async fn an_app_is_counted_once_while_it_moves_between_shards_also_if_their_live
             if index < count {
                 shards.push(rig.started_with(sharded(rig.config(6, ""), index, count), &name).await);
             }
-            run(&shards).await;
+            rig.run_all(&shards, 1, 60).await;
         }
-        for _ in 0..6 {
-            run(&shards).await;
-        }
+        rig.run_all(&shards, 6, 60).await;
         let apps_shown: usize = shards.iter().map(Exporter::shown).sum();
         assert_eq!(apps_shown, 6, "with {count} shards");
     }

@@ -16,17 +16,6 @@ async fn shard(rig: &Rig, disk: u32, index: u32) -> Exporter {
     rig.started_with(sharded(config, index, 2), &format!("shard-{disk}")).await
 }
 
-async fn run(rig: &Rig, shards: &[Exporter], polls: usize, seconds: i64) {
-    for _ in 0..polls {
-        rig.pass(seconds).await;
-        for shard in shards {
-            shard.poll().await;
-            rig.scrape(shard);
-            shard.handle.restorer.restore().await;
-        }
-    }
-}
-
 /// Two shards that exchange their indices, and exchange them back. Each polls once more after its last scrape.
 async fn exchanged(rig: &Rig, mut shards: Vec<Exporter>) -> Vec<Exporter> {
     for index in [1, 0] {
@@ -36,14 +25,14 @@ async fn exchanged(rig: &Rig, mut shards: Vec<Exporter>) -> Vec<Exporter> {
         }
         shards.clear();
         shards.extend([shard(rig, 0, index).await, shard(rig, 1, 1 - index).await]);
-        run(rig, &shards, 9, 60).await;
+        rig.run_all(&shards, 9, 60).await;
     }
     shards
 }
 
 async fn started(rig: &Rig) -> Vec<Exporter> {
     let shards = vec![shard(rig, 0, 0).await, shard(rig, 1, 1).await];
-    run(rig, &shards, 6, 60).await;
+    rig.run_all(&shards, 6, 60).await;
     shards
 }
 
@@ -62,9 +51,9 @@ async fn pending_time_counts_once() {
     let ledger = |shard: &Exporter| shard.handle.context.ledgers.ledger(&key(&rig, 0));
     let owner = shards.iter().find(|shard| ledger(shard).is_some()).unwrap();
     give_up(&rig, owner, 900).await;
-    run(&rig, &shards, 2, 60).await;
+    rig.run_all(&shards, 2, 60).await;
     let shards = exchanged(&rig, shards).await;
-    run(&rig, &shards, 10, 900).await;
+    rig.run_all(&shards, 10, 900).await;
     let unaccounted = rig.prometheus.increase("pds_app_unaccounted_seconds_total", &rig.apps()[0]);
     assert_eq!(unaccounted, 900.0, "by the shard that the app moved to");
     for ledger in shards.iter().filter_map(ledger) {

@@ -136,11 +136,18 @@ impl Rig {
 
     /// Some minutes of polls and scrapes.
     pub(super) async fn run(&self, exporter: &Exporter, minutes: usize) {
-        for _ in 0..minutes {
-            self.pass(60).await;
-            exporter.poll().await;
-            self.scrape(exporter);
-            exporter.handle.restorer.restore().await;
+        self.run_all(std::slice::from_ref(exporter), minutes, 60).await;
+    }
+
+    /// So many polls and scrapes of several, with so many seconds between.
+    pub(super) async fn run_all(&self, exporters: &[Exporter], polls: usize, seconds: i64) {
+        for _ in 0..polls {
+            self.pass(seconds).await;
+            for exporter in exporters {
+                exporter.poll().await;
+                self.scrape(exporter);
+                exporter.handle.restorer.restore().await;
+            }
         }
     }
 
