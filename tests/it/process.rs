@@ -129,9 +129,7 @@ impl Exporter {
 
     /// The most memory that it has had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+        peak_memory(self.pid()).unwrap()
     }
 
     /// SIGKILL.
@@ -192,6 +190,13 @@ impl Drop for Exporter {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The most memory that a process has had, in bytes.
+pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 /// reqwest builds no client, not even one for plain http, before the process has chosen its cryptography.

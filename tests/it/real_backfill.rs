@@ -9,6 +9,7 @@ use pds_interface::TimeRange;
 use pds_interface::response_time::threshold_seconds;
 use pds_simulator::{THRESHOLDS, Truth};
 
+use crate::process::peak_memory;
 use crate::server::{Server, create_blocks};
 use crate::tool::simulated::Simulated;
 
@@ -54,15 +55,13 @@ impl Blocking {
 }
 
 /// Waits until a program has done its work; the most memory it was seen to hold, in KiB.
-fn peak_memory(mut program: Child) -> u64 {
+fn memory_of(mut program: Child) -> u64 {
     let mut peak = 0;
     let ended = loop {
         if let Some(ended) = program.try_wait().unwrap() {
             break ended;
         }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        peak = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok()).unwrap_or(peak);
+        peak = peak_memory(program.id()).map_or(peak, |bytes| bytes / 1024);
         std::thread::sleep(Duration::from_millis(1));
     };
     assert!(ended.success());
@@ -100,7 +99,7 @@ impl History {
         command.args(["--start", &time(start), "--end", &time(end), "--base-url", &self.service.url]);
         command.args(["--project", &self.project, "--app", &self.app, "--token-file"]);
         command.arg(self.folder.path().join("token")).arg(self.folder.path().join(file));
-        peak_memory(command.stderr(Stdio::null()).spawn().unwrap())
+        memory_of(command.stderr(Stdio::null()).spawn().unwrap())
     }
 
     /// A Prometheus over the blocks made of the file of that name.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use pds_config::shard::Shard;
 use pds_config::{App, Config, Project};
 use pds_core::clock::Clock;
+use pds_core::units::count;
 use pds_exporter::app::daemon::Handle;
 use pds_exposition::Format;
 use pds_simulator::journal::{Entry, Journal};
@@ -120,11 +121,7 @@ fn rates() -> String {
 fn thousands(figure: f64) -> String {
     let digits = figure.max(1.0).log10().floor() as i32 - 3;
     let grain = 10f64.powi(digits.max(0));
-    let whole = ((figure / grain).round() * grain) as u64;
-    let text = whole.to_string();
-    let groups: Vec<&str> =
-        text.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
-    groups.join(",")
+    count((figure / grain).round() * grain)
 }
 
 /// Ten exporters that share the apps of one simulated service, each with its part of the service's rate.

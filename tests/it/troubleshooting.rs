@@ -27,7 +27,7 @@ async fn log_and_page_quote_the_reply_at_the_error() {
     let raw = Kind::RawError { status: 503, text: "upstream fell over".to_owned() };
     let replied = |text: &str| Kind::RawError { status: 200, text: text.to_owned() };
     for (kind, class, told) in [
-        (Kind::Status { status: 500, retry_after: None }, "500", "returned 500: an injected fault"),
+        (Fault::status(500).kind, "500", "returned 500: an injected fault"),
         (Kind::MalformedJson, "decode", "at line 1 column"),
         (raw, "503", "returned 503: upstream fell over"),
         (replied("{\"data\": {}}"), "decode", "the reply has no status"),
@@ -52,14 +52,14 @@ async fn log_and_page_quote_the_reply_at_the_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_cause_that_another_one_follows_is_replaced_by_it_at_once() {
     let world = World::new(Settings { projects: 1, apps: 3, ..Settings::default() }, Clock::system());
-    world.faults().set([Kind::Status { status: 401, retry_after: None }.into()]);
+    world.faults().set([Fault::status(401)]);
     // Settings are asked for again long before metrics are.
     let tables = "[poll]\ninterval = \"30s\"\nsettings_interval = \"2s\"\n";
     let folder = tempfile::tempdir().unwrap();
     let config = Configuration::new(&world, &rig::serve(&world).await).tables(tables).write(folder.path());
     let exporter = Exporter::start(&["--config.file", &config]);
     until("the token is refused", async || codes(&exporter).await == ["token_refused"]).await;
-    world.faults().set([Kind::Status { status: 503, retry_after: None }.into()]);
+    world.faults().set([Fault::status(503)]);
     let mut last = Vec::new();
     until("the service returns errors", async || {
         last = codes(&exporter).await;
@@ -104,7 +104,7 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     recovers().await;
     for (kind, code) in [
         (Kind::Latency { millis: 60_000 }, "service_slow"),
-        (Kind::Status { status: 503, retry_after: None }, "service_error"),
+        (Fault::status(503).kind, "service_error"),
         (Kind::Html { status: 200 }, "reply_unreadable"),
         (Kind::Reset, "reply_cut"),
     ] {
@@ -150,7 +150,7 @@ async fn an_outage_that_is_too_long_is_one_warning_and_then_a_counter() {
     let accounting = "[accounting]\nmax_catch_up = \"2s\"\nrecheck_after = []\n";
     edit(&config, |text| text.replace("[accounting]\n", accounting));
     let exporter = Exporter::ready(&["--config.file", &config]).await;
-    world.faults().set([of_first_app(&world, Kind::Status { status: 500, retry_after: None })]);
+    world.faults().set([of_first_app(&world, Fault::status(500).kind)]);
     let (project, apps) = world.projects().remove(0);
     let unaccounted = format!(
         "pds_app_unaccounted_seconds_total{{project=\"{project}\",app=\"{}\",resource=\"response_time\"}}",

@@ -1,19 +1,19 @@
 //! Hours counted again: data that comes late, and a service that counts the end of a range twice.
 
 use pds_interface::response_time;
-use pds_simulator::{Kind, Quirks, Settings};
+use pds_simulator::{Fault, Kind, Quirks, Settings};
 use proptest::prelude::*;
 
+use super::Event;
 use super::rig::{Rig, assert_cumulative};
 use super::service::{DONE, END, Exporter, IDEAL, Service, truth};
-use super::{Event, status};
 
 /// Events of a life in which no time is given up.
 fn calm_events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         10 => (1i64..400).prop_map(Event::Poll),
         3 => (400i64..9_000).prop_map(Event::Poll),
-        2 => Just(Event::Fault(status(500))),
+        2 => Just(Event::Fault(Fault::status(500).kind)),
         1 => Just(Event::FaultOf(response_time::RESOURCE, Kind::Reset)),
         3 => Just(Event::Mended),
         2 => Just(Event::Restart),

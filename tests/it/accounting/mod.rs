@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pds_config::Shard;
 use pds_interface::{Resource, TimeRange, response_time, run_execution_time};
 use pds_ledger::{Key, Owner};
-use pds_simulator::Kind;
+use pds_simulator::{Fault, Kind};
 use proptest::prelude::*;
 
 use rig::Rig;
@@ -36,14 +36,10 @@ enum Event {
     Reload(bool, &'static str),
 }
 
-fn status(status: u16) -> Kind {
-    Kind::Status { status, retry_after: None }
-}
-
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let fault = prop_oneof![
-        Just(status(500)),
-        Just(status(404)),
+        Just(Fault::status(500).kind),
+        Just(Fault::status(404).kind),
         Just(Kind::Reset),
         Just(Kind::CutBody),
         Just(Kind::MalformedJson),
@@ -129,8 +125,13 @@ async fn an_app_that_returns_to_a_shard_resumes_at_the_current_step() {
 
 #[test]
 fn a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that() {
-    let outage =
-        [Event::Poll(120), Event::Fault(status(500)), Event::Poll(60), Event::Poll(30_000), Event::Mended];
+    let outage = [
+        Event::Poll(120),
+        Event::Fault(Fault::status(500).kind),
+        Event::Poll(60),
+        Event::Poll(30_000),
+        Event::Mended,
+    ];
     play(&outage);
 }
 

@@ -206,10 +206,8 @@ async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
     // 30 replies of 1 MB, none of which announces its length: 60 MB if all were read at once, with room for 16 MiB.
     let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(1_000_000)).leak();
     let server = Server::start(move |_| ok(body).after(Duration::from_millis(50))).await;
-    let mut api = api(&format!("http://{}", server.address));
     // Reading all of them takes long where other tests run beside.
-    api.timeout = Duration::from_secs(60);
-    let asking = std::sync::Arc::new(Asking::new(&api, &[]));
+    let asking = std::sync::Arc::new(Asking::with(&server, |api| api.timeout = Duration::from_secs(60)));
     let mut asks = tokio::task::JoinSet::new();
     for _ in 0..30 {
         let asking = std::sync::Arc::clone(&asking);

@@ -9,16 +9,6 @@ use pds_core::error_chain::with_sources;
 use super::server::{Seen, Server, ok, status};
 use super::{Asking, TOKEN, api, file, inline, project};
 
-/// A server that knows only the token `good`.
-async fn knowing(good: &'static str) -> Server {
-    Server::start(
-        move |seen| {
-            if sent(seen) == good { ok("{}") } else { status(401, r#"{"message":"token expired"}"#) }
-        },
-    )
-    .await
-}
-
 fn sent(seen: &Seen) -> String {
     seen.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned()
 }
@@ -128,7 +118,11 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "one").unwrap();
-    let server = knowing("two").await;
+    let server = Server::start(|seen| match &*sent(seen) {
+        "two" => ok("{}"),
+        _ => status(401, r#"{"message":"token expired"}"#),
+    })
+    .await;
     let mut api = api(&format!("http://{}", server.address));
     api.token = file(&path);
     api.max_retries = 3;

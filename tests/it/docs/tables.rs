@@ -91,7 +91,10 @@ fn requests() -> String {
     let app = |config: &Config| config.requests_per_minute().apps[0].2;
     let load = whole.requests_per_minute();
     let counters = app(&whole) - app(&windows);
-    let settings = settings_alone(&whole);
+    // The difference to twice as often.
+    let mut often = whole.clone();
+    often.poll.settings_interval /= 2;
+    let settings = app(&often) - app(&whole);
     let apps: f64 = load.apps.iter().map(|(_, _, requests)| requests).sum();
     let every = format!("every {} minutes", whole.poll.settings_interval.as_secs() / 60);
     let rows = [
@@ -103,13 +106,6 @@ fn requests() -> String {
         (format!("each service account: its list of projects, {every}"), load.total - load.projects[0].1),
     ];
     rows.into_iter().map(|(what, requests)| format!("- {what}: {requests:.1}\n")).collect()
-}
-
-/// The cost a minute of requests for an app's settings: the difference to twice as often.
-fn settings_alone(config: &Config) -> f64 {
-    let mut often = config.clone();
-    often.poll.settings_interval /= 2;
-    often.requests_per_minute().apps[0].2 - config.requests_per_minute().apps[0].2
 }
 
 /// The limits of clients, with the defaults.

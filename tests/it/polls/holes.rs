@@ -113,7 +113,7 @@ async fn refused_for_its_length_alone_a_range_is_counted_in_parts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
-    let status = |status| Kind::Status { status, retry_after: None };
+    let status = |status| Fault::status(status).kind;
     let wait = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(40)) };
     for kind in [
         status(401),

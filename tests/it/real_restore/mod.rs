@@ -4,7 +4,7 @@
 mod engine;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -82,7 +82,8 @@ impl Cast {
         let addresses: Vec<_> = (1..=ADDRESSES).map(|host| format!("{network}.{host}:10090")).collect();
         let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;
         let config = PathBuf::from(config);
-        restoring_from(&engine, &config);
+        let url = format!("prometheus_url = \"{}\"", engine.url);
+        edit(&config, |text| format!("{text}[state]\n{url}\nprometheus_selector = '{SELECTOR}'\n"));
         // One server of a pair scrapes every two seconds, and may not have seen the last step.
         let max_gap = if matches!(kind, Kind::Pair) { 4 } else { 0 };
         Self { world, engine, config, addresses, max_gap, started: 0, _folder: folder }
@@ -279,12 +280,6 @@ fn points_of(row: &Value) -> impl Iterator<Item = Point> {
         values.map(|point| (point[0].as_f64().unwrap(), point[1].as_str().unwrap().parse::<f64>().unwrap()));
     // VictoriaMetrics shows where a series ended.
     points.filter(|(_, value)| !value.is_nan())
-}
-
-/// Lets the exporters of the configuration restore from `engine`.
-fn restoring_from(engine: &Engine, config: &Path) {
-    let state = format!("[state]\nprometheus_url = \"{}\"\nprometheus_selector = '{SELECTOR}'\n", engine.url);
-    edit(config, |text| text + &state);
 }
 
 /// Three bytes of loopback addresses that no other test at this time uses.

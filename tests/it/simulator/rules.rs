@@ -5,6 +5,7 @@ use pds_interface::CALLS;
 use reqwest::Method;
 
 use super::{NOON, Service, refused};
+use crate::tool::simulated::claims;
 
 #[tokio::test]
 async fn only_a_good_token_for_the_same_project_gets_in() {
@@ -33,19 +34,11 @@ async fn a_token_expires_by_the_simulators_clock_and_states_its_expiry() {
     let mut service = Service::start().await;
     let at = Timestamp::from_second(NOON + 60).unwrap();
     service.token = service.world.token_until(&service.project, Some(at)).unwrap();
-    let claims = service.token.expose().split('.').nth(1).unwrap().to_owned();
-    let claims = jsonwebtoken_claims(&claims);
-    assert_eq!(claims["exp"], NOON + 60);
+    assert_eq!(claims(service.token.expose())["exp"], NOON + 60);
     assert_eq!(service.send(Method::GET, "/domains").await.status(), 200);
     service.clock.jump(SignedDuration::from_secs(60));
     let (status, message) = refused(service.send(Method::GET, "/domains").await).await;
     assert_eq!((status, message.as_str()), (401, "the token has expired"));
-}
-
-fn jsonwebtoken_claims(part: &str) -> serde_json::Value {
-    use base64::Engine as _;
-    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(part).unwrap();
-    serde_json::from_slice(&bytes).unwrap()
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use super::simulated::Simulated;
 use super::state::state_file;
 use super::{Service, pdstool};
 use crate::client::server::ok;
+use crate::rig::Configuration;
 
 const STATUS: &str = r#"{"summary":{"verdict":"problem","apps":{"all":3,"ok":1,"problem":1},"reasons":[
   {"code":"a","verdict":"problem","text":"bad"},{"code":"b","verdict":"warning","text":"odd"}]},
@@ -60,19 +61,12 @@ fn every_command_colours_the_same_words_alike_and_nothing_for_who_wants_none() {
     let (exporter, prometheus) = (Service::start(|_| ok(STATUS)), Service::start(|_| ok(SERIES)));
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (project, apps) = service.world.projects()[0].clone();
-    let config = format!(
-        "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\n[state]\nprometheus_url = \"{}\"\n\
-         [[projects]]\nid = \"{project}\"\napps = {apps:?}\n",
-        service.url,
-        service.world.token(&project).unwrap().expose(),
-        prometheus.url()
-    );
-    std::fs::write(path("config.toml"), config).unwrap();
+    let state = format!("[state]\nprometheus_url = \"{}\"", prometheus.url());
+    let config = Configuration::new(&service.world, &service.url).api("").tables(&state).write(folder.path());
     std::fs::write(path("web.yml"), "").unwrap();
     let state = tokio::runtime::Runtime::new().unwrap().block_on(state_file(folder.path()));
     let run = |words: &str, variable: (&str, &str)| {
-        let words = words.replace("CONFIG", &path("config.toml")).replace("EXPORTER", &exporter.url());
+        let words = words.replace("CONFIG", &config).replace("EXPORTER", &exporter.url());
         let words = words.replace("WEB", &path("web.yml")).replace("STATE", state.to_str().unwrap());
         let mut command = pdstool(&words.split(' ').collect::<Vec<_>>());
         command.stdin(std::process::Stdio::inherit()).env("TERM", "xterm").env(variable.0, variable.1);

@@ -70,11 +70,16 @@ impl Process {
     }
 }
 
+/// The claims of a token.
+pub(crate) fn claims(token: &str) -> Value {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    serde_json::from_slice(&claims).unwrap()
+}
+
 #[test]
 fn tokens_expire_after_the_lifetime_given() {
     let simulator = Process::simulate(&["--token-lifetime", "1h"]);
-    let claims = URL_SAFE_NO_PAD.decode(simulator.said("token").split('.').nth(1).unwrap()).unwrap();
-    let expiry = serde_json::from_slice::<Value>(&claims).unwrap()["exp"].as_i64().unwrap();
+    let expiry = claims(simulator.said("token"))["exp"].as_i64().unwrap();
     let left = expiry - jiff::Timestamp::now().as_second();
     assert!((3500..=3600).contains(&left), "{left} seconds left");
 }

@@ -97,10 +97,6 @@ fn addressed(text: &str, to: impl Fn(&str) -> String) -> String {
     text.replace(line, &format!("base_url = \"{}\"", to(line.split('"').nth(1).unwrap())))
 }
 
-fn status(status: u16) -> Kind {
-    Kind::Status { status, retry_after: None }
-}
-
 /// A broken set-up with its exporter.
 struct Patient {
     folder: TempDir,

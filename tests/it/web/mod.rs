@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use ::http::StatusCode;
 use bytes::Bytes;
 use pds_exporter::store::Filter;
 use pds_exposition::Format;
@@ -137,17 +138,15 @@ impl Running {
 fn pages() -> Vec<Route> {
     vec![
         Route::page("/", |_| async {
-            Response::html(http_status(200), "<!doctype html><title>x</title>").etag("v1")
+            Response::html(StatusCode::OK, "<!doctype html><title>x</title>").etag("v1")
         }),
         Route::page("/apps/{project}/{app}", |ask| async move {
-            Response::json(http_status(200), format!("{:?}", (ask.segment("project"), ask.segment("app"))))
+            Response::json(StatusCode::OK, format!("{:?}", (ask.segment("project"), ask.segment("app"))))
         }),
-        Route::fallback(|_| async { Response::html(http_status(404), "<!doctype html><title>none</title>") }),
+        Route::fallback(|_| async {
+            Response::html(StatusCode::NOT_FOUND, "<!doctype html><title>none</title>")
+        }),
     ]
-}
-
-fn http_status(code: u16) -> ::http::StatusCode {
-    ::http::StatusCode::from_u16(code).unwrap()
 }
 
 /// The reply that curl got.

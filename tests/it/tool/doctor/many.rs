@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::simulated::Simulated;
 use super::super::{Service, TOKEN, pdstool, stderr};
-use super::{PROJECT, Patient, answering, polling};
+use super::{PROJECT, Patient, answering, polling, polling_apps};
 use crate::client::server::{Reply, Seen, ok, status};
 use crate::process::assert_has;
 use pds_diagnosis::cause;
@@ -68,12 +68,9 @@ fn one_cause_of_all_calls_is_one_finding_whatever_their_words() {
 fn an_overload_is_shown_though_the_rate_allows_few_calls() {
     let patient = Patient::new();
     let service = Service::start(answering);
-    let apps: Vec<String> = (0..400).map(|app| format!("p-1-{app}")).collect();
+    let apps: String = (0..400).map(|app| format!("'p-1-{app}', ")).collect();
     let began = Instant::now();
-    let found = patient.examined(&format!(
-        "base_url = \"{}\"\ntoken = \"{TOKEN}\"\nmax_requests_per_second = 1\n[[projects]]\nid = \"p-1\"\napps = {apps:?}\n",
-        service.url()
-    ));
+    let found = patient.examined(&polling_apps(&service, "max_requests_per_second = 1\n", &apps));
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     found.says("limits", cause::OVERLOADED.says);
     found.says("calls", "10 of 205 calls are made");
@@ -91,11 +88,7 @@ fn a_problem_of_many_apps_is_one_finding_that_names_the_first_few() {
     let configured = |app: &str| {
         let apps: Vec<String> =
             (10..50).map(|number| app.replace("ID", &format!("p-1-lost-{number}"))).collect();
-        let url = service.url();
-        format!(
-            "base_url = \"{url}\"\ntoken = \"{TOKEN}\"\n[[projects]]\nid = \"p-1\"\napps = [{}]\n",
-            apps.join(", ")
-        )
+        polling_apps(&service, "", &apps.join(", "))
     };
     let found = patient.examined(&configured("'ID'"));
     let (check, text, remedy) = found.only();

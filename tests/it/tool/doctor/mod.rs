@@ -91,7 +91,13 @@ const PROJECT: &str = "[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
 
 /// A configuration for `service`, with these lines before its project.
 fn polling(service: &Service, lines: &str) -> String {
-    format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{lines}{PROJECT}", service.url())
+    polling_apps(service, lines, "'p-1-a'")
+}
+
+/// The same with these apps.
+fn polling_apps(service: &Service, lines: &str, apps: &str) -> String {
+    let api = format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n", service.url());
+    format!("{api}{lines}[[projects]]\nid = \"p-1\"\napps = [{apps}]\n")
 }
 
 #[test]
@@ -164,11 +170,8 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
         ("8 apps", "120", "table", slow, &many(8)),
         ("10,000 apps", "120", "table", slow, &many(10_000)),
     ] {
-        let text = format!(
-            "[api]\nbase_url = \"{}\"\ntoken = \"{TOKEN}\"\nmax_response_bytes = \"1KiB\"\n{tables}[[projects]]\nid = \"p-1\"\napps = [{apps}]\n",
-            service.url()
-        );
-        std::fs::write(&file, text).unwrap();
+        let lines = format!("max_response_bytes = \"1KiB\"\n{tables}");
+        std::fs::write(&file, format!("[api]\n{}", polling_apps(&service, &lines, apps))).unwrap();
         let mut command = pdstool(&["doctor", "--exporter", &patient.exporter.url(), "-o", form]);
         command.env("COLUMNS", columns).args(["--config.file", file.to_str().unwrap()]);
         let output = command.output().unwrap();

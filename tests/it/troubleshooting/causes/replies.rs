@@ -27,7 +27,7 @@ pub(super) fn of_replies() -> Vec<SetUp> {
         reported("an error instead of domains", list_domains::RESOURCE),
         reported("an error instead of an app", get_app::RESOURCE),
         reported("an error instead of metrics", response_time::RESOURCE),
-        case("403 for one call", &cause::FORBIDDEN, status(403)).on(get_app::RESOURCE),
+        case("403 for one call", &cause::FORBIDDEN, Fault::status(403).kind).on(get_app::RESOURCE),
         SetUp::edited("another app", &cause::NOT_FOUND, |text| {
             text.replace("apps = [\"", "apps = [\"mistyped-")
         }),
@@ -42,13 +42,14 @@ pub(super) fn of_replies() -> Vec<SetUp> {
         }
         .on(list_projects::RESOURCE)
         .saying("the token knows no project p-vbq86i4m; the nearest is p-vbq86i4n"),
-        case("404 for one call", &cause::CALL_MISSING, status(404)).on(response_time::RESOURCE),
-        case("402 for one call", &cause::PAYMENT_REQUIRED, status(402)).on(get_app::RESOURCE),
+        case("404 for one call", &cause::CALL_MISSING, Fault::status(404).kind).on(response_time::RESOURCE),
+        case("402 for one call", &cause::PAYMENT_REQUIRED, Fault::status(402).kind).on(get_app::RESOURCE),
         SetUp {
             api: "max_response_bytes = \"64KiB\"\n",
             ..case("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
         },
-        case("400 for one call", &cause::REQUEST_REFUSED, status(400)).on(response_time::RESOURCE),
+        case("400 for one call", &cause::REQUEST_REFUSED, Fault::status(400).kind)
+            .on(response_time::RESOURCE),
         case("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
         case("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
             .on(get_app::RESOURCE),
