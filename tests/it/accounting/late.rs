@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::Event;
 use super::rig::{Rig, assert_cumulative};
 use super::service::{DONE, END, Exporter, IDEAL, Service, truth};
+use crate::rig::FaultExt as _;
 
 /// Events of a life in which no time is given up.
 fn calm_events() -> impl Strategy<Value = Vec<Event>> {

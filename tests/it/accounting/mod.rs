@@ -13,6 +13,7 @@ use pds_ledger::{Key, Owner};
 use pds_simulator::{Fault, Kind};
 use proptest::prelude::*;
 
+use crate::rig::FaultExt as _;
 use rig::Rig;
 
 /// Something that happens.

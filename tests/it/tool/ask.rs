@@ -4,6 +4,7 @@ use std::process::Command;
 
 use rexpect::session::{PtySession, spawn_command};
 
+use super::simulated::Simulated;
 use super::{Service, call};
 use crate::client::server::{ok, status};
 use crate::process::assert_has;
@@ -71,8 +72,8 @@ fn a_terminal_gets_a_table_in_colour_unless_it_wants_none() {
 
 #[test]
 fn a_long_run_shows_its_progress_and_what_is_left_on_a_terminal_only() {
-    let (service, folder) = (super::history::service(), tempfile::tempdir().unwrap());
-    let run = |name: &str| super::backfill::backfill(&service.url(), 24, &folder.path().join(name), &[]);
+    let (service, folder) = (Simulated::start(), tempfile::tempdir().unwrap());
+    let run = |name: &str| super::backfill::backfill(&service, 24, &folder.path().join(name), &[]);
     let (shown, code) = exit_code(on_a_terminal(run("seen.om")));
     assert_eq!(code, Some(0), "{shown}");
     assert_has(&shown, &["/576 requests", "/s  ", " left"]);

@@ -1,7 +1,7 @@
 //! `pdstool` as a process, against a service with prescribed replies.
 
 mod ask;
-pub(crate) mod backfill;
+mod backfill;
 mod calls;
 mod checks;
 mod colours;
@@ -10,7 +10,6 @@ mod doctor;
 mod environment;
 mod exchange;
 mod formats;
-pub(crate) mod history;
 mod init;
 mod manual;
 mod reconcile;

@@ -6,10 +6,11 @@ use std::process::{Child, ChildStdout, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pds_core::clock::Clock;
-use pds_simulator::{Settings, World, serve};
+use pds_simulator::{Settings, World};
 use serde_json::Value;
 
 use super::pdstool;
+use crate::rig;
 
 /// The simulated service on a free port, in threads of its own.
 pub(crate) struct Simulated {
@@ -26,10 +27,8 @@ impl Simulated {
     pub(crate) fn with(settings: Settings) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let world = World::new(settings, Clock::system());
-        runtime.spawn(serve(world.clone(), listener, None));
+        let url = runtime.block_on(rig::serve(&world));
         Self { world, url, _runtime: runtime }
     }
 }
