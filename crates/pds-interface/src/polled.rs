@@ -45,6 +45,8 @@ pub struct Tally {
     pub fraction: f64,
     /// (threshold in seconds, share 0..=1) by rising threshold; empty for calls without a distribution.
     pub shares: Vec<(f64, f64)>,
+    /// Whether the reply also has shares within thresholds that are not exposed.
+    pub has_hidden_shares: bool,
     /// The range named in the reply, if any.
     pub range: Option<TimeRange>,
 }
@@ -54,7 +56,7 @@ impl Tally {
     pub(super) fn of(count: Option<f64>, shares: Vec<(f64, f64)>, range: Option<TimeRange>) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "checked to be within 0..=2^53")]
         let total = count.map(|count| count.floor() as u64);
-        Self { total, fraction: count.map_or(0.0, f64::fract), shares, range }
+        Self { total, fraction: count.map_or(0.0, f64::fract), shares, range, ..Self::default() }
     }
 
     /// The step that its shares are multiples of: a power of ten, 0.01 for whole percents; 1e-7 for shares that are not

@@ -124,11 +124,14 @@ impl MetricSource for Facts {
         if !idle {
             leave_out_falling(&mut percentiles, &mut shares, unexpected);
         }
+        let reported = shares.len();
         if !terms.thresholds.is_empty() {
             shares.retain(|(threshold, _)| terms.thresholds.contains(threshold));
         }
+        let has_hidden_shares = shares.len() < reported;
         let (total, bounds) = (reply.total_requests, (&reply.start_date, &reply.end_date));
         let tally = metrics::tally(unexpected, ("total_requests", total), shares, bounds);
+        let tally = Tally { has_hidden_shares, ..tally };
         Ok(Self { percentiles, idle, without_ratio: terms.without_ratio, tally })
     }
 
@@ -252,6 +255,21 @@ pds_app_window_requests{{{APP}}} 1600
         let tally = reading.tally.unwrap();
         assert_eq!((tally.total, tally.range), (Some(1600), Some(TimeRange { start: END - 300, end: END })));
         assert_eq!(tally.shares, [(0.25, 0.625), (1.0, 1.0), (3600.0, 1.0)]);
+    }
+
+    #[test]
+    fn shares_that_are_not_exposed_are_known_to_exist() {
+        let tally = |distribution: &str, thresholds: &[f64]| {
+            let terms = Terms { thresholds: thresholds.to_vec(), ..Terms::default() };
+            let body = reply(&format!(r#"{{"distribution":{distribution},"total_requests":3}}"#));
+            let facts = Facts::read(body.as_bytes(), &terms, &mut Unexpected::default()).unwrap();
+            (facts.tally.shares, facts.tally.has_hidden_shares)
+        };
+        let slow = r#"{"250ms":50,"1s":100}"#;
+        assert_eq!(tally(slow, &[]), (vec![(0.25, 0.5), (1.0, 1.0)], false));
+        assert_eq!(tally(slow, &[0.05, 1.0]), (vec![(1.0, 1.0)], true));
+        assert_eq!(tally(slow, &[0.05]), (vec![], true));
+        assert_eq!(tally(r#"{"soon":50}"#, &[0.05]), (vec![], false), "no share is valid");
     }
 
     #[test]

@@ -260,7 +260,7 @@ pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Resul
         return Err(Refusal::OtherRange { asked: range, answered });
     }
     let total = tally.total.ok_or(Refusal::NoTotal)?;
-    if distributed && total > 0 && tally.shares.is_empty() {
+    if distributed && total > 0 && tally.shares.is_empty() && !tally.has_hidden_shares {
         return Err(Refusal::NoDistribution(total));
     }
     Ok(exact(total) + tally.fraction)
@@ -383,6 +383,9 @@ mod tests {
             ledger.add(range(60, 120), &tally(3, &[]), true, i64::MAX),
             Err(Refusal::NoDistribution(3))
         );
+        let hidden = Tally { has_hidden_shares: true, ..tally(3, &[]) };
+        let next = ledger.add(range(60, 120), &hidden, true, i64::MAX).unwrap();
+        assert_eq!((next.total, buckets(&next)), (13, vec![(0.1, 5), (1.0, 10)]), "no exposed threshold");
         assert_eq!(
             ledger.add(range(60, 120), &tally(3, &[]), false, i64::MAX).unwrap().total,
             13,

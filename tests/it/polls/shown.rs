@@ -56,6 +56,19 @@ async fn only_configured_thresholds_and_those_of_objectives_are_exposed_and_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_are_counted_if_replies_have_no_exposed_threshold() {
+    let (log, _guard) = Log::start(Level::WARN);
+    let rig = Rig::of(one_app(), "[poll]\nthresholds = [\"7s\"]\nsettle = \"20s\"\n", "", None).await;
+    rig.minutes(5).await;
+    let page = rig.page();
+    assert!(page.contains("pds_app_requests_total{"), "{page}");
+    assert!(page.contains("resource=\"response_time\"} 1\n"), "{page}");
+    let buckets = page.lines().filter(|line| line.starts_with("pds_app_request_duration_seconds_bucket{"));
+    assert_eq!(buckets.filter(|line| !line.contains("+Inf")).count(), 0, "{page}");
+    assert_eq!(log.lines_with("threshold=7s").len(), 1, "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
     for (threshold, is_reason) in [("1s", false), ("1000ms", false), ("7s", true)] {
         let objective = format!(", objective = {{ threshold = \"{threshold}\", share = 0.99 }}");

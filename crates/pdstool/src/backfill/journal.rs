@@ -86,6 +86,7 @@ mod tests {
                 total: Some(3),
                 fraction: 0.25,
                 shares: vec![(0.1, 0.5), (1.0, 0.123_456_789_012_345_68)],
+                has_hidden_shares: true,
                 range: Some(TimeRange { start: end - 60, end }),
             },
             gauges: vec![(0, "window=\"5m\"".to_owned(), 0.1 + 0.2)],
