@@ -6,6 +6,7 @@ use pds_core::error_chain::in_full;
 
 use super::number::NumberText;
 use super::prelude::*;
+use super::wire::Message;
 
 /// The reply.
 pub type Reply = App;
@@ -41,7 +42,8 @@ impl ReplyBody for App {
         let error =
             || Self { status: status.clone(), error_message: error_message.clone(), ..Self::default() };
         // An app in an error has an id, too.
-        let is_error = id.is_empty() && (status.is_empty() || !error_message.is_empty()) && app == error();
+        let is_error =
+            id.is_empty() && (status.is_empty() || !error_message.as_str().is_empty()) && app == error();
         if is_error { Err(DecodeError::Nothing.explained(body)) } else { Ok(app) }
     }
 }
@@ -54,7 +56,7 @@ impl MetricSource for App {
     }
 
     fn add_to(self, reading: &mut Reading) {
-        reading.message = Some(in_full(&self.error_message)).filter(|message| !message.is_empty());
+        reading.message = Some(in_full(self.error_message.as_str())).filter(|message| !message.is_empty());
     }
 }
 
@@ -71,7 +73,7 @@ pub struct App {
     /// Current status of the app.
     pub status: Text,
     /// Message of the most recent failure, if any.
-    pub error_message: Text,
+    pub error_message: Message,
     /// Creation timestamp.
     pub created_at: Text,
     /// Last update timestamp.
@@ -206,6 +208,18 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
         assert_eq!(read("OOM:\n\u{1b}[1mkilled"), Some("OOM: [1mkilled".to_owned()));
         assert_eq!(read(&"OOM ".repeat(9999)).unwrap().chars().count(), 1000);
         assert_eq!((read(""), read(" \n")), (None, None));
+    }
+
+    #[test]
+    fn an_error_message_that_is_no_text_is_unexpected() {
+        for (message, error) in
+            [("null", Some(0)), ("\"\"", Some(0)), ("\"OOM\"", Some(1)), ("{}", None), ("[1]", None)]
+        {
+            let (lines, unexpected) = lines(&format!(r#"{{"id":"p-1-ranker","errorMessage":{message}}}"#));
+            let shown = lines.into_iter().find(|line| line.starts_with("pds_app_error "));
+            assert_eq!(shown, error.map(|error| format!("pds_app_error {error}")), "{message}");
+            assert_eq!(unexpected, vec!["errorMessage"; usize::from(error.is_none())], "{message}");
+        }
     }
 
     #[test]

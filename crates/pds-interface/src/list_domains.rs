@@ -1,11 +1,13 @@
 //! Section 4.11: list custom domains.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use serde_json::Value;
 
 use super::prelude::*;
 use super::reader::DOMAIN_STATUS;
+use super::wire::Field;
 
 /// The reply.
 pub type Reply = Domains;
@@ -38,7 +40,7 @@ const STATUS_FIELDS: [&str; 4] = ["validationStatus", "validation_status", "stat
 #[derive(Debug)]
 pub struct Facts {
     all: usize,
-    /// Number by status; empty if the reply has no status.
+    /// Number by status; empty if the reply has no status, or one that cannot be read.
     by_status: Vec<(&'static str, usize)>,
 }
 
@@ -49,22 +51,26 @@ impl MetricSource for Facts {
         let domains = needed(Domains::decode(body)?.domains, "domains", body)?;
         let configured = terms.domain_status.as_deref().map(|field| [field]);
         let fields = configured.as_ref().map_or(&STATUS_FIELDS[..], |field| &field[..]);
-        let stated: Vec<_> = domains.iter().filter_map(|domain| status(domain, fields)).collect();
-        let count = |status| (status, stated.iter().filter(|stated| **stated == status).count());
-        let unknown = stated.is_empty() && !domains.is_empty();
-        if unknown {
-            unexpected.0.push(DOMAIN_STATUS);
-        }
-        let by_status = STATUSES.into_iter().chain([OTHER]).filter(|_| !unknown).map(count).collect();
+        let stated: Vec<_> = domains.iter().map(|domain| status(domain, fields)).collect();
+        let count = |status| stated.iter().filter(|stated| **stated == status).count();
+        let has_none = !domains.is_empty() && count(Field::Missing) == domains.len();
+        let unknown = count(Field::Unexpected) + usize::from(has_none);
+        unexpected.0.extend(iter::repeat_n(DOMAIN_STATUS, unknown));
+        let statuses = STATUSES.into_iter().chain([OTHER]).filter(|_| unknown == 0);
+        let by_status = statuses.map(|status| (status, count(Field::Value(status)))).collect();
         Ok(Self { all: domains.len(), by_status })
     }
 }
 
-/// The validation status of a domain, from the first of `fields` that holds a text; `None` if none holds a word.
-fn status(domain: &Domain, fields: &[&str]) -> Option<&'static str> {
-    let word = fields.iter().find_map(|field| domain.fields.get(*field)?.as_str())?.trim();
+/// The validation status of a domain, from the first of `fields` that holds a text; unexpected if they hold only other
+/// values.
+fn status(domain: &Domain, fields: &[&str]) -> Field<&'static str> {
+    let values = fields.iter().filter_map(|field| domain.fields.get(*field)).filter(|value| !value.is_null());
+    let Some(word) = values.clone().find_map(Value::as_str).map(str::trim) else {
+        return if values.count() > 0 { Field::Unexpected } else { Field::Missing };
+    };
     let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
-    (!word.is_empty()).then_some(known.unwrap_or(OTHER))
+    if word.is_empty() { Field::Missing } else { Field::Value(known.unwrap_or(OTHER)) }
 }
 
 /// The custom domains of a project.
@@ -128,6 +134,15 @@ mod tests {
     fn domains_without_a_status_are_only_counted_and_reported() {
         let body = r#"{"domains":[{"id":"d-1","status":""},{}]}"#;
         assert_eq!(exposed(&CALL, body), (page(2, None), vec![DOMAIN_STATUS]));
+    }
+
+    #[test]
+    fn no_status_is_counted_if_one_cannot_be_read() {
+        for unreadable in [r#"{"validationStatus":{"word":"failed"}}"#, r#"{"status":3}"#, r#"{"state":[]}"#]
+        {
+            let body = format!(r#"{{"domains":[{unreadable},{{"status":"validated"}},{{}}]}}"#);
+            assert_eq!(exposed(&CALL, &body), (page(3, None), vec![DOMAIN_STATUS]), "{unreadable}");
+        }
     }
 
     #[test]

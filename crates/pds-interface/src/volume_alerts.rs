@@ -56,19 +56,23 @@ rows! { Alerts:
     ) => put_thresholds;
 }
 
-/// The three thresholds of the interface as on or off, then others that are on.
+/// The three thresholds of the interface as on or off, then others that are on. None is off if a percentage cannot be
+/// read, which may be the one.
 fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
     let Some(thresholds) = &alerts.thresholds else { return };
-    let mut on = BTreeSet::new();
+    let (mut on, mut all_read) = (BTreeSet::new(), true);
     for threshold in thresholds {
-        if let Some(percentage) = reader.unexpected.check("thresholds", *threshold, 0.0, 100.0) {
-            on.insert(percentage.to_string());
+        match reader.unexpected.check("thresholds", *threshold, 0.0, 100.0) {
+            Some(percentage) => _ = on.insert(percentage.to_string()),
+            None => all_read = false,
         }
     }
     for threshold in THRESHOLDS {
         let threshold = threshold.to_string();
-        let enabled = f64::from(u8::from(on.remove(&threshold)));
-        reader.put_with(&[("threshold", &threshold)], enabled);
+        let is_on = on.remove(&threshold);
+        if is_on || all_read {
+            reader.put_with(&[("threshold", &threshold)], f64::from(u8::from(is_on)));
+        }
     }
     for threshold in &on {
         reader.put_with(&[("threshold", threshold)], 1.0);
@@ -87,6 +91,10 @@ mod tests {
         known.chain([more.to_owned()]).collect()
     }
 
+    fn only_95() -> String {
+        "pds_project_volume_alert_threshold_enabled{project=\"p-1\",threshold=\"95\"} 1\n".to_owned()
+    }
+
     #[test]
     fn thresholds_are_read_as_numbers_and_as_text() {
         assert_eq!(exposed(&CALL, r#"{"thresholds":[80,95]}"#).0, page([1, 0, 1], ""));
@@ -103,7 +111,16 @@ mod tests {
     #[test]
     fn an_invalid_percentage_is_unexpected_and_the_others_count() {
         let body = r#"{"thresholds":[null,"","NaN",1e400,"80%",-80,101,95],"mailTo":"owner"}"#;
-        assert_eq!(exposed(&CALL, body), (page([0, 0, 1], ""), vec!["thresholds"; 4]));
+        assert_eq!(exposed(&CALL, body), (only_95(), vec!["thresholds"; 4]));
+    }
+
+    #[test]
+    fn no_threshold_is_off_if_a_percentage_cannot_be_read() {
+        for body in [r#"{"thresholds":["80%","90%"]}"#, r#"{"thresholds":[{"percent":80},[90]]}"#] {
+            assert_eq!(exposed(&CALL, body), (String::new(), vec!["thresholds"; 2]), "{body}");
+        }
+        assert_eq!(exposed(&CALL, r#"{"thresholds":["80%",95]}"#), (only_95(), vec!["thresholds"]));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":[null,95]}"#), (only_95(), vec![]));
     }
 
     #[test]

@@ -106,20 +106,46 @@ stated_as!(Text, { "type": "string" });
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Message::deserialize(deserializer).map(|text| text.value().unwrap_or_default())
+    }
+}
+
+/// A message of a reply. Unlike with [`Text`], a list or an object is not the same as no message.
+pub type Message = Field<Text>;
+
+impl Message {
+    /// Its text; empty if there is none.
+    pub fn as_str(&self) -> &str {
+        if let Self::Value(text) = self { text } else { "" }
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         Ok(match raw.as_bytes() {
-            [b'n' | b'[' | b'{', ..] => Self::default(),
+            [b'n', ..] => Self::Missing,
+            [b'[' | b'{', ..] => Self::Unexpected,
             // Most texts are written as they are.
-            [b'"', text @ .., b'"'] if !text.contains(&b'\\') => raw[1..raw.len() - 1].into(),
+            [b'"', text @ .., b'"'] if !text.contains(&b'\\') => Self::Value(raw[1..raw.len() - 1].into()),
             // Text with half a character in it is read as it is written.
             [b'"', text @ .., b'"'] => {
                 let written = || String::from_utf8_lossy(text).into_owned();
-                serde_json::from_str(raw).unwrap_or_else(|_| written()).into()
+                Self::Value(serde_json::from_str(raw).unwrap_or_else(|_| written()).into())
             }
-            _ => raw.into(),
+            _ => Self::Value(raw.into()),
         })
     }
 }
+
+/// Written as a JSON text; what has no value is empty.
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_str().serialize(serializer)
+    }
+}
+
+stated_as!(Message, { "type": "string" });
 
 /// A `T` that is read from an object and from nothing else. A derived reader also takes a list for the fields in their
 /// order.

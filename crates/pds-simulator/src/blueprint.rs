@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pds_interface::Number;
 use pds_interface::get_app::App;
 use pds_interface::number::NumberText;
-use pds_interface::wire::{Flag, Text};
+use pds_interface::wire::{Field, Flag, Text};
 
 use super::chance::{hash, pick, seconds, word};
 use super::latency::Latency;
@@ -223,7 +223,7 @@ pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         name: blueprint.name.into(),
         project_id: project.into(),
         status: blueprint.status.into(),
-        error_message: blueprint.error.into(),
+        error_message: Field::Value(blueprint.error.into()),
         created_at: created.to_string().into(),
         updated_at: updated.to_string().into(),
         runtime: blueprint.runtime.into(),

@@ -3,7 +3,7 @@
 use crate::polled::{Row, rows};
 use crate::range::parse_time;
 use crate::reader::Reader;
-use crate::wire::{Flag, Text};
+use crate::wire::{Field, Flag, Text};
 use pds_exposition::Family;
 
 use super::App;
@@ -58,7 +58,10 @@ rows! { App:
         }
     };
     ERROR: gauge("pds_app_error", [], "1 if the app's settings contain an error message, 0 otherwise")
-        => |app, reader| reader.put(f64::from(u8::from(!app.error_message.is_empty())));
+        => |app, reader| match &app.error_message {
+            Field::Unexpected => reader.unexpected.0.push("errorMessage"),
+            message => reader.put(f64::from(u8::from(!message.as_str().is_empty()))),
+        };
     CREATED: gauge("pds_app_created_timestamp_seconds", [], "Unix time of the app's creation")
         => |app, reader| put_timestamp(reader, "createdAt", &app.created_at);
     UPDATED: gauge("pds_app_updated_timestamp_seconds", [], "Unix time of the app's last update")
