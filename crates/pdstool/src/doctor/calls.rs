@@ -14,7 +14,8 @@ use crate::service::{self, Service};
 use pds_core::units;
 use pds_diagnosis::{Cause, cause, mistake_in_id};
 use pds_interface::polled::Reading;
-use pds_interface::{ReplyBody as _, Resource, Scope, get_app, list_projects};
+use pds_interface::{Counted, ReplyBody as _, Resource, Scope, TimeRange, get_app, list_projects};
+use pds_ledger::{Ledger, Refusal};
 
 use crate::report::{Finding, Report, first_few, grouped};
 
@@ -168,6 +169,15 @@ fn subjects(service: &Service, resource: Resource) -> impl Iterator<Item = (Stri
     subjects.into_iter()
 }
 
+/// Why the daemon would not count a reply to `resource`, if it keeps counters. The requested range is no whole step, so
+/// the service may have rounded it.
+fn refusal(service: &Service, resource: Resource, reading: &Reading) -> Option<Refusal> {
+    let counted = resource.polled().counted.filter(|_| service.config.accounting.enabled)?;
+    let tally = reading.tally.as_ref()?;
+    let range = tally.range.unwrap_or(TimeRange { start: 0, end: 0 });
+    Ledger::open(range.start).add(range, tally, counted == Counted::Requests, i64::MAX).err()
+}
+
 impl Answers {
     fn add(
         &mut self,
@@ -183,6 +193,11 @@ impl Answers {
         };
         match reply {
             Ok((fetched, reading)) => {
+                if let Some(refusal) = refusal(service, *resource, &reading) {
+                    let subject = format!("{} of {subject}", resource.as_str());
+                    let failure = Failure { error: refusal.to_string(), subject, account: account.clone() };
+                    self.failures.push(((&cause::RANGE_DIFFERS, None), failure));
+                }
                 for field in reading.unexpected {
                     let label = reading.unexpected_label.as_ref().filter(|_| field == "distribution");
                     let label = label.map(|label| format!(" ({label:?})")).unwrap_or_default();

@@ -148,7 +148,9 @@ fn a_refusal_that_names_the_path_is_one_finding() {
 fn a_value_that_violates_the_interface_is_found_as_the_daemon_finds_it() {
     let patient = Patient::new();
     let service = Service::start(|seen| match seen.target.contains("/response-time") {
-        true => ok(r#"{"status":"success","data":{"total_requests":1,"distribution":{"fast":"100"}}}"#),
+        true => {
+            ok(r#"{"status":"success","data":{"total_requests":1,"distribution":{"fast":"100","1s":100}}}"#)
+        }
         false => answering(seen),
     });
     let found = patient.examined(&polling(&service, ""));
@@ -158,4 +160,26 @@ fn a_value_that_violates_the_interface_is_found_as_the_daemon_finds_it() {
         ("calls", "values violate the interface: response_time.distribution (\"fast\") of p-1-a")
     );
     assert_eq!(remedy, cause::UNEXPECTED_VALUES.remedy);
+}
+
+#[test]
+fn a_reply_that_cannot_be_counted_is_found_with_the_daemons_cause() {
+    for (data, says) in [
+        (r#"{"total_requests":null,"distribution":{"1s":100}}"#, "the reply has no total"),
+        (r#"{"total_requests":3,"distribution":{}}"#, "the reply counts 3 requests but has no distribution"),
+    ] {
+        let patient = Patient::new();
+        let reply = format!(r#"{{"status":"success","data":{data}}}"#);
+        let service = Service::start(move |seen| match seen.target.contains("/response-time") {
+            true => ok(reply.clone()),
+            false => answering(seen),
+        });
+        let found = patient.examined(&polling(&service, ""));
+        let (check, text, remedy) = found.only();
+        let cause = &cause::RANGE_DIFFERS;
+        assert!(text.starts_with(&format!("{}: response_time of p-1-a: {says}", cause.says)), "{text}");
+        assert_eq!((check, remedy), ("calls", cause.remedy));
+        let uncounted = polling(&service, "[accounting]\nenabled = false\n");
+        assert_eq!(patient.examined(&uncounted).code, Some(0), "no counters are kept");
+    }
 }

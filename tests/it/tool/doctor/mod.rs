@@ -80,7 +80,9 @@ fn answering(seen: &Seen) -> Reply {
         Some("projects") => ok(r#"[{"id":"p-1","name":"n","role":"r"}]"#),
         Some("domains") => ok(r#"{"domains":[]}"#),
         Some("alerts") => ok(r#"{"thresholds":[]}"#),
-        Some("response-time") => ok(r#"{"data":{"total_requests":1},"status":"success"}"#),
+        Some("response-time") => {
+            ok(r#"{"data":{"total_requests":1,"distribution":{"1s":100}},"status":"success"}"#)
+        }
         Some("run-execution-time") => ok(r#"{"data":{"total_runs":1},"status":"success"}"#),
         Some("p-1-typo") => status(404, r#"{"message":"no such app"}"#),
         _ => ok(format!(r#"{{"id":"{}"}}"#, name.unwrap_or_default())),
