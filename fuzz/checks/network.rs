@@ -47,7 +47,10 @@ pub(crate) fn retry_after(data: &[u8]) {
         // The last days of the year 9999 are beyond the times of the client.
         Some(seconds.min(Timestamp::MAX.as_second()))
     };
-    let seconds = text(RETRY_AFTER).and_then(|text| text.parse::<u64>().ok());
+    let seconds = text(RETRY_AFTER).and_then(|text| {
+        let beyond = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().or(beyond.then_some(u64::MAX))
+    });
     let until = date(RETRY_AFTER).map(|until| until.saturating_sub(date(DATE).unwrap_or(NOW)).max(0) as u64);
     let expected = seconds.or(until).map(|seconds| Duration::from_secs(seconds.min(3600)));
     assert_eq!(wait, expected, "{headers:?}");

@@ -286,6 +286,8 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
+        // A number of seconds has any number of digits.
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => MAX_PAUSE,
         Err(_) => {
             let until = http_date(headers, &RETRY_AFTER)?;
             let now = http_date(headers, &DATE).unwrap_or(now);
@@ -321,8 +323,10 @@ mod tests {
         assert_eq!(waits(ONE_MINUTE, None), Some(30));
         assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:02:00 GMT")), Some(0));
         assert_eq!(waits("Fri, 01 Jan 2038 00:00:00 GMT", None), Some(3600));
-        assert_eq!(waits("18446744073709551615", None), Some(3600));
-        for nonsense in ["", "soon", "-5", "1.5", "18446744073709551616", "Fri, 99 Jan 2021 00:00:00 GMT"] {
+        for most in ["18446744073709551615", "18446744073709551616", "99999999999999999999999"] {
+            assert_eq!(waits(most, None), Some(3600), "{most}");
+        }
+        for nonsense in ["", "soon", "-5", "1.5", "99999999999999999999s", "Fri, 99 Jan 2021 00:00:00 GMT"] {
             assert_eq!(waits(nonsense, None), None, "{nonsense}");
         }
     }
