@@ -1,9 +1,8 @@
 //! The buckets of a ledger: the number of requests within each threshold.
 //!
 //! A share of a total leaves a fraction, which is carried over. Each bucket is a counter, and none holds more than the
-//! next. A threshold that replies lack grows with the next lower threshold, then leaves the page
-//! ([`MAX_ABSENT_REPLIES`], [`HOUR`]). If it returns, it continues at its last value, or at the value of a lower
-//! threshold if that is greater.
+//! next. A threshold that replies lack grows with the next lower threshold. It leaves the page after a while
+//! ([`MAX_ABSENT_REPLIES`], [`HOUR`]), and still grows, so that it has no gap if it returns.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ const MAX_ABSENT_REPLIES: u8 = 3;
 pub(crate) struct Buckets {
     /// In seconds, rising. Most ledgers share one list.
     pub(super) thresholds: Arc<[f64]>,
-    /// Requests within each, in 65,536ths; cumulative, except for thresholds that have left the page.
+    /// Requests within each, in 65,536ths; cumulative.
     pub(super) within: Box<[u64]>,
     /// Thresholds that replies currently lack.
     pub(super) absent: Box<[Absent]>,
@@ -119,11 +118,7 @@ impl Buckets {
         let mut absent = std::mem::take(&mut self.absent).into_vec();
         absent.retain(|absent| {
             let is_back = self.thresholds.get(absent.index).is_some_and(|threshold| is_reported(*threshold));
-            if is_back && absent.left {
-                let greatest = self.within.iter().take(absent.index + 1).copied().max();
-                self.within[absent.index] = greatest.unwrap_or_default();
-                appeared = true;
-            }
+            appeared |= is_back && absent.left;
             !is_back
         });
         for (index, _) in
@@ -157,37 +152,35 @@ impl Buckets {
     /// Adds `count` requests distributed like `shares`. Returns by how many whole requests each bucket has grown.
     pub(super) fn put_shares(&mut self, shares: &[(f64, f64)], count: f64) -> Vec<u64> {
         let shares = self.spread(shares);
-        let grow = |(index, within): (usize, &mut u64)| {
-            let Some(share) = shares.get(index).copied().flatten() else { return 0 };
+        let grow = |(within, (_, share)): (&mut u64, (bool, f64))| {
             let before = rounded(*within);
-            *within = within.saturating_add(units(share.1 * count));
+            *within = within.saturating_add(units(share * count));
             rounded(*within) - before
         };
-        self.within.iter_mut().enumerate().map(grow).collect()
+        self.within.iter_mut().zip(shares).map(grow).collect()
     }
 
     /// For each bucket, whether `shares` name it, and its share, or the share of the highest lower threshold, which it
-    /// includes. `None` for buckets that have left the page.
-    fn spread(&self, shares: &[(f64, f64)]) -> Vec<Option<(bool, f64)>> {
+    /// includes.
+    fn spread(&self, shares: &[(f64, f64)]) -> Vec<(bool, f64)> {
         let (mut shares, mut share) = (shares.iter().peekable(), 0.0f64);
-        let spread = |(index, threshold): (usize, &f64)| {
+        let spread = |threshold: &f64| {
             let mut named = false;
             while let Some((at, share_reported)) = shares.next_if(|(known, _)| known <= threshold) {
                 share = share_reported.clamp(share, 1.0);
                 named = at == threshold;
             }
-            (!self.has_left(index)).then_some((named, share))
+            (named, share)
         };
-        self.thresholds.iter().enumerate().map(spread).collect()
+        self.thresholds.iter().map(spread).collect()
     }
 
     /// The part of `count` requests, distributed like `shares`, that each bucket holds. Buckets that `shares` lack keep
     /// their `known` count, because absence is no correction.
     pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[f64]) -> Vec<f64> {
-        let figure = |(share, known): (Option<(bool, f64)>, &f64)| match share {
-            Some((true, share)) => share * count,
-            Some((false, share)) => (share * count).max(*known),
-            None => *known,
+        let figure = |((named, share), known): ((bool, f64), &f64)| match named {
+            true => share * count,
+            false => (share * count).max(*known),
         };
         self.spread(shares).into_iter().zip(known).map(figure).collect()
     }
@@ -197,7 +190,7 @@ impl Buckets {
     pub(super) fn put_whole(&mut self, wanted: &[i64], total: u64) -> Vec<i64> {
         let mut added = vec![0; self.len()];
         let mut above = total.saturating_mul(ONE);
-        for index in (0..self.len()).rev().filter(|index| !self.has_left(*index)).collect::<Vec<_>>() {
+        for index in (0..self.len()).rev() {
             let (Some(within), Some(wanted)) = (self.within.get_mut(index), wanted.get(index)) else { break };
             let room = above.saturating_sub(*within) / ONE;
             let part = u64::try_from(*wanted).unwrap_or_default().min(room);

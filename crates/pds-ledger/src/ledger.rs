@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_another_one_replaces_leaves_after_three_replies_and_returns_where_it_was() {
+    fn a_threshold_that_another_one_replaces_leaves_after_three_replies_and_returns_complete() {
         let reply = |threshold: f64| tally(10, &[(0.5, 0.5), (threshold, 1.0)]);
         let step = |ledger: &Ledger, tally: &Tally| {
             ledger.add(range(ledger.until, ledger.until + 60), tally, true, i64::MAX).unwrap()
@@ -421,14 +421,10 @@ mod tests {
         }
         assert_eq!(buckets(&ledger), [(0.5, 20), (1.2, 40)]);
         let back = step(&ledger, &tally(10, &[(0.5, 0.5), (1.0, 0.8), (1.2, 1.0)]));
-        assert_eq!(
-            buckets(&back),
-            [(0.5, 25), (1.0, 28), (1.2, 50)],
-            "at the greater of 20 and the lower one's 20"
-        );
+        assert_eq!(buckets(&back), [(0.5, 25), (1.0, 33), (1.2, 50)], "it grew by five each time");
         let begins = ledger.with_thresholds_of(&back);
         assert!(!ledger.has_thresholds_of(&back) && begins.has_thresholds_of(&back));
-        assert_eq!(buckets(&begins), [(0.5, 20), (1.0, 20), (1.2, 40)]);
+        assert_eq!(buckets(&begins), [(0.5, 20), (1.0, 25), (1.2, 40)]);
     }
 
     #[test]

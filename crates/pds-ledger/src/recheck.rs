@@ -320,6 +320,10 @@ fn whole(difference: f64) -> u64 {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     const START: i64 = 1_772_366_400;
@@ -532,6 +536,27 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_threshold_that_returns_after_hours_without_slow_requests_has_missed_nothing() {
+        // No threshold is named beyond the one that has all requests.
+        let fast = |each| tally(each, &[(0.5, 1.0)]);
+        let slow = |each| tally(each, &[(0.5, 0.5), (1.0, 0.8), (10.0, 1.0)]);
+        let reply = |second: i64, each| match (4 * HOUR..14 * HOUR).contains(&second) {
+            true => fast(each),
+            false => slow(each),
+        };
+        let (ages, mut ledger) = (ages(&[HOUR]), Ledger::open(START));
+        for quarter in 0..80 {
+            let second = quarter * 900;
+            ledger = ledger.add(range(second, second + 900), &reply(second, 100), true, START).unwrap();
+            while let Some(hour) = ledger.recheck_due(due(&ages)) {
+                let whole = reply(hour.start - START, 400);
+                ledger = ledger.recheck(hour, &whole, true, due(&ages)).unwrap().unwrap().0;
+            }
+        }
+        assert_eq!((buckets(&ledger), ledger.total), (vec![6000, 7200, 8000], 8000));
+    }
+
+    #[test]
     fn overcounts_are_counted_and_late_data_is_offset_against_them() {
         let ages = ages(&[3600, 86_400]);
         let few = tally(38, &[(0.1, 0.5), (1.0, 1.0)]);
@@ -737,6 +762,68 @@ pub(super) mod tests {
                     let error = ledger.total as f64 - HOUR_OF * hour as f64;
                     let most = 4.0 * (hour as f64).sqrt() * 0.01 * HOUR_OF;
                     assert!(error.abs() <= most, "{error} of {most} after {hour} hours, seed {seed}");
+                }
+            }
+        }
+    }
+
+    /// The requests of a quarter of an hour: within each of the thresholds 1 to 6, and in total.
+    type Quarter = [u64; 7];
+
+    /// The number within the greatest of the thresholds `named` that is at most `threshold`.
+    fn within(counts: &Quarter, named: &BTreeSet<usize>, threshold: usize) -> u64 {
+        named.range(..=threshold).next_back().map_or(0, |named| counts[named - 1])
+    }
+
+    /// A reply that names these thresholds, but none beyond the first that has all requests.
+    fn reply(counts: &Quarter, named: &BTreeSet<usize>) -> Tally {
+        let total = counts[6];
+        let is_new = |at: &&usize| within(counts, named, **at - 1) < total;
+        let share = |at: &usize| (*at as f64, counts[at - 1] as f64 / total as f64);
+        tally(total, &named.iter().filter(is_new).map(share).collect::<Vec<_>>())
+    }
+
+    fn quarter() -> impl Strategy<Value = Quarter> {
+        let classes = prop::collection::vec(0u64..50, 1..8);
+        classes.prop_map(|classes| {
+            let mut sum = 0;
+            std::array::from_fn(|class| {
+                sum += classes.get(class).copied().unwrap_or_default();
+                sum
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn absences_returns_and_rechecks_leave_every_bucket_at_the_requests_within_its_threshold(
+            hours in prop::collection::vec(
+                (prop::collection::btree_set(1usize..7, 1..6), prop::array::uniform4(quarter())), 1..24),
+        ) {
+            let (ages, mut ledger) = (ages(&[HOUR, 2 * HOUR]), Ledger::open(START));
+            let (mut truth, mut greatest) = ([0; 7], [0; 7]);
+            for (named, quarters) in &hours {
+                for counts in quarters {
+                    let next = TimeRange { start: ledger.until, end: ledger.until + 900 };
+                    ledger = ledger.add(next, &reply(counts, named), true, START).unwrap();
+                    while let Some(hour) = ledger.recheck_due(due(&ages)) {
+                        let (named, quarters) = &hours[usize::try_from((hour.start - START) / HOUR).unwrap()];
+                        let whole = std::array::from_fn(|at| quarters.iter().map(|counts| counts[at]).sum());
+                        let (next, outcome) =
+                            ledger.recheck(hour, &reply(&whole, named), true, due(&ages)).unwrap().unwrap();
+                        prop_assert_eq!((outcome.late, outcome.overcounted, outcome.doubtful), (0, 0, false));
+                        ledger = next;
+                    }
+                    (1..7).for_each(|at| truth[at - 1] += within(counts, named, at));
+                    truth[6] += counts[6];
+                    prop_assert_eq!(ledger.total, truth[6]);
+                    prop_assert!(buckets(&ledger).into_iter().chain([ledger.total]).is_sorted());
+                    for (threshold, count) in ledger.buckets() {
+                        let at = (1..7).find(|at| *at as f64 == threshold).unwrap() - 1;
+                        prop_assert!(count.abs_diff(truth[at]) <= 1, "{} within {}: {:?}", count, threshold, truth);
+                        prop_assert!(count >= greatest[at], "{} after {:?}", count, greatest);
+                        greatest[at] = count;
+                    }
                 }
             }
         }
