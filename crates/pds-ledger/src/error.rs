@@ -64,7 +64,7 @@ pub enum Refusal {
     /// The reply has a total, but no distribution of response times.
     #[error("the reply counts {0} requests but has no distribution of their response times")]
     NoDistribution(u64),
-    /// The counter would exceed 64 bits.
+    /// The counter would exceed its limit.
     #[error("the reply counts {0}, more than the counter can hold")]
     TooMany(u64),
     /// The reply covers another range than requested.

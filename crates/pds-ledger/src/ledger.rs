@@ -8,8 +8,8 @@ use super::buckets::Buckets;
 use super::error::Refusal;
 use super::stretch::{Counts, Open, PARTS, Sample, Stretch, end_of_hour};
 
-/// The most that a counter holds.
-const MAX_TOTAL: u64 = 1 << 47;
+/// The limit of a counter, late data included that it does not hold yet.
+pub(super) const MAX_TOTAL: u64 = 1 << 47;
 
 /// Counts of one app by one metrics call, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -131,7 +131,7 @@ impl Ledger {
 
     /// Overcounts that late data has not offset yet.
     pub fn debt(&self) -> u64 {
-        whole_parts(self.open.balance().rest().iter().rev().nth(1).map(|total| -total).as_ref())
+        whole_parts(Some(&-self.open.balance().of_total()))
     }
 
     /// Stops counting until [`Ledger::resumed_at`], because another shard counts this app. `None` if it has already
@@ -170,15 +170,14 @@ impl Ledger {
         next.fraction += count.fract();
         let total = whole(count) + whole(next.fraction);
         next.fraction = next.fraction.fract();
-        next.total = next
-            .total
-            .checked_add(total)
-            .filter(|total| *total < MAX_TOTAL)
-            .ok_or(Refusal::TooMany(total))?;
+        next.total = next.total.saturating_add(total);
         next.accounted += range.seconds();
         let shares = next.buckets.put_shares(&tally.shares, count);
         let grown: Vec<i64> = shares.into_iter().chain([total]).map(u64::cast_signed).collect();
-        next.settle(range.end);
+        let later = next.settle(range.end);
+        if next.total.saturating_add(later) >= MAX_TOTAL {
+            return Err(Refusal::TooMany(total));
+        }
         next.put_stretch(range, &grown, hourly_from);
         next.until = range.end;
         Ok(next)
@@ -192,11 +191,11 @@ impl Ledger {
         }
     }
 
-    /// Adds the part of the balance that is due when the cursor is at `end`.
-    fn settle(&mut self, end: i64) {
+    /// Adds the part of the balance that is due when the cursor is at `end`. Returns the requests that are due later.
+    fn settle(&mut self, end: i64) -> u64 {
         let mut balance = self.open.balance();
         let mut due = balance.due(end);
-        let (Some(seconds), Some(total)) = (due.pop(), due.pop()) else { return };
+        let (Some(seconds), Some(total)) = (due.pop(), due.pop()) else { return 0 };
         self.total = self.total.saturating_add(total.unsigned_abs());
         self.late = self.late.saturating_add(total.unsigned_abs());
         self.accounted += seconds.unsigned_abs();
@@ -204,6 +203,7 @@ impl Ledger {
         added.extend([total, seconds]);
         balance.added.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
         self.open = Open::of(&balance, self.open.stretches());
+        whole_parts(Some(&balance.of_total()))
     }
 
     /// Whether the hour of `second` will be rechecked, or was begun as such an hour.
@@ -393,6 +393,8 @@ mod tests {
         );
         let full = Ledger { total: MAX_TOTAL - 2, ..ledger.clone() };
         assert_eq!(full.add(range(60, 120), &tally(3, &[]), false, i64::MAX), Err(Refusal::TooMany(3)));
+        let endless = ledger.add(range(60, 120), &tally(u64::MAX, &[(0.1, 1.0)]), true, 0);
+        assert_eq!(endless, Err(Refusal::TooMany(u64::MAX)));
         let silent = Tally::default();
         assert_eq!(ledger.add(range(60, 120), &silent, true, i64::MAX), Err(Refusal::NoTotal));
     }

@@ -21,7 +21,7 @@ use pds_interface::{Tally, TimeRange};
 
 use super::buckets::signed;
 use super::error::Refusal;
-use super::ledger::{self, Ledger};
+use super::ledger::{self, Ledger, MAX_TOTAL, exact};
 use super::stretch::{Counts, HOUR, Open, PARTS, Stretch, end_of_hour};
 
 /// Delay before a lower reply is confirmed, in seconds, as a reply may be incomplete for a while. A stretch without a
@@ -168,6 +168,10 @@ impl Ledger {
         let thresholds = next.buckets.len();
         let list = |counts: &Counts<'_>| counts.list(thresholds).into_iter().map(signed).collect::<Vec<_>>();
         let added = list(&stretch.added);
+        let later = signed(balance.of_total()) / signed(PARTS);
+        if exact(self.total) + later + count - last(&added) >= exact(MAX_TOTAL) {
+            return Err(Refusal::TooMany(whole(count)));
+        }
         let mut answer = next.buckets.figures(&tally.shares, count, &added);
         answer.push(count);
         let (figures, doubtful) = match stretch.doubt.take() {
@@ -200,17 +204,17 @@ impl Ledger {
             stretch.not_before = again.map_or(0, |again| self.until + again);
             (stretch.disputes, stretch.lacks) = (stretch.disputes.saturating_add(1), whole(before - figure));
         } else {
-            let exact = stretch.rechecks == 0;
+            let is_first = stretch.rechecks == 0;
             let difference = |(figure, added): (&f64, &f64)| match figure - added {
                 // Amounts recorded at an earlier age are rounded.
-                small if !exact && small.abs() <= 0.5 => 0,
+                small if !is_first && small.abs() <= 0.5 => 0,
                 difference => nearest(difference * signed(PARTS)),
             };
             let mut differences: Vec<i64> = figures.iter().zip(&added).map(difference).collect();
             let answered = if std::mem::take(&mut stretch.missing) { stretch.end - stretch.start } else { 0 };
             differences.push(answered * PARTS);
             balance.add(self.until, &differences);
-            outcome.counted = if exact { whole(figure) } else { late };
+            outcome.counted = if is_first { whole(figure) } else { late };
             next.overcounted = next.overcounted.saturating_add(overcounted);
             next.late = next.late.saturating_add(late.min(self.debt()));
             stretch.added = counts;
@@ -619,6 +623,28 @@ pub(super) mod tests {
         );
         assert_eq!((ledger.disputed, ledger.debt(), ledger.overcounted), (1, 0, 0));
         assert_eq!((starts(&ledger), ledger.disputes()), (vec![3600], None));
+    }
+
+    #[test]
+    fn an_answer_that_a_counter_cannot_hold_is_refused_and_counting_continues() {
+        let (ages, ledger) = (ages(&[3600]), two_hours());
+        let all = [(0.1, 0.5), (1.0, 1.0)];
+        let answer = |ledger: &Ledger, hour: i64, total| {
+            let range = range(hour * HOUR, (hour + 1) * HOUR);
+            ledger.recheck(range, &tally(total, &all), true, due(&ages)).map(|answered| answered.unwrap().0)
+        };
+        for too_many in [5_000_000_000_000_000, u64::MAX] {
+            let refused = answer(&ledger, 0, too_many).unwrap_err();
+            assert!(matches!(refused, Refusal::TooMany(_)), "{refused}");
+        }
+        // Both hours together exceed the limit, and so does one of them with what is counted meanwhile.
+        let many = MAX_TOTAL / 2 + 1000;
+        let first = answer(&answer(&ledger, 0, many).unwrap(), 0, many).unwrap();
+        assert_eq!(answer(&first, 1, many), Err(Refusal::TooMany(many)));
+        let meanwhile = |total| first.add(range(7200, 8100), &tally(total, &all), true, START);
+        assert_eq!(meanwhile(many), Err(Refusal::TooMany(many)));
+        let right = answer(&meanwhile(10).unwrap(), 1, 40).unwrap();
+        assert_eq!(idle(right, 14_400).total, many + 50);
     }
 
     #[test]

@@ -198,6 +198,12 @@ impl Balance {
         self.lacking.iter().zip(&self.added).map(|(lacking, added)| lacking - added * PARTS).collect()
     }
 
+    /// Missing amount of the total now, in parts.
+    pub(super) fn of_total(&self) -> i64 {
+        let total = |amounts: &[i64]| amounts.iter().rev().nth(1).copied().unwrap_or_default();
+        total(&self.lacking) - total(&self.added) * PARTS
+    }
+
     /// The whole requests to add of each now that the cursor is at `end`.
     pub(super) fn due(&self, end: i64) -> Vec<i64> {
         let passed = (end - self.from).clamp(0, HOUR);
