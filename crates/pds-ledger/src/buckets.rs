@@ -176,11 +176,11 @@ impl Buckets {
     }
 
     /// The part of `count` requests, distributed like `shares`, that each bucket holds. Buckets that `shares` lack keep
-    /// their `known` count, because absence is no correction.
+    /// their `known` count, because absence is no correction, but hold no more than all requests.
     pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[f64]) -> Vec<f64> {
         let figure = |((named, share), known): ((bool, f64), &f64)| match named {
             true => share * count,
-            false => (share * count).max(*known),
+            false => (share * count).max(known.min(count)),
         };
         self.spread(shares).into_iter().zip(known).map(figure).collect()
     }

@@ -584,6 +584,23 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn overcounts_are_offset_within_thresholds_beyond_the_one_that_has_all_requests() {
+        let (ages, slow) = (ages(&[3600]), [(0.5, 0.5), (1.0, 0.8)]);
+        let fast = |ledger: Ledger, quarter: i64| {
+            let range = range(quarter * 900, (quarter + 1) * 900);
+            ledger.add(range, &tally(100, &[(0.5, 1.0)]), true, START).unwrap()
+        };
+        let mut ledger = (4..12).fold(quarters(4, 100, &slow), fast);
+        for (hour, total) in [(1, 390), (2, 410)] {
+            let range = range(hour * HOUR, (hour + 1) * HOUR);
+            ledger = recheck(&ledger, range, &tally(total, &[(0.5, 1.0)]), &ages).0;
+        }
+        let ledger = idle(ledger, 18_000).add(range(18_000, 18_900), &tally(100, &slow), true, i64::MAX);
+        let ledger = ledger.unwrap();
+        assert_eq!((buckets(&ledger), ledger.total), (vec![1050, 1200], 1300));
+    }
+
+    #[test]
     fn a_low_reply_changes_nothing_and_is_requested_again_ten_minutes_later() {
         let (ages, ledger) = (ages(&[3600]), two_hours());
         let reply = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
