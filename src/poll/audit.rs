@@ -193,7 +193,7 @@ impl Check<'_> {
             }
         }
         if sum != whole {
-            return self.diagnose(whole, sum, middle).await.map(Finding::Different);
+            return self.diagnose(&all, [first, second], middle).await.map(Finding::Different);
         }
         let equal = Finding::Equal { both: first > 0 && second > 0 };
         Ok(match (self.verifies, shares, self.added) {
@@ -222,18 +222,24 @@ impl Check<'_> {
             && self.total(start + 1, start + step).await? == 0)
     }
 
-    /// The reason why the parts of the range add up to `sum` instead of `whole`.
-    async fn diagnose(&self, whole: u64, sum: u64, middle: i64) -> Result<Assumption, Finding> {
-        let TimeRange { start, end } = self.range;
+    /// The reason why the parts of the range, which have so many requests each, do not add up to `all`.
+    async fn diagnose(&self, all: &Tally, parts: [u64; 2], middle: i64) -> Result<Assumption, Finding> {
+        let (whole, sum) = (all.total.unwrap_or_default(), parts[0].saturating_add(parts[1]));
         let step = self.poll.plan.watermark.step();
-        // If a bound is ignored, a step of the range has the count of the whole range.
-        let ignores_end = whole > 0 && self.total(start, start + step).await? >= whole;
-        let ignores_start = whole > 0 && self.total(end - step, end).await? >= whole;
-        match (ignores_start, ignores_end) {
-            (true, true) => return Ok(Assumption::Names(Ignored::Both)),
-            (true, false) => return Ok(Assumption::Names(Ignored::Start)),
-            (false, true) => return Ok(Assumption::Names(Ignored::End)),
-            (false, false) => {}
+        // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
+        // a step of the range has the count of the whole range, as one of a part has its count.
+        if all.range.is_none() && whole > 0 && !parts.contains(&0) {
+            let TimeRange { start, end } = self.range;
+            let ignores_end = self.total(start, start + step).await? >= whole
+                && self.total(middle, middle + step).await? > parts[1] / 2;
+            let ignores_start = self.total(end - step, end).await? >= whole
+                && self.total(middle - step, middle).await? > parts[0] / 2;
+            match (ignores_start, ignores_end) {
+                (true, true) => return Ok(Assumption::Names(Ignored::Both)),
+                (true, false) => return Ok(Assumption::Names(Ignored::Start)),
+                (false, true) => return Ok(Assumption::Names(Ignored::End)),
+                (false, false) => {}
+            }
         }
         let unknown = Assumption::Totals { parts: sum, whole };
         if self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive {

@@ -37,8 +37,10 @@ pub(super) struct Service {
     pub(super) label: fn(now: i64) -> &'static str,
     /// Decimals of its shares in percent.
     pub(super) decimals: i32,
-    /// The range that it counts for the requested one, which it states.
+    /// The range that it counts for the requested one.
     pub(super) counts: fn(now: i64, range: TimeRange) -> TimeRange,
+    /// The range that it states for the requested one, if any.
+    pub(super) states: fn(range: TimeRange) -> Option<TimeRange>,
     /// The range that its distribution is of.
     pub(super) distributes: fn(now: i64, range: TimeRange) -> TimeRange,
     /// Whether its reply about the range has a distribution.
@@ -52,6 +54,7 @@ pub(super) const IDEAL: Service = Service {
     label: |_| "1s",
     decimals: 12,
     counts: |_, range| range,
+    states: Some,
     distributes: |_, range| range,
     distributed: |_, _| true,
 };
@@ -86,14 +89,15 @@ impl Service {
         let scale = 10f64.powi(self.decimals);
         let percent = |count: u64| (count as f64 / all.max(1) as f64 * 100.0 * scale).round() / scale;
         let distribution = if (self.distributed)(now, range) { "distribution" } else { "other" };
+        let stated = (self.states)(range).map_or_else(String::new, |range| {
+            format!(r#","start_date":"{}","end_date":"{}""#, instant(range.start), instant(range.end))
+        });
         format!(
-            r#"{{"status":"success","data":{{"{distribution}":{{"500ms":{},"{}":{},"1hr":{}}},"total_requests":{total},"percentiles":{{}},"start_date":"{}","end_date":"{}"}}}}"#,
+            r#"{{"status":"success","data":{{"{distribution}":{{"500ms":{},"{}":{},"1hr":{}}},"total_requests":{total},"percentiles":{{}}{stated}}}}}"#,
             percent(fast / 2),
             (self.label)(now),
             percent(fast),
             percent(all),
-            instant(range.start),
-            instant(range.end),
         )
     }
 

@@ -300,6 +300,32 @@ async fn missing_history_is_not_blamed_on_the_end_of_ranges() {
     assert!(!remedy.contains("range_end"), "{remedy}");
 }
 
+/// Counts one second less of a whole hour than of its parts.
+fn without_a_second(now: i64, range: TimeRange) -> TimeRange {
+    TimeRange { start: range.start + i64::from(now >= at(11, 30) && range.seconds() == 3600), ..range }
+}
+
+/// Knows requests of the first minute of an hour and of one later second.
+fn knows_a_minute(_: i64, second: i64, _: bool) -> bool {
+    let of_hour = second.rem_euclid(3600);
+    of_hour < 60 || of_hour == 3000
+}
+
+#[tokio::test(start_paused = true)]
+async fn traffic_in_one_minute_of_an_hour_is_not_blamed_on_the_names_of_bounds() {
+    let stating = Service { knows: |_, second, _| second.rem_euclid(3600) < 60, ..IDEAL };
+    let silent = Service { knows: knows_a_minute, states: |_| None, ..IDEAL };
+    for service in [stating, silent] {
+        let exporter = Exporter::start(Service { counts: without_a_second, ..service }, "").await;
+        exporter.poll_until(at(11, 30), |_| ()).await;
+        assert_eq!(audits(&exporter).different, 0);
+        exporter.poll_until(at(14, 0), |_| ()).await;
+        let (what, _) = difference(&exporter);
+        assert!(what.ends_with("; the cause is unknown"), "{what}");
+        assert!(exporter.ledger().total > 0, "{:?}", exporter.ledger());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_difference_is_reported() {
     let (log, _guard) = Log::start(Level::INFO);
