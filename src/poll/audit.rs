@@ -280,7 +280,8 @@ impl Check<'_> {
     async fn tally(&self, start: i64, end: i64) -> Result<Tally, Finding> {
         let range = TimeRange { start, end };
         let (tally, _) = self.poll.tally(range).await.map_err(|_| Finding::Unanswered)?;
-        let broken = tally.range.and_then(|answered| Assumption::broken_by(range, answered));
+        let honours = self.poll.target.account.ignored_range().is_none();
+        let broken = tally.range.and_then(|answered| Assumption::broken_by(range, answered, honours));
         match broken {
             Some(broken) if end > start => Err(Finding::Different(broken)),
             _ if tally.total.is_none() => Err(Finding::Unanswered),

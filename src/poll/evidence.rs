@@ -26,6 +26,13 @@ pub enum Assumption {
     EndIncluded,
     /// The service does not round ranges to more than `accounting.step`.
     Rounding,
+    /// Replies are about the requested range.
+    Range {
+        /// The requested range.
+        asked: TimeRange,
+        /// The range that the reply states.
+        answered: TimeRange,
+    },
     /// The totals of parts of a range add up to the total of the whole.
     Totals {
         /// Their sum, or the count that the ledger added.
@@ -38,12 +45,14 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// The assumption that a reply about `answered` to a request for `asked` breaks; `None` if they are equal.
-    pub fn broken_by(asked: TimeRange, answered: TimeRange) -> Option<Self> {
+    /// The assumption that a reply about `answered` to a request for `asked` breaks; `None` if they are equal. Names can
+    /// be the cause only while no reply `honours` a range.
+    pub fn broken_by(asked: TimeRange, answered: TimeRange, honours: bool) -> Option<Self> {
         match answered.ignores(asked) {
             _ if asked == answered => None,
-            Some(ignored) => Some(Self::Names(ignored)),
-            None => Some(Self::Rounding),
+            Some(ignored) if !honours => Some(Self::Names(ignored)),
+            None if answered.is_rounded_from(asked) => Some(Self::Rounding),
+            _ => Some(Self::Range { asked, answered }),
         }
     }
 
@@ -58,6 +67,9 @@ impl Assumption {
             Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
             Self::EndIncluded => "set accounting.range_end = \"exclusive\"",
             Self::Rounding => "set accounting.step to the length that the service rounds to",
+            Self::Range { .. } => {
+                "report it to the service's owner; only replies about exact ranges are counted"
+            }
             Self::Totals { .. } => {
                 "compare such ranges with pdstool call; if totals are estimates, set a longer accounting.step, or \
                  accounting.audit = false"
@@ -76,6 +88,12 @@ impl fmt::Display for Assumption {
                 return write!(
                     f,
                     "parts of a range have {parts}, the whole range has {whole}; the cause is unknown"
+                );
+            }
+            Self::Range { asked, answered } => {
+                return write!(
+                    f,
+                    "a reply is about another range than requested: {answered} instead of {asked}"
                 );
             }
             Self::Distribution => "the distributions do not belong to the ranges",

@@ -17,6 +17,9 @@ pub struct TimeRange {
     pub end: i64,
 }
 
+/// Widths in seconds to whose multiples services round bounds.
+const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
+
 impl TimeRange {
     /// How many seconds long it is; 0 where the end is not after the start.
     pub fn seconds(self) -> u64 {
@@ -31,7 +34,6 @@ impl TimeRange {
 
     /// The width to whose multiples `asked` was rounded outwards to give this range; 1 without rounding.
     pub fn rounding_of(self, asked: Self) -> Option<i64> {
-        const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
         let (before, after) = (asked.start.saturating_sub(self.start), self.end.saturating_sub(asked.end));
         let rounds = |width: i64| {
             let less = |excess| (0..width).contains(&excess);
@@ -43,10 +45,10 @@ impl TimeRange {
     }
 
     /// Bounds of `asked` that a reply about this range ignores, as with a service that has other names for them. `None`
-    /// if it ignores none: the range is the requested one, rounded outwards, or a part of it if the service has a
-    /// longest range.
+    /// if it ignores none: the range is the requested one, rounded in any direction or stated with another second, or a
+    /// part of it if the service has a longest range.
     pub fn ignores(self, asked: Self) -> Option<Ignored> {
-        if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
+        if self.is_near(asked) || (self.start >= asked.start && self.end <= asked.end) {
             return None;
         }
         // Exact: the end of a default range, which is now, may be near the requested end by chance.
@@ -55,6 +57,18 @@ impl TimeRange {
             (_, true) => Some(Ignored::Start),
             _ => Some(Ignored::Both),
         }
+    }
+
+    /// Whether both bounds are near those of `asked`: a second off, as if a range includes its last second, or rounded
+    /// in any direction to a multiple of a width that is at most the length of `asked`.
+    pub fn is_near(self, asked: Self) -> bool {
+        let is_near = |bound: i64, asked_bound: i64| {
+            let off = bound.abs_diff(asked_bound);
+            let rounds = |width: &i64| off < width.unsigned_abs() && bound.rem_euclid(*width) == 0;
+            let mut widths = WIDTHS.iter().filter(|width| width.unsigned_abs() <= asked.seconds());
+            off <= 1 || widths.any(rounds)
+        };
+        is_near(self.start, asked.start) && is_near(self.end, asked.end)
     }
 
     /// The range between two times of a reply, each rounded to the nearest second; `None` if one of them is in no form
@@ -214,9 +228,16 @@ mod tests {
             (range(780, 4380), Some(Ignored::End)),
             (range(-2520, 1080), Some(Ignored::Start)),
             (range(-2519, 1081), Some(Ignored::Both)),
+            // An end that is written as the last second, or rounded to the nearest minute or down.
+            (range(780, 1081), None),
+            (range(779, 1079), None),
+            (range(780, 1082), Some(Ignored::End)),
         ] {
             assert_eq!(answered.ignores(asked), ignored, "{answered}");
         }
+        assert_eq!(range(780, 1080).ignores(range(800, 1100)), None);
+        assert_eq!(range(780, 1140).ignores(range(800, 1100)), None);
+        assert_eq!(range(790, 1091).ignores(range(800, 1100)), Some(Ignored::Both));
         assert_eq!(range(-86_400, 1).to_string(), "2025-12-31 06:00:00 to 2026-01-01 06:00:01 UTC");
     }
 

@@ -327,6 +327,20 @@ async fn traffic_in_one_minute_of_an_hour_is_not_blamed_on_the_names_of_bounds()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stated_end_that_is_a_second_off_is_not_blamed_on_names_or_rounding() {
+    let later: fn(TimeRange) -> Option<TimeRange> = |of| Some(TimeRange { end: of.end + 1, ..of });
+    for states in [later, |of| Some(TimeRange { end: of.end - 1, ..of })] {
+        let exporter = Exporter::start(Service { states, ..IDEAL }, "").await;
+        exporter.poll_until(at(11, 30), |_| ()).await;
+        let (what, remedy) = difference(&exporter);
+        assert!(what.starts_with("a reply is about another range than requested: "), "{what}");
+        assert!(!remedy.contains("set "), "{remedy}");
+        assert_eq!(exporter.ledger().total, 0, "a counted range is exact");
+        assert_eq!(exporter.plan.targets[0].account.ignored_range(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_a_difference_is_reported() {
     let (log, _guard) = Log::start(Level::INFO);
     // Ends are counted twice until one.

@@ -1,10 +1,12 @@
 //! `pdstool check service` against the simulator as each kind of service that the interface allows.
 
+use pds_interface::TimeRange;
+use pds_interface::range::instant;
 use pds_simulator::{Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
 use super::simulated::{Process, Simulated};
-use super::{Found, Service, ended, golden, pdstool};
+use super::{Found, Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::ok;
 use crate::golden::assert_golden;
 use crate::rig::Configuration;
@@ -84,6 +86,36 @@ fn a_service_that_ignores_every_range_is_a_problem() {
     let found = checked(habits(Quirks { ignores_range: true, ..Quirks::default() }), "", &[]);
     found.finds("query names", "problem", "nor other common names are honoured");
     assert_eq!(found.code, Some(1));
+}
+
+#[test]
+fn a_stated_end_that_is_a_second_off_is_not_blamed_on_names() {
+    for off in [-1, 1] {
+        let service = Service::start(move |seen| {
+            if !seen.target.contains("/metrics/") {
+                return ok("{}");
+            }
+            let TimeRange { start, end } = seen.range();
+            let data = format!(
+                r#"{{"status":"success","data":{{"total_requests":{},"distribution":{{"1hr":100}},"time_series":[],"start_date":"{}","end_date":"{}"}}}}"#,
+                end - start,
+                instant(start),
+                instant(end + off)
+            );
+            ok(data)
+        });
+        let mut command = pdstool(&["check", "service", "-o", "json", "--base-url", &service.url()]);
+        command.args(["--project", "p-1", "--app", "p-1-a"]).env("PDS_EXPORTER__API__TOKEN", TOKEN);
+        let output = command.output().unwrap();
+        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
+        let found = Found { code: output.status.code(), json };
+        found.finds("query names", "ok", "start and end are honoured");
+        found.finds("rounding", "problem", "00:01 UTC, the reply covers ");
+        found.finds("rounding", "problem", &format!("00:0{} UTC", 1 + off));
+        found.finds("range ends", "note", "replies about parts of the hour are about other ranges");
+        found.finds("longest range", "ok", "90 d are answered at once");
+        found.suggests(&json!({}));
+    }
 }
 
 #[test]

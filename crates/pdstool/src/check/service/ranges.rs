@@ -37,11 +37,11 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
     let odd = asking.odd();
     let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No(Ignored::Both)) };
     if let Some(range) = answer.range {
-        // The requested range is far from the default, so a bound that is near it is a rounded one.
+        // The requested range is far from the default, so a bound that is near it is honoured.
         return Ok(match range {
-            _ if range.is_rounded_from(odd) => Heeded::Named,
-            _ if (TimeRange { end: odd.end, ..range }).is_rounded_from(odd) => Heeded::No(Ignored::End),
-            _ if (TimeRange { start: odd.start, ..range }).is_rounded_from(odd) => Heeded::No(Ignored::Start),
+            _ if range.is_near(odd) => Heeded::Named,
+            _ if (TimeRange { end: odd.end, ..range }).is_near(odd) => Heeded::No(Ignored::End),
+            _ if (TimeRange { start: odd.start, ..range }).is_near(odd) => Heeded::No(Ignored::Start),
             _ => Heeded::No(Ignored::Both),
         });
     }
@@ -129,8 +129,7 @@ pub async fn rounding(asking: &mut Asking) -> Result<Finding> {
             Finding::problem(text, remedy).with("accounting", "step", written(width))
         }
         None => {
-            let (asked, answered) = (lasting(asked.seconds()), lasting(range.seconds()));
-            let text = format!("for a range of {asked}, the reply covers {answered}");
+            let text = format!("for {asked}, the reply covers {range}");
             Finding::problem(text, "Report it to the service's owner: nothing can be counted.")
         }
     })
@@ -146,7 +145,8 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
     let mut sure = false;
     for parts in [2, 4, 8] {
         let Some(sum) = sum_of(asking, parts, RangeEnd::Exclusive).await? else {
-            return Ok(Finding::note("parts of the hour are rounded: cannot be determined"));
+            let text = "replies about parts of the hour are about other ranges: cannot be determined";
+            return Ok(Finding::note(text));
         };
         let (of_parts, of_hour) = (units::count(sum), units::count(asking.total));
         let counted = format!("{parts} parts of an hour count {of_parts} requests, the hour {of_hour}");
@@ -216,7 +216,7 @@ pub async fn longest(asking: &mut Asking) -> Result<Finding> {
     for hours in HOURS {
         let range = TimeRange { start: asking.hour.end - i64::from(hours) * 3600, end: asking.hour.end };
         let limit = match refused(asking.requests(range).await)? {
-            Ok(Tally { range: Some(named), .. }) if !named.is_rounded_from(range) => {
+            Ok(Tally { range: Some(named), .. }) if !named.is_near(range) => {
                 format!("answered by one of {}", lasting(named.seconds()))
             }
             Ok(_) => {
