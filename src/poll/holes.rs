@@ -54,7 +54,13 @@ pub(super) async fn give_up<'a>(
     } else if update.give_up(range.end) {
         let time = |second| Timestamp::from_second(second).unwrap_or_default();
         let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
-        target.progress.lock().hole = Some(Box::new(hole));
+        let mut progress = target.progress.lock();
+        progress.hole = Some(Box::new(hole));
+        // A shorter hole may be alone.
+        if range.end - range.start > MAX_SINGLE * step {
+            progress.answers_from = range.end;
+        }
+        drop(progress);
         let reason = format!("the service refuses it, although it answers later ranges: {reason}");
         context.transitions.gave_up(&target.key, range, &reason);
         return true;

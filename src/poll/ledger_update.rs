@@ -60,8 +60,7 @@ impl<'a> LedgerUpdate<'a> {
     /// The schedule of rechecks.
     fn due(&self) -> Due<'a> {
         let Poll { plan, target, .. } = self.poll;
-        let reach = plan.evidence(target).reach;
-        let oldest = reach.map(|reach| plan.watermark.settled().saturating_sub(reach));
+        let oldest = Some(target.progress.lock().answers_from);
         Due { ages: plan.watermark.ages(), phase: phase(target), oldest }
     }
 

@@ -86,6 +86,9 @@ pub struct Progress {
     pub(super) refusals: Option<Box<Refusals>>,
     /// The time that was given up last because the service does not answer for it.
     pub hole: Option<Box<GivenUp>>,
+    /// The first second that the service answered for when all time before it was given up; 0 if none was. It may no
+    /// longer have older data of this app.
+    pub(super) answers_from: i64,
     containers: BTreeMap<Arc<str>, Container>,
     /// A counter that waits for a page to be read.
     pub(super) start: Option<Box<Start>>,
@@ -195,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_state_of_every_target_is_small() {
-        assert!(size_of::<Progress>() <= 152, "{}", size_of::<Progress>());
+        assert!(size_of::<Progress>() <= 160, "{}", size_of::<Progress>());
         assert!(size_of::<Start>() <= 48, "{}", size_of::<Start>());
     }
 }

@@ -31,8 +31,8 @@ pub(super) const fn at(hour: i64, minute: i64) -> i64 {
 pub(super) struct Service {
     /// Whether it knows of the requests of that second; the last argument says whether they take more than a second.
     pub(super) knows: fn(now: i64, second: i64, slow: bool) -> bool,
-    /// Status of its replies about a range.
-    pub(super) status: fn(now: i64, range: TimeRange) -> u16,
+    /// Status of its replies about a range of an app.
+    pub(super) status: fn(now: i64, range: TimeRange, app: &str) -> u16,
     /// The label of the threshold of one second.
     pub(super) label: fn(now: i64) -> &'static str,
     /// Decimals of its shares in percent.
@@ -50,7 +50,7 @@ pub(super) struct Service {
 /// A service without fault.
 pub(super) const IDEAL: Service = Service {
     knows: |_, _, _| true,
-    status: |_, _| 200,
+    status: |_, _, _| 200,
     label: |_| "1s",
     decimals: 12,
     counts: |_, range| range,
@@ -105,7 +105,8 @@ impl Service {
         let server = Server::start(move |seen| {
             let (now, range) = (clock.unix_seconds(), seen.range());
             let date = httpdate::fmt_http_date(instant(now).into());
-            status((self.status)(now, range), self.reply(now, range)).with("date", date)
+            let app = seen.target.split('/').nth(5).unwrap();
+            status((self.status)(now, range, app), self.reply(now, range)).with("date", date)
         });
         format!("http://{}", server.await.address)
     }

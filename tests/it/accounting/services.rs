@@ -75,6 +75,29 @@ async fn a_recreated_app_keeps_its_counts_and_gets_its_late_data() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn time_before_a_recreated_app_does_not_dispute_corrections_of_other_apps() {
+    const OTHER: &str = "-embed";
+    let service = Service {
+        // Another app fails for forty minutes. Then it is new, and time before it is refused.
+        status: |now, range, app| match app.ends_with(OTHER) {
+            true if (at(11, 0)..at(11, 40)).contains(&now) => 500,
+            true if now >= at(11, 40) && range.start < at(11, 40) => 400,
+            _ => 200,
+        },
+        // Hours have two requests less than their minutes.
+        counts: |_, range| TimeRange { start: range.start + i64::from(range.seconds() == 3600), ..range },
+        ..IDEAL
+    };
+    let exporter = Exporter::start(service, UNAUDITED).await;
+    exporter.poll_until(at(15, 30), |_| ()).await;
+    let other = exporter.plan.targets.iter().find(|target| target.key.owner.app.ends_with(OTHER)).unwrap();
+    let other = exporter.context.ledgers.ledger(&other.key).unwrap();
+    assert_eq!(other.until, exporter.ledger().until, "it is counted again: {other:?}");
+    let ledger = exporter.ledger();
+    assert!(ledger.overcounted >= 4 && ledger.disputed == 0, "{ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_of_another_account_keeps_the_counts_and_gets_the_late_data_of_that_account() {
     // The other account has a tenth of the earlier requests.
     survives_other_data(|now, second, _| {
@@ -122,7 +145,7 @@ async fn a_renamed_threshold_leaves_the_page_within_three_polls() {
 
 /// A service that refuses a minute for an hour.
 const REFUSING: Service = Service {
-    status: |now, range| {
+    status: |now, range, _| {
         let touches = range.start < at(12, 31) && range.end > at(12, 30);
         if touches && now < at(13, 40) { 500 } else { 200 }
     },
@@ -172,7 +195,7 @@ async fn all_at_once_lose_no_more_than_each_alone() {
             let is_gone = now >= at(14, 10) && second < at(14, 10);
             !is_zero && !is_gone && (!slow || now >= second + 1200)
         },
-        status: |now, range| {
+        status: |now, range, _| {
             let touches = range.start < at(11, 31) && range.end > at(11, 30);
             if touches && now < at(12, 40) { 500 } else { 200 }
         },
