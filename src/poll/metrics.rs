@@ -158,8 +158,9 @@ impl<'a> MetricsPoll<'a, '_> {
         if asked.purpose == Purpose::Recheck {
             let is_refusal = error.is_refusal();
             let is_unanswered = |ledger: &Ledger| ledger.is_unanswered(asked.range);
-            let is_final =
-                is_refusal && (!error.is_server_error() || self.update.ledger().is_some_and(is_unanswered));
+            let is_temporary =
+                error.is_server_error() || matches!(error, PollError::Refused(Refusal::TooMany(_)));
+            let is_final = is_refusal && (!is_temporary || self.update.ledger().is_some_and(is_unanswered));
             self.update.not_answered(asked.range, is_final);
             tracing::debug!(target = %target.key, range = ?asked.range, %error, "a recheck failed");
             if is_refusal {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::Event;
 use super::rig::{Rig, assert_cumulative};
-use super::service::{DONE, END, Exporter, IDEAL, Service, truth};
+use super::service::{DONE, END, Exporter, IDEAL, Service, at, truth};
 use crate::rig::FaultExt as _;
 
 /// Events of a life in which no time is given up.
@@ -97,5 +97,19 @@ async fn rechecks_that_cannot_be_counted_do_not_keep_others_from_theirs() {
         ..IDEAL
     };
     let exporter = Exporter::polled(service, "audit = false\nrecheck_after = [\"15m\", \"3h\"]", DONE).await;
+    assert_eq!(exporter.counts(), truth(END));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_with_more_than_a_counter_holds_is_requested_again_until_the_service_is_right() {
+    let service = Service {
+        knows: |now, second, _| second % 20 != 3 || now >= second + 600,
+        total: |now, range, count| {
+            if range.seconds() > 900 && now < at(13, 0) { 5_000_000_000_000_000 } else { count }
+        },
+        ..IDEAL
+    };
+    let exporter = Exporter::start(service, "audit = false\nrecheck_after = [\"15m\"]").await;
+    exporter.poll_until(DONE, |_| ()).await;
     assert_eq!(exporter.counts(), truth(END));
 }

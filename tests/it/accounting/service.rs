@@ -45,6 +45,8 @@ pub(super) struct Service {
     pub(super) distributes: fn(now: i64, range: TimeRange) -> TimeRange,
     /// Whether its reply about the range has a distribution.
     pub(super) distributed: fn(now: i64, range: TimeRange) -> bool,
+    /// The total in its reply about the range that has so many requests.
+    pub(super) total: fn(now: i64, range: TimeRange, count: u64) -> u64,
 }
 
 /// A service without fault.
@@ -57,6 +59,7 @@ pub(super) const IDEAL: Service = Service {
     states: Some,
     distributes: |_, range| range,
     distributed: |_, _| true,
+    total: |_, _, count| count,
 };
 
 /// Requests in a second: 10,800 an hour; those of every fiftieth second take more than a second.
@@ -84,7 +87,7 @@ impl Service {
     fn reply(self, now: i64, range: TimeRange) -> String {
         let known =
             |range| counted(range, |second| second < now && (self.knows)(now, second, is_slow(second)));
-        let (total, _) = known((self.counts)(now, range));
+        let total = (self.total)(now, range, known((self.counts)(now, range)).0);
         let (all, fast) = known((self.distributes)(now, (self.counts)(now, range)));
         let scale = 10f64.powi(self.decimals);
         let percent = |count: u64| (count as f64 / all.max(1) as f64 * 100.0 * scale).round() / scale;
