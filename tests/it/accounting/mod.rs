@@ -1,5 +1,6 @@
 //! Faults of the service, the exporter and the clocks: the counters still equal the truth.
 
+mod bounds;
 mod late;
 mod rig;
 mod service;
