@@ -103,6 +103,9 @@ impl Job {
     }
 }
 
+/// Answers of Prometheus, why some are lacking, and whether it has no sample of this process.
+type Asked = (Vec<Answer>, Result<(), Error>, bool);
+
 /// Next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -220,12 +223,7 @@ impl Restorer {
             }
         };
         let Some(now) = job.followed.watermark.now() else { return Next::TryAgain };
-        let mut changed = job.changed.clone();
-        let asked = tokio::select! {
-            asked = self.ask(&job, now) => asked,
-            // The counters, and perhaps the source, have changed.
-            _ = changed.changed() => return Next::TryAgain,
-        };
+        let asked = self.ask(&job, self.query(&job, now)).await;
         let mut state = self.0.state.lock();
         if job.is_stale() {
             return Next::TryAgain;
@@ -238,21 +236,39 @@ impl Restorer {
         next
     }
 
-    /// Queries once. `now` is the time by the service's clock.
-    async fn ask(&self, job: &Job, now: i64) -> Result<(Next, Option<Obstacle>), Error> {
+    /// Queries once. `now` is the time by the service's clock. `None` while a sample of this process is awaited.
+    async fn query(&self, job: &Job, now: i64) -> Result<Option<Asked>, Error> {
         let source = &job.followed.source;
         let own = source.targets(self.0.observer.config_loaded()).await?;
         let unseen = || self.0.state.lock().unseen.get_or_insert_with(Instant::now).elapsed();
         if own.is_empty() && unseen() < MAX_UNSEEN {
-            return Ok((Next::AskForSample, Some(Obstacle::unseen())));
+            return Ok(None);
         }
         let (answers, result) = source.cursors(job.keys.clone(), now, &own).await;
-        self.take(job, answers, own.is_empty()).await?;
+        Ok(Some((answers, result, own.is_empty())))
+    }
+
+    /// Waits for the replies to `queries`, unless the configuration changes meanwhile, and applies them. A commit is not
+    /// given up: its ledgers would be shown without their holds.
+    async fn ask(
+        &self,
+        job: &Job,
+        queries: impl Future<Output = Result<Option<Asked>, Error>>,
+    ) -> Result<(Next, Option<Obstacle>), Error> {
+        let mut changed = job.changed.clone();
+        let asked = tokio::select! {
+            asked = queries => asked?,
+            _ = changed.changed() => return Ok((Next::TryAgain, None)),
+        };
+        let Some((answers, result, unseen)) = asked else {
+            return Ok((Next::AskForSample, Some(Obstacle::unseen())));
+        };
+        self.take(job, answers, unseen).await?;
         result?;
         let state = self.0.state.lock();
         Ok(match state.missing.len() {
             0 if state.unfound.is_empty() => (Next::Rest, None),
-            0 => (Next::TryAgain, Some(Obstacle::nothing_found(source.selector()))),
+            0 => (Next::TryAgain, Some(Obstacle::nothing_found(job.followed.source.selector()))),
             moving => (Next::TryAgain, Some(Obstacle::still_counted(moving))),
         })
     }
@@ -297,15 +313,12 @@ impl Restorer {
         let room = if state.is_proven { 0 } else { MAX_UNFOUND };
         state.unfound.extend(opened);
         state.unfound.truncate(room);
+        // Others were released meanwhile, because they are no longer wanted.
+        decided.retain(|(key, _)| state.missing.remove(key).is_some());
         for (key, hold) in decided {
-            match hold {
-                Some(hold) => self.0.ledgers.hide(&key, hold),
-                None => self.0.ledgers.release(&key),
-            }
-            state.missing.remove(&key);
+            hold.map_or_else(|| self.0.ledgers.release(&key), |hold| self.0.ledgers.hide(&key, hold));
             state.known.insert(key);
         }
-        drop(state);
         self.0.known.notify_one();
         Ok(())
     }
@@ -453,6 +466,32 @@ mod tests {
         assert_eq!(missing(&restorer), ["unanswered"]);
         let Restoring { restored, opened, .. } = restorer.0.state.lock().outcome;
         assert_eq!((restored, opened), (3, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_while_cursors_are_committed_loses_no_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, apart) = (folder.path().join("state.log"), Duration::from_secs(600));
+        let (ledgers, _committer) =
+            LedgerStore::open(Some(&path), Arc::new(Unobserved), apart).await.unwrap();
+        // The next commit waits.
+        ledgers.commit(&key("earlier"), Ledger::open(SETTLED)).await.unwrap();
+        let (restorer, job) = lacking(&ledgers, &["found", "removed"], false).await;
+        let (until, pending) = (SETTLED - 7200, 900);
+        let cursor = Some(Cursor { until, pending, ..Cursor::default() });
+        let found = |app| Answer { cursor, ..answer(app, None) };
+        let queries = async { Ok(Some((vec![found("found"), found("removed")], Ok(()), false))) };
+        let reload = async {
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(ledgers.ledger(&key("found")), None, "it is being committed");
+            restorer.follow(Some(followed(false)), |key| *key.owner.app != *"removed", []);
+        };
+        let (asked, ()) = tokio::join!(restorer.ask(&job, queries), reload);
+        asked.unwrap();
+        assert_eq!(ledgers.ledger(&key("found")).map(|ledger| ledger.until), Some(until));
+        let held = |app| ledgers.hidden_by(&key(app));
+        assert_eq!((held("found"), held("removed")), (Some(Hold::Begun { until, pending }), None));
+        assert!(missing(&restorer).is_empty());
     }
 
     #[tokio::test]
