@@ -197,7 +197,9 @@ impl Router {
     async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {
         self.slots.take(in_flight).await.ok_or_else(|| {
             let limit = self.config.max_requests;
-            let sentence = format!("Limit of concurrent requests reached ({limit}); try again later.\n");
+            let sentence = format!(
+                "Limit of concurrent requests ({limit}) or of their memory reached; try again later.\n"
+            );
             refusal(StatusCode::SERVICE_UNAVAILABLE, &sentence)
         })
     }

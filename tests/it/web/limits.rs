@@ -74,7 +74,7 @@ async fn requests_above_the_limit_get_503() {
     let held = [begun(&url), begun(&url)];
     until("both places are taken", async || server.stub.held.receiver_count() == 2).await;
     let refused = curl(&[&url]).await;
-    let sentence = "Limit of concurrent requests reached (2); try again later.\n";
+    let sentence = "Limit of concurrent requests (2) or of their memory reached; try again later.\n";
     assert_eq!((refused.status, refused.text()), (503, sentence));
     assert_eq!(curl(&[&server.url("/")]).await.status, 503, "all pages count");
     for probe in ["/-/healthy", "/-/ready"] {
@@ -150,7 +150,7 @@ async fn a_page_counts_until_it_is_rendered_even_if_its_client_has_disconnected(
     curl(&["-H", "X-Prometheus-Scrape-Timeout-Seconds: 0.01", &url]).await;
     for page in ["/metrics", "/", "/apps/p/a"] {
         let refused = curl(&[&server.url(page)]).await;
-        let sentence = "Limit of concurrent requests reached (1); try again later.\n";
+        let sentence = "Limit of concurrent requests (1) or of their memory reached; try again later.\n";
         assert_eq!((refused.status, refused.text()), (503, sentence), "{page}");
     }
     server.stub.held.send_replace(false);
