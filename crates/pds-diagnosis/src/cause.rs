@@ -201,7 +201,7 @@ causes! {
         "Run pdstool check service, add the lines for api.query_names that it prints to the configuration, and reload."
     RANGE_DIFFERS "range_differs" Numbers Problem Target ["refused"]
         "replies cannot be added to the counters"
-        "Run pdstool check service, which names the key to set; until then nothing is counted."
+        "Run pdstool check service, which names the key, if any; until then nothing is counted."
     AUDIT_DIFFERS "audit_differs" Numbers Problem Exporter []
         "an audit found ranges that do not add up"
         "Do what the audit advises." => "/metrics-catalogue#pds_audit_ranges_total"
