@@ -111,7 +111,7 @@ impl fmt::Display for Assumption {
 #[derive(Debug)]
 pub struct Audit {
     /// The settings that it holds for, as in [`Ledger::verified`].
-    settings: u16,
+    settings: u32,
     known: Mutex<HashMap<(Arc<str>, Resource), Evidence>>,
 }
 
@@ -196,7 +196,7 @@ impl Audit {
 }
 
 /// A number that identifies all settings that affect counting, never 0.
-fn settings(config: &Config) -> u16 {
+fn settings(config: &Config) -> u32 {
     let (names, accounting) = (&config.api.query_names, &config.accounting);
     let all = format!(
         "{} {:?} {:?} {:?} {:?}",
@@ -204,7 +204,7 @@ fn settings(config: &Config) -> u16 {
     );
     let mut crc = flate2::Crc::new();
     crc.update(all.as_bytes());
-    u16::try_from(crc.sum() >> 16).unwrap_or_default().max(1)
+    crc.sum().max(1)
 }
 
 impl Evidence {
@@ -310,6 +310,10 @@ mod tests {
         ];
         let all = all.map(of);
         assert_eq!(BTreeSet::from(all).len(), all.len(), "{all:?}");
+        // Half of a checksum is the same for both.
+        let steps = ["60s", "2m"].map(|step| format!("[accounting]\nstep = \"{step}\""));
+        let [minute, two] = steps.map(|step| of(("a.example.com:37369", &step)));
+        assert_ne!(minute, two);
         assert_eq!(of(("a.example.com", "[poll]\ninterval = \"2m\"")), all[0]);
     }
 

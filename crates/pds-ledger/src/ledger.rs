@@ -34,7 +34,7 @@ pub struct Ledger {
     /// Whether another shard counts this app at present.
     pub set_aside: bool,
     /// A number that identifies the settings with which an audit passed; 0 if none did.
-    pub verified: u16,
+    pub verified: u32,
     /// An hour that shows how complete the counters are.
     pub sample: Option<Box<Sample>>,
     /// The fraction of a request that `total` has not counted yet, if totals have fractions.

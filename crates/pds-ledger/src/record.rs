@@ -1,6 +1,6 @@
 //! A ledger as bytes.
 //!
-//! Numbers are encoded as in `varint`. In order: the whole numbers; a byte of flags; two bytes for the settings of the
+//! Numbers are encoded as in `varint`. In order: the whole numbers; a byte of flags; four bytes for the settings of the
 //! last passed audit; the fraction of the total (`f64`); the sample; the thresholds; the count within each, as the
 //! difference from the previous one; the thresholds that replies lack; the open stretches as in memory. A threshold is
 //! stored in microseconds, or as its bits if that is not a whole number.
@@ -95,7 +95,7 @@ pub fn decode(record: &[u8]) -> Option<Ledger> {
     ledger.disputed = take(&mut bytes)?;
     let [flags] = take_bytes(&mut bytes)?;
     ledger.set_aside = flags & 1 != 0;
-    ledger.verified = u16::from_le_bytes(take_bytes(&mut bytes)?);
+    ledger.verified = u32::from_le_bytes(take_bytes(&mut bytes)?);
     if flags & 2 != 0 {
         ledger.fraction = f64::from_le_bytes(take_bytes(&mut bytes)?);
     }
@@ -168,7 +168,7 @@ mod tests {
             [Absent { index: 2, replies: 3, since: 17, replaced: true, left: true }].into();
         (ledger.total, ledger.unaccounted, ledger.late, ledger.overcounted) = (9, 60, 3, 2);
         (ledger.rechecked_until, ledger.set_aside, ledger.accounted) = (1_772_362_800, true, 3600);
-        (ledger.disputed, ledger.fraction, ledger.verified) = (4, 0.25, 513);
+        (ledger.disputed, ledger.fraction, ledger.verified) = (4, 0.25, 1 << 24 | 513);
         let results = [Some(Completeness { start: -7200, ratio: 0.75 }), None, None];
         ledger.sample = Some(Box::new(Sample { start: -3600, counted: 1234, asked: 2, results }));
         let balance = Balance { from: 1_772_366_400, lacking: vec![-64; 6], added: vec![0; 6] };
