@@ -138,33 +138,9 @@ fn limits_that_are_missed_have_their_reasons() {
 const UNITS: &[&str] = &["ms", "s", "kB", "MB", "GB", "KiB", "MiB", "GiB", "%", "series"];
 
 /// Numbers and units that are spelled out. Minutes and longer are settings.
-const SPELLED: &[(&str, &str)] = &[
-    ("milliseconds", "ms"),
-    ("second", "s"),
-    ("seconds", "s"),
-    ("kilobytes", "kB"),
-    ("megabytes", "MB"),
-    ("gigabytes", "GB"),
-    ("percent", "%"),
-    ("one", "1"),
-    ("two", "2"),
-    ("three", "3"),
-    ("four", "4"),
-    ("five", "5"),
-    ("six", "6"),
-    ("seven", "7"),
-    ("eight", "8"),
-    ("nine", "9"),
-    ("ten", "10"),
-    ("fifteen", "15"),
-    ("twenty", "20"),
-    ("thirty", "30"),
-    ("forty", "40"),
-    ("fifty", "50"),
-    ("hundred", "100"),
-    ("thousand", "1,000"),
-    ("million", "1,000,000"),
-];
+const SPELLED: &str = "milliseconds=ms second=s seconds=s kilobytes=kB megabytes=MB gigabytes=GB percent=% one=1 two=2 \
+                       three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10 fifteen=15 twenty=20 thirty=30 \
+                       forty=40 fifty=50 hundred=100 thousand=1,000 million=1,000,000";
 
 /// Every number with such a unit, in figures or spelled out.
 fn figures(text: &str) -> BTreeSet<String> {
@@ -176,7 +152,10 @@ fn figures(text: &str) -> BTreeSet<String> {
         .split(|c: char| c.is_whitespace() || "()[]|*:;".contains(c))
         .map(|word| word.trim_end_matches(['.', ',']))
         .filter(|word| !word.is_empty())
-        .map(|word| SPELLED.iter().find(|row| row.0 == word).map_or(word, |row| row.1))
+        .map(|word| {
+            let mut spelled = SPELLED.split(' ').filter_map(|pair| pair.split_once('='));
+            spelled.find(|(spelled, _)| *spelled == word).map_or(word, |(_, short)| short)
+        })
         .collect();
     let apart = words.windows(2).map(|pair| (pair[0], pair[1]));
     let joined = words.iter().map(|word| {

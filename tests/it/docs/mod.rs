@@ -159,18 +159,6 @@ fn every_key_variable_series_and_file_that_is_named_exists() {
 }
 
 #[test]
-fn incidents_are_where_the_page_about_operation_says() {
-    let schema = std::fs::read_to_string("src/status/schema.json").unwrap();
-    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
-    let types = schema["$defs"].as_object().unwrap().iter();
-    let holders: Vec<_> = types.filter(|(_, of)| of["properties"]["incidents"].is_object()).collect();
-    assert_eq!(holders.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["App", "Service", "Token"]);
-    let page = std::fs::read_to_string("docs/operate.md").unwrap();
-    let place = "`incidents` (what happened) in `service` and in each of `exporter.tokens` and `apps`";
-    assert!(page.contains(place), "docs/operate.md does not say: {place}");
-}
-
-#[test]
 fn commands_in_the_pages_are_valid() {
     let mut tried = 0;
     for (path, page) in pages() {

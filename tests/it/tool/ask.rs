@@ -60,17 +60,6 @@ fn every_call_that_destroys_or_costs_money_prompts() {
 }
 
 #[test]
-fn a_terminal_gets_a_table_in_colour_unless_it_wants_none() {
-    let service = Service::start(|_| ok(r#"[{"id":"p-1","name":"Search","role":"admin"}]"#));
-    let (colourful, _) = exit_code(on_a_terminal(call(&service.url(), &["projects", "list"])));
-    assert!(colourful.contains("\u{1b}[") && colourful.contains("ROLE"), "{colourful:?}");
-    let mut command = call(&service.url(), &["projects", "list"]);
-    command.env("NO_COLOR", "1");
-    let (plain, _) = exit_code(on_a_terminal(command));
-    assert!(!plain.contains("\u{1b}[") && plain.contains("ROLE"), "{plain:?}");
-}
-
-#[test]
 fn a_long_run_shows_its_progress_and_what_is_left_on_a_terminal_only() {
     let (service, folder) = (Simulated::start(), tempfile::tempdir().unwrap());
     let run = |name: &str| super::backfill::backfill(&service, 24, &folder.path().join(name), &[]);

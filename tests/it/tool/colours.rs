@@ -28,7 +28,7 @@ const COLOURS: [(&str, &[&str]); 4] =
 const COMMANDS: [(&str, &[&str]); 13] = [
     ("apps --exporter EXPORTER", &["ok", "warning", "problem", "waiting"]),
     ("apps --exporter http://127.0.0.1:1", &["error:"]),
-    ("call projects list --config.file CONFIG -o table", &[]),
+    ("call projects list --config.file CONFIG", &[]),
     ("check config CONFIG", &[]),
     ("check service --config.file CONFIG", &["ok", "note", "problem", "error:"]),
     ("check token --config.file CONFIG", &[]),

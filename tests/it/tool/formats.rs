@@ -30,12 +30,6 @@ fn the_simulator_prints_its_projects_for_programs() {
 #[test]
 fn the_catalogue_of_metrics_has_every_format() {
     let printed = |args: &[&str]| stdout(&pdstool(&["metrics"]).args(args).output().unwrap());
-    let markdown = printed(&[]);
-    for family in
-        ["pds_app_info", "pds_app_requests_total", "pds_up", "pds_api_requests_total", "process_open_fds"]
-    {
-        assert!(markdown.contains(&format!("\n- `{family}")), "{family} is missing:\n{markdown}");
-    }
     let json: Value = serde_json::from_str(&printed(&["-o", "json"])).unwrap();
     let up = json["rows"].as_array().unwrap().iter().find(|row| row["family"] == "pds_up").unwrap();
     assert_eq!((&up["type"], &up["labels"]), (&Value::from("gauge"), &Value::from("resource")));

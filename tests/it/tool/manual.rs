@@ -37,10 +37,3 @@ fn there_is_a_man_page_for_every_command() {
         assert!(text.contains(".SH SYNOPSIS"), "{page}: {text}");
     }
 }
-
-#[test]
-fn a_mistyped_command_is_a_usage_error_that_names_the_nearest() {
-    let output = pdstool(&["backfil"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("'backfill'"), "{}", stderr(&output));
-}
