@@ -212,7 +212,10 @@ impl Transport {
         let (text, message) = (String::from_utf8_lossy(body), error_message(body));
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
-                let location = shortened(&self.shared.redactor.text(redirect_target(&self.base, location)));
+                // A token in place of a host is in lower case once it is parsed.
+                let location = self.shared.redactor.text(String::from_utf8_lossy(location.as_bytes()));
+                let location = redirect_target(&self.base, &location);
+                let location = shortened(&self.shared.redactor.text(location));
                 Reason::Redirect { status, location }
             }
             // The texts of nginx, Apache and Go.
@@ -265,8 +268,8 @@ pub fn broken(
 }
 
 /// The target of a redirect, without the parts that may hold secrets.
-fn redirect_target(base: &str, location: &HeaderValue) -> String {
-    let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
+fn redirect_target(base: &str, location: &str) -> String {
+    let target = Url::parse(base).and_then(|base| base.join(location)).ok();
     match target {
         Some(mut url) => {
             url.set_query(None);
@@ -333,11 +336,9 @@ mod tests {
 
     #[test]
     fn the_target_of_a_redirect_is_shown_without_secrets() {
-        let location =
-            |to| redirect_target("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
-        assert_eq!(location(b"/login?token=x#y"), "https://api.example.com/login");
-        assert_eq!(location(b"//u:p@other.example.com/a"), "https://other.example.com/a");
-        assert_eq!(location(b"http://[bad"), "an address that is none");
-        assert_eq!(location(b"\xff"), "an address that is none");
+        let location = |to| redirect_target("https://api.example.com/cloud", to);
+        assert_eq!(location("/login?token=x#y"), "https://api.example.com/login");
+        assert_eq!(location("//u:p@other.example.com/a"), "https://other.example.com/a");
+        assert_eq!(location("http://[bad"), "an address that is none");
     }
 }
