@@ -110,9 +110,12 @@ pub struct ExporterStatus {
 /// Why an exporter's status cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ExporterError {
-    /// No successful reply.
+    /// No reply.
     #[error(transparent)]
     Http(reqwest::Error),
+    /// A reply with the status of an error. The server's own words for it are not shown.
+    #[error("HTTP status {0}")]
+    Refused(reqwest::StatusCode),
     /// A reply beyond 64 MiB.
     #[error("the reply is too large for a status; is this the address of an exporter?")]
     TooLarge,
@@ -175,7 +178,11 @@ impl Exporter {
     pub async fn status(&self) -> Result<(ExporterStatus, Value), ExporterError> {
         // User and password of the address become a header.
         let request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
-        let reply = request.send().await?.error_for_status()?;
+        let reply = request.send().await?;
+        let status = reply.status();
+        if status.is_client_error() || status.is_server_error() {
+            return Err(ExporterError::Refused(status));
+        }
         let (body, true) = read_body(reply, MAX_STATUS).await? else { return Err(ExporterError::TooLarge) };
         let sent: Value = serde_json::from_slice(&self.redactor.reply(body))?;
         Ok((ExporterStatus::deserialize(&sent)?, sent))

@@ -1,5 +1,7 @@
 //! `pdstool status` and `pdstool apps`: against a canned exporter for the exact output, and against a real one.
 
+use std::io::{Read as _, Write as _};
+
 use super::{Service, ended, golden, pdstool, stdout};
 use crate::client::server::{Seen, ok, status};
 use crate::golden::assert_golden;
@@ -65,6 +67,16 @@ fn a_password_that_an_exporter_echoes_is_not_shown() {
         let said = ended(&pdstool(&["status", "-o", format, "--exporter", &url]).output().unwrap());
         assert!(said.matches("[redacted]").count() == 2 && !said.contains("0f-the-ex"), "{said}");
     }
+    // The words of a status line are the server's.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://user:hunter2-0f-the-exporter@{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let reply = b"HTTP/1.1 500 hunter2-0f-the-exporter\r\ncontent-length: 0\r\n\r\n";
+        client.read(&mut [0; 4_096]).and_then(|_| client.write_all(reply)).unwrap();
+    });
+    let said = ended(&pdstool(&["status", "--exporter", &url]).output().unwrap());
+    assert!(said.contains("HTTP status 500") && !said.contains("0f-the-ex"), "{said}");
 }
 
 #[test]

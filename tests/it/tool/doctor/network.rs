@@ -48,7 +48,7 @@ fn an_address_that_another_program_has_is_a_problem() {
     let in_use = format!("--web.listen-address \"{taken}\": another process listens there already: ");
     assert!(check == "listening address" && said.starts_with(&in_use), "{said}");
     assert!(remedy.starts_with("Stop the program that uses it, or set another address"), "{remedy}");
-    found.says("daemon", &format!("no daemon at http://{taken}: HTTP status client error (404 Not Found)"));
+    found.says("daemon", &format!("no daemon at http://{taken}: HTTP status 404 Not Found"));
     let socket = format!("unix:{}", patient.path("web.sock").display());
     let found = listening(&["127.0.0.1:0", &socket, &taken]);
     assert!(found.only().1.starts_with(&in_use), "{:#}", found.json);
