@@ -30,6 +30,10 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     if !is_http(&url) {
         return Err("must begin with http:// or https://".to_owned());
     }
+    // Its beginning is taken for a host, and the rest, perhaps a password, would be shown.
+    if url.path().contains('@') {
+        return Err("must not have `@` in its path; write `/` in a user or password as %2F".to_owned());
+    }
     if url.query().is_some() || url.fragment().is_some() {
         return Err("must not have a query or fragment; remove everything from `?` or `#`".to_owned());
     }
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_refused_url_is_not_shown() {
-        for text in ["ftp://hunter2@x", "hunter2"] {
+        for text in ["ftp://hunter2@x", "hunter2", "http://user:/hunter2@x:99", "http://user:12/hunter2@x"] {
             let refused = parse_url(text).unwrap_err();
             assert!(!refused.contains("hunter2"), "{refused}");
         }
