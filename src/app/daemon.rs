@@ -155,9 +155,10 @@ impl Handle {
             return Err(DaemonError::StatePath(current.config.state.path.clone(), config.state.path));
         }
         let config = Arc::new(config);
+        let source = source(&config, &self.context)?;
+        // Logs the tokens that cannot be used, so no later step fails.
         let client = current.client.successor(&config.api, &config.accounts())?;
         let client = client.asking_again_after(config.poll.settings_interval);
-        let source = source(&config, &self.context)?;
         client.take_over(Some(&current.client));
         let watermark = current.watermark.reconfigured(&config.counted_ranges());
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
