@@ -114,6 +114,8 @@ pub fn main(
 fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
+    config.check_ca_files().map_err(DaemonError::from)?;
+    web_config(flags).check_flags()?;
     if let Some(path) = &flags.web_config_file {
         pds_web::webconfig::check(path)
             .map_err(|source| pds_web::Error::WebConfig { path: path.clone(), source })?;

@@ -104,28 +104,32 @@ fn a_configuration_that_exceeds_its_own_limits_is_reported() {
     configuration(folder.path(), &format!("{text}{PROJECT}"));
     let warning = "set api.max_requests_per_second = 3 (3 a second needed, 1 allowed)";
     assert_ends(&["--config.check"], &[], folder.path(), 0, warning);
+    let flag = "--web.telemetry-path=/";
+    assert_ends(&["--config.check", flag], &[], folder.path(), 2, "the status page has this path");
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_a_warning_of_the_check_with_its_key_and_path() {
+fn files_that_cannot_be_used_are_reported_by_the_check_as_by_the_daemon() {
     let folder = tempfile::tempdir().unwrap();
     let api = "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"one\"\nca_file = \"ca.pem\"\n";
     configuration(folder.path(), &format!("{api}{PROJECT}token_file = \"two\"\n"));
     for file in ["two", "ca.pem"] {
         std::fs::write(folder.path().join(file), "\n").unwrap();
     }
+    let problem = "api.ca_file: ca.pem must hold CA certificates in PEM form: no certificate in it";
+    assert_ends(&["--config.check"], &[], folder.path(), 78, problem);
+    assert_ends(&["--web.listen-address=127.0.0.1:0"], &[], folder.path(), 78, problem);
+    let _ = crate::client::transport::authority(folder.path(), "localhost");
     let (code, said) = run(&["--config.check"], &[], folder.path());
     let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
     let wanted = [
         "warning: api.token_file: cannot read the token file one: No such file or directory (os error 2)",
         "warning: projects[0].token_file: the token file two is empty",
-        "warning: api.ca_file: ca.pem must hold CA certificates in PEM form: no certificate in it",
     ];
     assert_eq!((code, &*warnings), (Some(0), &wanted[..]), "{said}");
     for file in ["one", "two"] {
         std::fs::write(folder.path().join(file), "t0ken").unwrap();
     }
-    let _ = crate::client::transport::authority(folder.path(), "localhost");
     let (code, said) = run(&["--config.check"], &[], folder.path());
     assert!(code == Some(0) && !said.contains("warning"), "{said}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pds_client::{TokenSource, plain_http_warning, read_token};
 use pds_core::error_chain::with_sources;
-use pds_http::{is_open, tls_config};
+use pds_http::{BuildError, is_open, tls_config};
 use pds_ledger::restore::Prometheus;
 
 use super::Config;
@@ -26,11 +26,11 @@ impl Config {
         overload.chain(self.of_rates()).chain(restore).collect()
     }
 
-    /// The [`warnings`](Self::warnings), and those of a check alone: the files that cannot be used may appear later, and
-    /// may be readable only where the daemon runs.
+    /// The [`warnings`](Self::warnings), and those of a check alone: tokens that cannot be used may appear later, and may
+    /// be readable only where the daemon runs.
     pub fn check_warnings(&self) -> impl Iterator<Item = String> {
         let warnings = plain_http_warning(&self.api.base_url).into_iter().chain(self.warnings());
-        warnings.chain(self.unusable_tokens()).chain(self.unusable_ca_files())
+        warnings.chain(self.unusable_tokens())
     }
 
     /// The tokens that cannot be sent, by key.
@@ -48,11 +48,15 @@ impl Config {
         })
     }
 
-    fn unusable_ca_files(&self) -> impl Iterator<Item = String> {
+    /// Reads the CA files. Without them, the daemon does not start.
+    ///
+    /// # Errors
+    /// The first one that cannot be used.
+    pub fn check_ca_files(&self) -> Result<(), BuildError> {
         let of_prometheus = self.state.prometheus.iter().map(|prometheus| &prometheus.ca_file);
         let files = of_prometheus.map(|file| ("state.prometheus_ca_file", file));
-        let files = std::iter::once(("api.ca_file", &self.api.ca_file)).chain(files);
-        files.filter_map(|(key, file)| Some(with_sources(&tls_config(key, Some(file.as_ref()?)).err()?)))
+        let mut files = std::iter::once(("api.ca_file", &self.api.ca_file)).chain(files);
+        files.try_for_each(|(key, file)| tls_config(key, file.as_deref()).map(drop))
     }
 
     /// Requests name the version themselves.

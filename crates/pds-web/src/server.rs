@@ -53,7 +53,7 @@ impl Config {
         if listeners.is_empty() {
             return Err(Error::NoAddress);
         }
-        self.check_paths()?;
+        self.check_flags()?;
         let memory = self.memory.share(Holder::Connections);
         let fit = usize::try_from(memory.bytes() / CONNECTION_BYTES).unwrap_or(usize::MAX);
         let most = self.limits.max_connections.min(fit);
@@ -66,7 +66,11 @@ impl Config {
         Ok(Server { auth: Auth::new()?, live, connections, config: self, listeners })
     }
 
-    fn check_paths(&self) -> Result<(), Error> {
+    /// Checks the values of flags about paths, hosts and URLs.
+    ///
+    /// # Errors
+    /// The first one that [`Config::bind`] would refuse.
+    pub fn check_flags(&self) -> Result<(), Error> {
         let metrics = ("--web.telemetry-path", self.telemetry_path.as_str());
         let prefix = ("--web.route-prefix", self.prefix());
         let unrooted = |(_, path): (_, &str)| !path.is_empty() && !path.starts_with('/');
