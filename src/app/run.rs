@@ -183,12 +183,12 @@ async fn run(
             .map_err(|error| Error::System("the demo's simulated service cannot be started", error))?;
         (source.override_keys(demo::start(listener, clock.clone())?), None)
     } else {
-        let loading = tokio::task::spawn_blocking(move || (source.load(), source));
-        let (loaded, source) = tokio::select! {
+        let loading = tokio::task::spawn_blocking(move || (source.read(), source));
+        let ((checksum, loaded), source) = tokio::select! {
             loaded = async { resumed(loading.await).await } => loaded,
             () = told_to_stop(&mut signals.terminate, &mut signals.interrupt) => return Ok(()),
         };
-        (loaded?, Some(source))
+        (loaded?, Some((source, checksum)))
     };
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);

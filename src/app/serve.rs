@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, Notify};
 use crate::status::{self, Refused};
 use crate::store::Filter;
 use pds_config::shard::{Shard, ShardError};
-use pds_config::{Config, Explained, Loaded};
+use pds_config::{Config, Explained, LoadError, Loaded};
 use pds_core::error_chain::with_sources;
 use pds_ledger::{Observer as _, Opening, StateError};
 use pds_web::{BoxFuture, Encoding, Negotiated, PageRequest, Response};
@@ -72,11 +72,17 @@ impl ConfigSource {
         Loaded { config: config.shard(self.shard), explained }
     }
 
+    /// The checksum of the files, and the configuration in them. The checksum is taken first, so that a change while they
+    /// are read is noticed later.
+    pub fn read(&self) -> (u64, Result<Loaded, LoadError>) {
+        (self.checksum(), self.load())
+    }
+
     /// Loads the configuration.
     ///
     /// # Errors
     /// As [`pds_config::load`].
-    pub fn load(&self) -> Result<Loaded, pds_config::LoadError> {
+    pub fn load(&self) -> Result<Loaded, LoadError> {
         let loaded = pds_config::load(&self.path, self.environment.iter().cloned())?;
         let loaded = self.override_keys(loaded);
         for warning in loaded.config.warnings() {
@@ -92,20 +98,20 @@ impl ConfigSource {
 }
 
 impl Served {
-    /// The daemon of `handle`, whose status page is `status`, and which reloads its configuration from `source`; the
-    /// configuration sets the level of `log`.
+    /// The daemon of `handle`, whose status page is `status`, and which reloads its configuration from a source; the
+    /// checksum is that of the files when they were [read](ConfigSource::read). The configuration sets the level of `log`.
     pub fn new(
         handle: Handle,
         status: status::Source,
-        source: Option<ConfigSource>,
+        source: Option<(ConfigSource, u64)>,
         log: Option<RunningLog>,
     ) -> Self {
-        let attempted = source.as_ref().map(ConfigSource::checksum).unwrap_or_default();
+        let (source, attempted) = source.unzip();
         Self {
             handle,
             status,
             source: source.map(Arc::new),
-            attempted: Arc::new(Mutex::new(attempted)),
+            attempted: Arc::new(Mutex::new(attempted.unwrap_or_default())),
             log,
             quit: Arc::default(),
         }
@@ -116,11 +122,17 @@ impl Served {
         self.quit.notified().await;
     }
 
-    /// Reloads the configuration. A problem changes nothing; it is logged, and a metric shows it.
+    /// Reloads the configuration. A problem changes nothing; it is logged, and a metric shows it. A reload that has begun
+    /// is finished even if nobody waits for it.
     ///
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
+        let served = self.clone();
+        resumed(tokio::spawn(async move { served.reload_now().await }).await).await
+    }
+
+    async fn reload_now(&self) -> Result<(), String> {
         let mut attempted = self.attempted.lock().await;
         let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
@@ -194,14 +206,9 @@ impl Served {
         };
         // The file of ten thousand apps is large, and a disk may be slow.
         let read = Arc::clone(source);
-        let read = tokio::task::spawn_blocking(move || {
-            // Taken before the files are read, so that a change during the read is noticed later.
-            let checksum = read.checksum();
-            (checksum, read.load().map_err(|error| with_sources(&error)))
-        });
-        let (checksum, loaded) = resumed(read.await).await;
+        let (checksum, loaded) = resumed(tokio::task::spawn_blocking(move || read.read()).await).await;
         *attempted = checksum;
-        let Loaded { config, explained } = loaded?;
+        let Loaded { config, explained } = loaded.map_err(|error| with_sources(&error))?;
         self.apply(config, explained).await
     }
 

@@ -1,5 +1,6 @@
 //! Reloads of the real daemon: all or nothing, one at a time; unchanged parts keep their state.
 
+mod lost;
 mod steps;
 
 use std::collections::HashMap;
