@@ -205,6 +205,7 @@ impl View {
         let events = |part: &Part<'_>| part.subject.cell.history(|history| incidents(&history.events));
         let happened = parts.iter().flat_map(events).chain(builds(&self.changes(parts, REACH))).collect();
         let token = self.plan.client.account(&project.id);
+        let interval = app.interval.unwrap_or(self.plan.config.poll.interval);
         let label = |family, name| settings.label(family, name).map(Cow::into_owned);
         let name = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         let message = parts.iter().find_map(|part| part.subject.cell.message(self.instant));
@@ -230,7 +231,7 @@ impl View {
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
             resources: parts.iter().map(Part::whole_status).collect(),
             last_error: last_error(parts),
-            incidents: self.observed.of_app(happened, token.name(), self.now),
+            incidents: self.observed.of_app(happened, token.name(), interval, self.now),
             trend: trend.map(trend_point).collect(),
             ..App::default()
         }

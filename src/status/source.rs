@@ -15,7 +15,7 @@ use pds_exposition::Format;
 
 use super::detail::{self, Detail};
 use super::document::Status;
-use super::incidents::Observed;
+use super::incidents::{LOOK, Observed};
 use super::reasons::ReasonLog;
 use super::view::View;
 use crate::store::What;
@@ -23,9 +23,6 @@ use pds_diagnosis::Reason;
 
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
-
-/// Interval of checks for incidents and reasons; shorter after the start, when most mistakes appear.
-const LOOK: Duration = Duration::from_secs(30);
 
 /// The source of the model. Cloning shares it.
 #[derive(Clone, Debug)]
