@@ -169,9 +169,7 @@ impl Poller {
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             let due = target.progress.lock().due.unwrap_or(now);
             let late = now - due;
-            if target.account.is_free() {
-                self.context.telemetry.poll_lag(late);
-            }
+            self.context.telemetry.poll_lag(late);
             let turn = Turn::admitted(&target.account, due, permit, late.saturating_sub(self.slack));
             let (context, plan) = (Arc::clone(&self.context), Arc::clone(&self.plan));
             let task = self.running.spawn(async move { execute::poll(&context, &plan, &target, turn).await });

@@ -69,18 +69,22 @@ impl Causes {
     /// judged once the resource has been polled.
     fn of_resource(self, view: &View, part: &Part<'_>) -> [Option<&'static Cause>; 2] {
         let resource = &part.status;
+        let unless_throttled = |cause: &'static Cause| match cause.scope {
+            Scope::Consequence if part.target.account.is_throttled() => &cause::THROTTLED,
+            _ => cause,
+        };
         let polled = match (&resource.failing, resource.state) {
             (Some(failing), _) => Some(match view.cause_of(&failing.class, &part.target.account) {
                 cause if *cause == cause::NOT_FOUND && self.knew_app(failing, view) => &cause::CALL_MISSING,
                 cause => cause,
             }),
-            (None, State::Stale | State::Failing) => Some(self.stale),
+            (None, State::Stale | State::Failing) => Some(unless_throttled(self.stale)),
             (None, State::Late) => Some(self.late),
             (None, State::Waiting) => Some(&cause::WAITING),
             (None, State::Fresh) => None,
         };
         let counted = match resource.counting.filter(|_| resource.state != State::Waiting) {
-            Some(Behind) => Some(self.behind),
+            Some(Behind) => Some(unless_throttled(self.behind)),
             Some(Restoring) => Some(self.restoring),
             Some(Ahead) => Some(&cause::COUNTERS_AHEAD),
             Some(Current) | None => None,

@@ -56,8 +56,7 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
     if let Some(set) = &view.plan.overload {
         found.of(&cause::OVERLOADED).more = format!(": {set}");
     }
-    let is_complete = view.context.store.is_complete();
-    found.add_exporter(&status.exporter, view.now, Causes::of(view), is_complete);
+    found.add_exporter(&status.exporter, view);
     if let Some(refused) = found.0.get_mut(cause::CONFIG_REFUSED.code) {
         refused.detail.clone_from(&view.refused);
     }
@@ -164,8 +163,8 @@ impl Found {
     }
 
     /// Adds the problems of the exporter itself.
-    fn add_exporter(&mut self, exporter: &Exporter, now: Timestamp, causes: Causes, is_complete: bool) {
-        exporter.tokens.iter().for_each(|token| self.add_token(token, now));
+    fn add_exporter(&mut self, exporter: &Exporter, view: &View) {
+        exporter.tokens.iter().for_each(|token| self.add_token(token, view.now));
         for (good, cause) in [
             (exporter.configuration_good, &cause::CONFIG_REFUSED),
             (exporter.web_configuration_good, &cause::WEB_CONFIG_REFUSED),
@@ -182,7 +181,7 @@ impl Found {
         }
         match &exporter.restoring {
             Some(Restoring { missing: missing @ 1.., obstacle, .. }) => {
-                let stopped = self.of(causes.restoring);
+                let stopped = self.of(Causes::of(view).restoring);
                 let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
                 stopped.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
             }
@@ -192,9 +191,11 @@ impl Found {
             _ => {}
         }
         // The first round is late because everything is due at once; later, a limit that is too low explains late
-        // polls.
-        let is_reported = is_complete && !self.0.contains_key(cause::OVERLOADED.code);
-        let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG && is_reported);
+        // polls, or a service that throttles them.
+        let is_throttled = || view.plan.client.accounts().any(|account| account.is_throttled());
+        let is_explained = || self.0.contains_key(cause::OVERLOADED.code) || is_throttled();
+        let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG);
+        let lag = lag.filter(|_| view.context.store.is_complete() && !is_explained());
         if let Some(lag) = lag {
             self.of(&cause::POLLS_LATE).more = format!(": {}", units::seconds(lag.round()));
         }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
+use pds_diagnosis::About;
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
+use pds_exporter::status::Source;
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
@@ -61,10 +63,10 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    pub(crate) fn start(context: Context, plan: Plan) -> Self {
+    pub(crate) fn start(context: Context, plan: impl Into<Arc<Plan>>) -> Self {
         let (plans, coming) = mpsc::channel(1);
         let restorer = Restorer::new(context.ledgers.clone(), Arc::new(context.telemetry.clone()));
-        let poller = Poller::new(context, Arc::new(plan), restorer);
+        let poller = Poller::new(context, plan.into(), restorer);
         Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }
     }
 }
@@ -221,6 +223,27 @@ async fn a_token_that_the_service_slows_down_delays_no_other() {
         asked.entry(entry.app.clone()).and_modify(|times| *times += 1);
     }
     assert!(asked.values().all(|times| *times == 10), "two calls a minute for five minutes: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_polls_of_a_throttled_token_are_reported_as_that() {
+    let settings = Settings { projects: 1, apps: 200, ..Settings::default() };
+    let (world, context, plan) =
+        rig_of(settings, "[poll]\ninterval = \"10s\"\nstale_after = \"15s\"\n").await;
+    let plan = Arc::new(plan);
+    let status = Source::new(context.clone(), Arc::clone(&plan), Vec::new());
+    let _polling = Polling::start(context.clone(), plan);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(context.telemetry.snapshot().poll_lag_seconds < 1.0);
+    world.faults().set([Fault::status(429)]);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    world.faults().clear();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let lag = context.telemetry.snapshot().poll_lag_seconds;
+    let status = status.status();
+    let of_numbers = status.summary.reasons.iter().filter(|reason| reason.about == About::Numbers);
+    let reasons: Vec<&str> = of_numbers.map(|reason| &*reason.code).collect();
+    assert_eq!((lag > 10.0, &*reasons), (true, &["throttled"][..]), "{lag}");
 }
 
 #[tokio::test(start_paused = true)]

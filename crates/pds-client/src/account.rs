@@ -108,11 +108,9 @@ impl Account {
         expiry(&self.inner.credentials.current().ok()?.secret)
     }
 
-    /// Whether its requests wait only for the exporter's own limits: the service neither slows it down nor refuses its
-    /// token.
-    pub fn is_free(&self) -> bool {
-        !self.inner.state.lock().refusals.contains_key(WHOLE_ACCOUNT)
-            && self.inner.queue.pace(|pace, _| pace.per_second().is_none() && pace.pause_left().is_zero())
+    /// Whether its requests wait because the service throttles it.
+    pub fn is_throttled(&self) -> bool {
+        self.inner.queue.pace(|pace, _| pace.per_second().is_some() || !pace.pause_left().is_zero())
     }
 
     /// The outcome of its last request; `None` before the first.
