@@ -57,7 +57,7 @@ pub const ANSWERED_SINCE: &str = "answered_since";
 /// The error class of a poll that panicked.
 pub const PANIC: &str = "panic";
 
-/// The error class of a 404 for a list, whose path has no id: the address is wrong.
+/// The error class of a 404 for a list, whose path has no id: the address is wrong, or the call is missing.
 pub const ADDRESS: &str = "address";
 
 const RANGE_IGNORED: &str = "range_ignored";

@@ -65,7 +65,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     };
     update.end(gone, lost).await;
     let failure = result.as_ref().err().map(|error| PollFailure {
-        // The list of projects has no id in its path, so a 404 means that the address is wrong.
+        // The list of projects has no id in its path, so no id is at fault.
         class: match target.endpoint.scope {
             Scope::Account if error.is_not_found() => ADDRESS,
             _ => error.class(),

@@ -10,7 +10,7 @@ use super::settings::Value;
 use fixture::Fixture;
 use pds_config::{Config, Project};
 use pds_diagnosis::{Counting, ServiceState, State, Verdict};
-use pds_interface::{Resource, response_time, run_execution_time};
+use pds_interface::{Resource, list_projects, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
 
 /// One app, answered a minute ago.
@@ -251,4 +251,21 @@ async fn every_one_of_many_apps_is_judged_once_and_in_order() {
     let service = fixture.source.status().service.clone();
     assert_eq!((service.state, service.reason.as_deref()), (ServiceState::Throttled, Some("slow down")));
     assert_eq!(service.down_since.unwrap().to_string(), fixture::NOW);
+}
+
+/// The codes of the reasons, a little later.
+async fn codes(fixture: &Fixture) -> Vec<String> {
+    advance(Duration::from_secs(2)).await;
+    fixture.source.status().summary.reasons.iter().map(|reason| reason.code.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_list_of_projects_is_a_missing_call_while_other_calls_succeed() {
+    let fixture = fixture::with_apps(&[("p-1", "p-1-a"), ("p-1", "p-1-b")]).await;
+    fixture.answer(1.0);
+    fixture.fail("address", "no such route", |key| key.resource == list_projects::RESOURCE);
+    fixture.fail("404", "no such app", |key| &*key.owner.app == "p-1-b");
+    assert_eq!(codes(&fixture).await, ["not_found", "call_missing"]);
+    fixture.fail("404", "no such route", |key| key.resource != list_projects::RESOURCE);
+    assert_eq!(codes(&fixture).await, ["wrong_address"]);
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::poll::error::ADDRESS;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
-use crate::store::Store;
+use crate::store::{Health, Store, Variant};
 use pds_client::Account;
 use pds_config::{App, Project};
 use pds_exposition::{Family, Labels, Samples};
@@ -183,15 +183,20 @@ impl View {
         others.get(token).map(String::as_str)
     }
 
-    /// Whether the service has no list of projects at the configured address.
+    /// Whether the service has no list of projects at the configured address, and answers nothing else there.
     fn has_wrong_address(&self) -> bool {
         *self.wrong_address.get_or_init(|| {
-            let cells =
-                self.targets_of(list_projects::RESOURCE).iter().filter_map(|target| target.subjects.first());
-            let mut failing =
-                cells.filter_map(|subject| subject.cell.history(|history| history.failing().cloned()));
+            let lists = self.targets_of(list_projects::RESOURCE).iter();
+            let mut failing = lists.filter_map(|target| self.health(target).failing);
             failing.any(|failure| failure.class == ADDRESS)
+                && !self.plan.targets.iter().any(|target| self.health(target).up == Some(true))
         })
+    }
+
+    /// The outcome of the last poll of `target`.
+    fn health(&self, target: &Target) -> Health {
+        let health = |subject: &TargetSubject| subject.cell.health_at(&Variant::default(), self.instant).0;
+        target.subjects.first().map(health).unwrap_or_default()
     }
 
     /// The likely mistake in an id that the service does not know. Stops comparing after [`MAX_COMPARED`] calls, as a

@@ -307,23 +307,22 @@ impl Cause {
         ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
     }
 
-    /// The cause of polls that fail with this class, if the address has no list of projects, or the token is for another
-    /// project or `has_expired`: a wrong address knows no id, and such a token may read nothing.
+    /// The cause of polls that fail with this class. A wrong address knows no id, the right one may lack the list of
+    /// projects, and a token that is for another project or `has_expired` may read nothing.
     pub fn within(
         class: &str,
         at_wrong_address: bool,
         with_other_token: bool,
         has_expired: impl FnOnce() -> bool,
     ) -> &'static Self {
-        let cause = Self::of_class(class);
-        if *cause == NOT_FOUND && at_wrong_address {
-            &WRONG_ADDRESS
-        } else if [&NOT_FOUND, &FORBIDDEN, &TOKEN_REFUSED].contains(&cause) && with_other_token {
-            &TOKEN_ELSEWHERE
-        } else if *cause == TOKEN_REFUSED && has_expired() {
-            &TOKEN_EXPIRED
-        } else {
-            cause
+        match Self::of_class(class) {
+            cause if *cause == NOT_FOUND && at_wrong_address => &WRONG_ADDRESS,
+            cause if *cause == WRONG_ADDRESS && !at_wrong_address => &CALL_MISSING,
+            cause if [&NOT_FOUND, &FORBIDDEN, &TOKEN_REFUSED].contains(&cause) && with_other_token => {
+                &TOKEN_ELSEWHERE
+            }
+            cause if *cause == TOKEN_REFUSED && has_expired() => &TOKEN_EXPIRED,
+            cause => cause,
         }
     }
 

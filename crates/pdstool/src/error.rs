@@ -7,6 +7,7 @@ use std::path::Path;
 use pds_client::{FetchError, Reason};
 use pds_config::LoadError;
 use pds_core::error_chain::with_sources;
+use pds_diagnosis::cause::WRONG_ADDRESS;
 use pds_http::BuildError;
 use pds_interface::{DecodeError, RuleError};
 use pds_web::webconfig::WebConfigError;
@@ -54,6 +55,9 @@ pub enum ToolError {
     /// The request got no usable reply.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// The list of projects returns 404, so the address is wrong unless another call succeeds; with the remedy.
+    #[error("{says}: {0}; {1}", says = WRONG_ADDRESS.says)]
+    NoList(FetchError, String),
     /// The reply covers another range than requested.
     #[error("{0}")]
     RangeIgnored(String),

@@ -198,8 +198,7 @@ impl Service {
         if has_list {
             return error.into();
         }
-        let hint = hint.unwrap_or_else(|| WRONG_ADDRESS.remedy.to_owned());
-        ToolError::failed(format!("{}: {error}; {hint}", WRONG_ADDRESS.says))
+        ToolError::NoList(error, hint.unwrap_or_else(|| WRONG_ADDRESS.remedy.to_owned()))
     }
 
     /// Requests `resource` once, as a poll does; metrics for `range`. Returns the decoded reply and the fetched one.

@@ -96,18 +96,15 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
 type Answer<'a> = (&'static str, &'a str, Result<()>);
 
 /// Lists the projects of one account, then makes the other calls for them concurrently. If the first call gets no
-/// reply, makes no other, so that the check takes no longer than one request; nor does it at a wrong address.
+/// reply, makes no other, so that the check takes no longer than one request. At a wrong address, the list is the only
+/// answer.
 async fn ask_all<'a>(
     service: &Service,
     account: &Account,
     projects: &'a [(String, String)],
 ) -> (String, Vec<Answer<'a>>) {
     let listed = service.projects(account).await;
-    let silent = match &listed {
-        Err(ToolError::Fetch(error)) => error.class() == Class::Timeout,
-        Err(ToolError::Failed { .. }) => true,
-        _ => false,
-    };
+    let silent = matches!(&listed, Err(ToolError::Fetch(error)) if error.class() == Class::Timeout);
     let mut calls = Vec::new();
     for (project, app) in if silent { &[] } else { projects } {
         for resource in Resource::all() {
@@ -122,12 +119,16 @@ async fn ask_all<'a>(
             }
         }
     }
+    let mut others = join_all(calls).await;
+    let is_right_address = others.iter().any(|(.., answer)| answer.is_ok());
     let (shown, answer) = match listed {
         Ok(projects) => (shown(&projects), Ok(())),
+        Err(ToolError::NoList(error, _)) if is_right_address => (String::new(), Err(error.into())),
         Err(error) => (String::new(), Err(error)),
     };
+    others.retain(|_| !matches!(answer, Err(ToolError::NoList(..))));
     let mut answers = vec![(list_projects::CALL.purpose, "the token", answer)];
-    answers.extend(join_all(calls).await);
+    answers.extend(others);
     (shown, answers)
 }
 

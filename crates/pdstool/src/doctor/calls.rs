@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use pds_client::{Account, Fetched};
 
-use crate::error::{Result, ToolError};
+use crate::error::ToolError;
 use crate::service::{self, Service};
 use pds_core::units;
 use pds_diagnosis::{Cause, cause, mistake_in_id};
@@ -44,7 +44,7 @@ struct Answers {
     unexpected: Vec<(String, String)>,
     /// The ids of the projects that each token lists, by the account's name.
     listed: HashMap<String, Vec<String>>,
-    /// Whether the address returns no list of projects.
+    /// Whether the address returns no list of projects, and no call has succeeded.
     at_wrong_address: bool,
     /// Apps whose settings it has.
     apps: HashSet<String>,
@@ -88,7 +88,7 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     }
     let lists = asked.partition_point(|(resource, ..)| resource.polled().scope == Scope::Account);
     let (first, others) = asked.split_at(lists.max(1).min(asked.len()));
-    let mut answers = Answers::default();
+    let (mut answers, mut failed) = (Answers::default(), Vec::new());
     for asked in [first, others] {
         let replies = asked.iter().map(|asked| async move {
             let (resource, project, app) = asked;
@@ -96,9 +96,14 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         });
         let mut replies = stream::iter(replies).buffered(AT_ONCE);
         while let Some((asked, reply)) = replies.next().await {
-            answers.add(service, asked, reply);
+            match reply {
+                Ok(reply) => answers.succeeded(service, asked, reply),
+                Err(error) => failed.push((asked, error)),
+            }
         }
     }
+    // A success shows that the address or an id is right, whatever fails.
+    failed.into_iter().for_each(|(asked, error)| answers.failed(service, asked, &error));
     for resource in resources {
         let asked = asked.iter().filter(|(of, ..)| of == resource).count();
         let took: Vec<_> =
@@ -178,60 +183,62 @@ fn refusal(service: &Service, resource: Resource, reading: &Reading) -> Option<R
     Ledger::open(range.start).add(range, tally, counted == Counted::Requests, i64::MAX).err()
 }
 
+/// The subject of a call, in words.
+fn subject(service: &Service, (_, project, app): &Asked) -> String {
+    match (&**project, &**app) {
+        ("", _) => format!("token {}", service.client.account(project).name()),
+        (project, "") => project.to_owned(),
+        (_, app) => app.to_owned(),
+    }
+}
+
 impl Answers {
-    fn add(
-        &mut self,
-        service: &Service,
-        (resource, project, app): &Asked,
-        reply: Result<(Fetched, Reading)>,
-    ) {
-        let account = service.client.account(project);
-        let subject = match (&**project, &**app) {
-            ("", _) => format!("token {}", account.name()),
-            (project, "") => project.to_owned(),
-            (_, app) => app.to_owned(),
-        };
-        match reply {
-            Ok((fetched, reading)) => {
-                if let Some(refusal) = refusal(service, *resource, &reading) {
-                    let subject = format!("{} of {subject}", resource.as_str());
-                    let failure = Failure { error: refusal.to_string(), subject, account: account.clone() };
-                    self.failures.push(((&cause::RANGE_DIFFERS, None), failure));
-                }
-                for field in reading.unexpected {
-                    let label = reading.unexpected_label.as_ref().filter(|_| field == "distribution");
-                    let label = label.map(|label| format!(" ({label:?})")).unwrap_or_default();
-                    let field = format!("{}.{field}{label}", resource.as_str());
-                    self.unexpected.push((field, subject.clone()));
-                }
-                self.skews.extend(service::skew(&fetched));
-                self.took.push((*resource, fetched.took));
-                if *resource == get_app::RESOURCE {
-                    self.apps.insert(app.clone());
-                }
-                if let (list_projects::RESOURCE, Ok(projects)) =
-                    (*resource, list_projects::Reply::decode(&fetched.body))
-                {
-                    let ids = projects.into_iter().map(|project| project.id.0).collect();
-                    self.listed.insert(account.name().to_owned(), ids);
-                }
-            }
-            Err(error) => {
-                let is_list = resource.polled().scope == Scope::Account;
-                self.at_wrong_address |=
-                    is_list && matches!(&error, ToolError::Fetch(error) if error.is_not_found());
-                let cause = match self.cause(service, &account, &error) {
-                    cause if *cause == cause::NOT_FOUND && self.apps.contains(app) => &cause::CALL_MISSING,
-                    cause => cause,
-                };
-                let listed = || self.listed.get(account.name()).cloned();
-                let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
-                let configured = service.config.projects.iter().map(|project| &*project.id);
-                let mistake = is_of_id.then(|| mistake_in_id(project, app, configured, listed)).flatten();
-                let subject = format!("{} of {subject}", resource.as_str());
-                self.failures.push(((cause, mistake), Failure { error: error.reason(), subject, account }));
-            }
+    fn succeeded(&mut self, service: &Service, asked: &Asked, (fetched, reading): (Fetched, Reading)) {
+        let (resource, project, app) = asked;
+        let (account, subject) = (service.client.account(project), subject(service, asked));
+        if let Some(refusal) = refusal(service, *resource, &reading) {
+            let subject = format!("{} of {subject}", resource.as_str());
+            let failure = Failure { error: refusal.to_string(), subject, account: account.clone() };
+            self.failures.push(((&cause::RANGE_DIFFERS, None), failure));
         }
+        for field in reading.unexpected {
+            let label = reading.unexpected_label.as_ref().filter(|_| field == "distribution");
+            let label = label.map(|label| format!(" ({label:?})")).unwrap_or_default();
+            let field = format!("{}.{field}{label}", resource.as_str());
+            self.unexpected.push((field, subject.clone()));
+        }
+        self.skews.extend(service::skew(&fetched));
+        self.took.push((*resource, fetched.took));
+        if *resource == get_app::RESOURCE {
+            self.apps.insert(app.clone());
+        }
+        if let (list_projects::RESOURCE, Ok(projects)) =
+            (*resource, list_projects::Reply::decode(&fetched.body))
+        {
+            let ids = projects.into_iter().map(|project| project.id.0).collect();
+            self.listed.insert(account.name().to_owned(), ids);
+        }
+    }
+
+    /// Adds a failed call; after all that succeeded, and after those of lists.
+    fn failed(&mut self, service: &Service, asked: &Asked, error: &ToolError) {
+        let (resource, project, app) = asked;
+        let account = service.client.account(project);
+        let is_list = resource.polled().scope == Scope::Account;
+        let is_not_found = matches!(error, ToolError::Fetch(error) if error.is_not_found());
+        self.at_wrong_address |= is_list && is_not_found && self.took.is_empty();
+        let cause = match self.cause(service, &account, error) {
+            cause if *cause == cause::NOT_FOUND && (is_list || self.apps.contains(app)) => {
+                &cause::CALL_MISSING
+            }
+            cause => cause,
+        };
+        let listed = || self.listed.get(account.name()).cloned();
+        let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
+        let configured = service.config.projects.iter().map(|project| &*project.id);
+        let mistake = is_of_id.then(|| mistake_in_id(project, app, configured, listed)).flatten();
+        let subject = format!("{} of {}", resource.as_str(), subject(service, asked));
+        self.failures.push(((cause, mistake), Failure { error: error.reason(), subject, account }));
     }
 
     /// The cause of a failed call with `account`, as the daemon determines it.

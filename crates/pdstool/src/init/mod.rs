@@ -97,7 +97,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         token_file: Some(token_file.clone()),
     };
     let service = reached.open(environment)?;
-    let listed = list(&service).await?;
+    let listed = list(&service, args).await?;
     let named: Vec<String> = listed
         .iter()
         .map(|project| plain(&format!("{} ({})", project.id, project.note)).into_owned())
@@ -215,15 +215,28 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The projects that the token is for.
-async fn list(service: &Service) -> Result<Vec<DraftProject>> {
-    let projects = service.projects(&service.client.account("")).await?;
+/// The projects that the token is for. If only their list is missing, those of the flags with a known app.
+async fn list(service: &Service, args: &InitArgs) -> Result<Vec<DraftProject>> {
+    let listed = service.projects(&service.client.account("")).await;
+    if let Err(ToolError::NoList(..)) = listed {
+        let mut known = Vec::new();
+        for (id, app) in args.project.iter().flat_map(|id| args.app.iter().map(move |app| (id, app))) {
+            if look_up(service, id, app).await?.is_some() {
+                let note = "the service returns no list of projects".to_owned();
+                known.push(DraftProject { id: id.clone(), note, ..DraftProject::default() });
+            }
+        }
+        known.dedup_by(|one, other| one.id == other.id);
+        if !known.is_empty() {
+            return Ok(known);
+        }
+    }
     let draft = |project: list_projects::Project| DraftProject {
         note: format!("{}, {}", &*project.name, &*project.role),
         id: project.id.0,
         ..DraftProject::default()
     };
-    Ok(projects.into_iter().map(draft).collect())
+    Ok(listed?.into_iter().map(draft).collect())
 }
 
 /// The selected projects: those of the flags, or of the prompt, or all.

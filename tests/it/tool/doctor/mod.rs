@@ -301,3 +301,28 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
     std::fs::write(patient.path("token"), "\u{feff}abc==").unwrap();
     patient.examined(&usual("token_file = \"token\"")).says("tokens", "has no expiry");
 }
+
+#[test]
+fn a_missing_list_of_projects_is_no_wrong_address_while_other_calls_succeed() {
+    let patient = Patient::new();
+    let service = Service::start(|seen| match &*seen.target {
+        "/v2/projects" => status(404, r#"{"message":"no such route"}"#),
+        _ => answering(seen),
+    });
+    let found = patient.examined(&polling_apps(&service, "", "'p-1-a', 'p-1-typo'"));
+    let remedies: Vec<&str> = found.wrong().iter().map(|(.., remedy)| *remedy).collect();
+    assert_eq!(remedies, [cause::CALL_MISSING.remedy, cause::NOT_FOUND.remedy]);
+    std::fs::write(patient.path("token"), TOKEN).unwrap();
+    let run = |command: &[&str], app: &str| {
+        let mut tool = pdstool(command);
+        tool.args(["--project", "p-1", "--app", app, "--base-url", &service.url(), "--token-file", "token"]);
+        ended(&tool.current_dir(patient.folder.path()).output().unwrap())
+    };
+    let said = run(&["check", "token", "-o", "csv"], "p-1-a");
+    assert_has(&said, &["exit code 3\n", "returned 404: no such route", "p-1-a,ok\n", "1 of 6 calls failed"]);
+    let init = ["init", "--config.file", "new.toml"];
+    assert_has(&run(&init, "p-1-typo"), &["exit code 1\n", "the service is not at api.base_url"]);
+    let said = run(&init, "p-1-a");
+    assert_has(&said, &["exit code 0\n", "p-1 (the service returns no list of projects)"]);
+    assert_has(&std::fs::read_to_string(patient.path("new.toml")).unwrap(), &["id = \"p-1\"", "\"p-1-a\""]);
+}
