@@ -164,7 +164,7 @@ impl Found {
 
     /// Adds the problems of the exporter itself.
     fn add_exporter(&mut self, exporter: &Exporter, view: &View) {
-        exporter.tokens.iter().for_each(|token| self.add_token(token, view.now));
+        exporter.tokens.iter().for_each(|token| self.add_token(token, view));
         for (good, cause) in [
             (exporter.configuration_good, &cause::CONFIG_REFUSED),
             (exporter.web_configuration_good, &cause::WEB_CONFIG_REFUSED),
@@ -201,7 +201,7 @@ impl Found {
         }
     }
 
-    fn add_token(&mut self, token: &Token, now: Timestamp) {
+    fn add_token(&mut self, token: &Token, view: &View) {
         if token.readable == Some(false) || (token.file.is_none() && token.problem.is_some()) {
             let problem = token.problem.as_ref().map(ToString::to_string);
             self.of_token(&cause::TOKEN_UNREADABLE, token).detail = problem;
@@ -210,7 +210,9 @@ impl Found {
             self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());
         }
         let Some(at) = token.expires else { return };
-        let Some(cause) = Cause::of_expiry(at.as_second() - now.as_second()) else { return };
+        let is_accepted = view.snapshot.tokens.get(&token.name).is_some_and(|known| known.accepted);
+        let left = at.as_second() - view.now.as_second();
+        let Some(cause) = Cause::of_expiry(left, is_accepted) else { return };
         let stopped = self.of_token(cause, token);
         stopped.since = stopped.since.into_iter().chain([at]).min();
     }

@@ -8,6 +8,7 @@ use tokio::time::{Duration, advance};
 
 use super::settings::Value;
 use fixture::Fixture;
+use pds_client::Observer as _;
 use pds_config::{Config, Project};
 use pds_diagnosis::{Counting, ServiceState, State, Verdict};
 use pds_interface::{Resource, list_projects, response_time, run_execution_time};
@@ -268,4 +269,13 @@ async fn a_missing_list_of_projects_is_a_missing_call_while_other_calls_succeed(
     assert_eq!(codes(&fixture).await, ["not_found", "call_missing"]);
     fixture.fail("404", "no such route", |key| key.resource != list_projects::RESOURCE);
     assert_eq!(codes(&fixture).await, ["wrong_address"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_accepted_has_not_expired() {
+    let fixture = answered().await;
+    fixture.context.telemetry.token_expiry("default", Some(fixture::NOW.parse().unwrap()));
+    assert_eq!(codes(&fixture).await, ["token_expired"]);
+    fixture.context.telemetry.token_accepted("default", true);
+    assert_eq!(codes(&fixture).await, ["token_expires_soon"]);
 }

@@ -167,8 +167,8 @@ impl View {
 
     /// The cause of failures of this class with `account`.
     pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
-        let expiry = || self.snapshot.tokens.get(account.name()).and_then(|known| known.expires);
-        let has_expired = || expiry().is_some_and(|at| at <= self.now);
+        let token = || self.snapshot.tokens.get(account.name()).filter(|token| !token.accepted);
+        let has_expired = || token().and_then(|token| token.expires).is_some_and(|at| at <= self.now);
         Cause::within(
             class,
             self.has_wrong_address(),

@@ -108,6 +108,11 @@ impl Account {
         expiry(&self.inner.credentials.current().ok()?.secret)
     }
 
+    /// Whether the service accepted its token last.
+    pub fn is_accepted(&self) -> bool {
+        self.inner.state.lock().accepted == Some(true)
+    }
+
     /// Whether its requests wait because the service throttles it.
     pub fn is_throttled(&self) -> bool {
         self.inner.queue.pace(|pace, _| pace.per_second().is_some() || !pace.pause_left().is_zero())

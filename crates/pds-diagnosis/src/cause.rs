@@ -336,11 +336,11 @@ impl Cause {
         self.stops_account() && self.scope != Scope::Service
     }
 
-    /// The cause for a token that expires in this many seconds, if that is within a week.
-    pub fn of_expiry(seconds: i64) -> Option<&'static Self> {
+    /// The cause for a token that expires in this many seconds, if within a week. An accepted one has not expired.
+    pub fn of_expiry(seconds: i64, is_accepted: bool) -> Option<&'static Self> {
         match seconds {
-            ..=0 => Some(&TOKEN_EXPIRED),
-            1..604_800 => Some(&TOKEN_EXPIRES_SOON),
+            ..=0 if !is_accepted => Some(&TOKEN_EXPIRED),
+            ..604_800 => Some(&TOKEN_EXPIRES_SOON),
             _ => None,
         }
     }

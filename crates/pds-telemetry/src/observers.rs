@@ -57,6 +57,7 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn token_accepted(&self, token: &str, accepted: bool) {
+        self.0.figures.lock().tokens.entry(token.to_owned()).or_default().accepted = accepted;
         self.0.metrics.token_accepted.set(&[token], flag(accepted));
     }
 

@@ -57,6 +57,8 @@ pub struct TokenSnapshot {
     pub expires: Option<Timestamp>,
     /// Whether its file could be read.
     pub readable: Option<bool>,
+    /// Whether the service accepted it last.
+    pub accepted: bool,
 }
 
 impl Telemetry {
@@ -135,7 +137,7 @@ mod tests {
         telemetry.clock_skew(-2.5);
         telemetry.token_expiry("default", Some(now));
         telemetry.token_read("p-1", false);
-        let token = |expires, readable| TokenSnapshot { expires, readable };
+        let token = |expires, readable| TokenSnapshot { expires, readable, accepted: false };
         let expected = Snapshot {
             config_good: Some(false),
             config_loaded: Some(now),

@@ -131,6 +131,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds the findings of `other`.
+    pub fn append(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+    }
+
     /// Adds the findings of a check, each once.
     pub fn add(&mut self, check: &'static str, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {

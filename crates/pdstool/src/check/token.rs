@@ -143,7 +143,10 @@ fn shown(projects: &list_projects::Reply) -> String {
 fn facts(account: &Account, projects: String) -> Vec<(&'static str, String)> {
     let expiry = match account.expiry() {
         _ if account.problem().is_some() => "unknown".to_owned(),
-        Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
+        Some(expiry) if expiry <= Timestamp::now() => {
+            let state = if account.is_accepted() { "it is still accepted" } else { "it has expired" };
+            format!("{}: {state}", units::time(expiry))
+        }
         Some(expiry) => {
             let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
             format!("{}, in {}", units::time(expiry), units::seconds(left))

@@ -85,9 +85,12 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         step("connecting to the service");
         let (found, reached) = network::check(&config.api).await;
         report.add("network", found);
-        report.add("tokens", settings::tokens(service));
         step("making each call");
-        let answers = if reached { calls::check(&mut report, service).await } else { Vec::new() };
+        let mut calls = Report::default();
+        let answers = if reached { calls::check(&mut calls, service).await } else { Vec::new() };
+        // Replies show whether a token is accepted.
+        report.add("tokens", settings::tokens(service));
+        report.append(calls);
         report.add("limits", settings::limits(config, &answers));
         step("looking at the state file");
         let state = args.state_path.as_ref().or(config.state.path.as_ref());

@@ -109,7 +109,7 @@ fn token(account: &Account) -> Vec<Finding> {
         (None, Some(expiry)) => {
             let left = expiry.as_second() - Timestamp::now().as_second();
             let when = units::time(expiry);
-            match Cause::of_expiry(left) {
+            match Cause::of_expiry(left, account.is_accepted()) {
                 Some(cause) => wrong(cause, format!(" at {when}; it is {place}")),
                 None => Finding::ok(format!(
                     "token {}, {place}: expires {when}, in {}",

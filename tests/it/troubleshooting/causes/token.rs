@@ -60,7 +60,7 @@ pub(super) fn of_a_token() -> Vec<SetUp> {
         expiring("a token that has expired", &cause::TOKEN_EXPIRED, -2592),
         SetUp {
             behind: 30,
-            ..expiring("a token that has expired and is still accepted", &cause::TOKEN_EXPIRED, -10)
+            ..expiring("a token that is accepted past its expiry", &cause::TOKEN_EXPIRES_SOON, -10)
         },
     ]
 }
