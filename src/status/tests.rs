@@ -8,8 +8,9 @@ use tokio::time::{Duration, advance};
 
 use super::settings::Value;
 use fixture::Fixture;
-use pds_client::Observer as _;
+use pds_client::{Observer as _, TokenSource};
 use pds_config::{Config, Project};
+use pds_core::secret::Secret;
 use pds_diagnosis::{Counting, ServiceState, State, Verdict};
 use pds_interface::{Resource, list_projects, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
@@ -278,4 +279,16 @@ async fn a_token_that_is_accepted_has_not_expired() {
     assert_eq!(codes(&fixture).await, ["token_expired"]);
     fixture.context.telemetry.token_accepted("default", true);
     assert_eq!(codes(&fixture).await, ["token_expires_soon"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_reads_an_app_of_its_project_is_for_that_project() {
+    // {"project_id":"p-b"}
+    let token = |_: &str| Some(TokenSource::Inline(Secret::new("e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln")));
+    let fixture = fixture::with_tokens(&[("p-1", "p-1-a"), ("p-1", "p-1-b")], token).await;
+    fixture.answer(1.0);
+    fixture.fail("404", "no such app", |key| &*key.owner.app == "p-1-b");
+    assert_eq!(codes(&fixture).await, ["not_found"]);
+    fixture.fail("403", "not yours", |key| key.resource != list_projects::RESOURCE);
+    assert_eq!(codes(&fixture).await, ["token_elsewhere"]);
 }

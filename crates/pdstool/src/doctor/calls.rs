@@ -1,6 +1,6 @@
 //! The result and duration of each call, and the service's clock.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
@@ -46,8 +46,8 @@ struct Answers {
     listed: HashMap<String, Vec<String>>,
     /// Whether the address returns no list of projects, and no call has succeeded.
     at_wrong_address: bool,
-    /// Apps whose settings it has.
-    apps: HashSet<String>,
+    /// Apps whose settings it has, each with the account's name.
+    apps: HashMap<String, String>,
 }
 
 /// Calls that fail for the same reason are reported once: the cause, and the likely mistake in an id.
@@ -210,7 +210,7 @@ impl Answers {
         self.skews.extend(service::skew(&fetched));
         self.took.push((*resource, fetched.took));
         if *resource == get_app::RESOURCE {
-            self.apps.insert(app.clone());
+            self.apps.insert(app.clone(), account.name().to_owned());
         }
         if let (list_projects::RESOURCE, Ok(projects)) =
             (*resource, list_projects::Reply::decode(&fetched.body))
@@ -228,7 +228,7 @@ impl Answers {
         let is_not_found = matches!(error, ToolError::Fetch(error) if error.is_not_found());
         self.at_wrong_address |= is_list && is_not_found && self.took.is_empty();
         let cause = match self.cause(service, &account, error) {
-            cause if *cause == cause::NOT_FOUND && (is_list || self.apps.contains(app)) => {
+            cause if *cause == cause::NOT_FOUND && (is_list || self.apps.contains_key(app)) => {
                 &cause::CALL_MISSING
             }
             cause => cause,
@@ -245,7 +245,8 @@ impl Answers {
     fn cause(&self, service: &Service, account: &Account, error: &ToolError) -> &'static Cause {
         match error {
             ToolError::Fetch(error) => {
-                let has_other_token = service.client.for_other_projects().contains_key(account.name());
+                let has_other_token = !self.apps.values().any(|name| name == account.name())
+                    && service.client.for_other_projects().contains_key(account.name());
                 let expiry = || account.expiry().filter(|_| !account.is_accepted());
                 let has_expired = || expiry().is_some_and(|at| at <= Timestamp::now());
                 Cause::within(error.class().as_str(), self.at_wrong_address, has_other_token, has_expired)
