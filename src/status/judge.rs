@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use pds_core::units;
-use pds_interface::Counted;
 use pds_interface::get_app::{self, family};
+use pds_interface::{Cadence, Counted};
 
 use pds_diagnosis::{Cause, Counting, Failing, Problem, Scope, State, Verdict, cause, resource_title};
 
@@ -150,9 +150,14 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
 
 /// The problems of the resources of an app or project: each cause once, without consequences of other causes.
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
-    let settings = parts.iter().find(|part| part.resource() == get_app::RESOURCE);
-    let settings = settings.map(|part| &part.status).filter(|settings| settings.failing.is_none());
-    let known = Causes { known: settings.and_then(|settings| settings.last_success), ..Causes::of(view) };
+    // Metrics of a deleted app may outlive its settings, but not those of every app.
+    let is_metrics = |part: &Part<'_>| part.target.endpoint.cadence == Cadence::Metrics;
+    let shows = |part: &&Part<'_>| {
+        part.resource() == get_app::RESOURCE || (is_metrics(part) && view.lacks_settings())
+    };
+    let answered = parts.iter().filter(shows).filter(|part| part.status.failing.is_none());
+    let known = answered.filter_map(|part| part.status.last_success).max();
+    let known = Causes { known, ..Causes::of(view) };
     let mut causes: Vec<&'static Cause> = Vec::new();
     for cause in parts.iter().flat_map(|part| known.of_resource(view, part)).flatten() {
         if !causes.contains(&cause) {

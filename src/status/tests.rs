@@ -12,7 +12,7 @@ use pds_client::{Observer as _, TokenSource};
 use pds_config::{Config, Project};
 use pds_core::secret::Secret;
 use pds_diagnosis::{Counting, ServiceState, State, Verdict};
-use pds_interface::{Resource, list_projects, response_time, run_execution_time};
+use pds_interface::{Resource, get_app, list_projects, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
 
 /// One app, answered a minute ago.
@@ -291,4 +291,17 @@ async fn a_token_that_reads_an_app_of_its_project_is_for_that_project() {
     assert_eq!(codes(&fixture).await, ["not_found"]);
     fixture.fail("403", "not yours", |key| key.resource != list_projects::RESOURCE);
     assert_eq!(codes(&fixture).await, ["token_elsewhere"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_no_app_has_are_a_missing_call_while_each_has_metrics() {
+    let fixture = fixture::with_apps(&[("p-1", "p-1-a"), ("p-1", "p-1-b")]).await;
+    fixture.answer(1.0);
+    let is_settings = |key: &Key| key.resource == get_app::RESOURCE;
+    fixture.fail("404", "no such app", |key| is_settings(key) && &*key.owner.app == "p-1-b");
+    assert_eq!(codes(&fixture).await, ["not_found"]);
+    fixture.fail("404", "no such route", is_settings);
+    assert_eq!(codes(&fixture).await, ["call_missing"]);
+    fixture.fail("404", "no such app", |key| &*key.owner.app == "p-1-b");
+    assert_eq!(codes(&fixture).await, ["not_found", "call_missing"]);
 }

@@ -12,16 +12,16 @@ use tokio::time::Instant;
 use crate::poll::error::ADDRESS;
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
-use crate::store::{Health, Store, Variant};
+use crate::store::{Failure, Health, Store, Variant};
 use pds_client::Account;
 use pds_config::{App, Project};
 use pds_exposition::{Family, Labels, Samples};
-use pds_interface::{ReplyBody as _, Resource, Scope, list_projects};
+use pds_interface::{ReplyBody as _, Resource, Scope, get_app, list_projects};
 use pds_ledger::{Owner, Settled, ledger_store::Found};
 use pds_telemetry::Snapshot;
 
 use super::incidents::Observed;
-use pds_diagnosis::{Cause, mistake_in_id, model};
+use pds_diagnosis::{Cause, cause, mistake_in_id, model};
 
 /// The most unknown ids that a view compares with known ids.
 const MAX_COMPARED: usize = 100;
@@ -73,6 +73,7 @@ pub(super) struct View {
     /// The problems of the last reload, if it was refused.
     pub(super) refused: Option<String>,
     wrong_address: OnceLock<bool>,
+    lacks_settings: OnceLock<bool>,
     other_projects: OnceLock<BTreeMap<String, String>>,
     /// The number of unknown ids compared so far.
     compared: AtomicUsize,
@@ -89,6 +90,7 @@ impl View {
             observed,
             refused,
             wrong_address: OnceLock::new(),
+            lacks_settings: OnceLock::new(),
             other_projects: OnceLock::new(),
             compared: AtomicUsize::new(0),
             now: context.clock.now(),
@@ -199,6 +201,16 @@ impl View {
             let mut failing = lists.filter_map(|target| self.health(target).failing);
             failing.any(|failure| failure.class == ADDRESS)
                 && !self.plan.targets.iter().any(|target| self.health(target).up == Some(true))
+        })
+    }
+
+    /// Whether the service returns 404 for the settings of all apps, which are more than one.
+    pub(super) fn lacks_settings(&self) -> bool {
+        *self.lacks_settings.get_or_init(|| {
+            let settings = self.targets_of(get_app::RESOURCE);
+            let mut failing = settings.iter().map(|target| self.health(target).failing);
+            let is_missing = |failure: Arc<Failure>| *Cause::of_class(failure.class) == cause::NOT_FOUND;
+            settings.len() > 1 && failing.all(|failure| failure.is_some_and(is_missing))
         })
     }
 
