@@ -105,7 +105,9 @@ async fn the_verdict_counts_all_that_it_claims() {
     telemetry.panicked();
     pds_ledger::Observer::committed(telemetry, Err("No space left on device (os error 28)"));
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
-    telemetry.token_expiry(&stage.world.projects()[0].0, Some(expired));
+    let token = &*stage.world.projects()[0].0;
+    telemetry.token_expiry(token, Some(expired));
+    telemetry.token_accepted(token, false);
     let others = [&slow, &empty, &mute].map(|stage| stage.url.as_str()).join(" ");
     look("truth", &stage.url, None, &[("OTHERS", &others)]).await;
 }
