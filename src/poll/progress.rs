@@ -89,7 +89,8 @@ pub struct Progress {
     /// The first second that the service answered for when all time before it was given up; 0 if none was. It may no
     /// longer have older data of this app.
     pub(super) answers_from: i64,
-    containers: BTreeMap<Arc<str>, Container>,
+    #[expect(clippy::box_collection, reason = "most apps have no containers")]
+    containers: Option<Box<BTreeMap<Arc<str>, Container>>>,
     /// A counter that waits for a page to be read.
     pub(super) start: Option<Box<Start>>,
     /// The smallest rounding step of shares seen, for an app with an objective.
@@ -131,7 +132,7 @@ impl Progress {
     }
 
     fn container(&mut self, id: &Arc<str>) -> &mut Container {
-        self.containers.entry(Arc::clone(id)).or_default()
+        self.containers.get_or_insert_default().entry(Arc::clone(id)).or_default()
     }
 
     /// For a busy app, when it fell silent, if it has. `None` for other apps.
@@ -198,7 +199,8 @@ mod tests {
 
     #[test]
     fn the_state_of_every_target_is_small() {
-        assert!(size_of::<Progress>() <= 160, "{}", size_of::<Progress>());
+        // With lock and counts 160 bytes, which the allocator has a size for.
+        assert!(size_of::<Progress>() <= 136, "{}", size_of::<Progress>());
         assert!(size_of::<Start>() <= 48, "{}", size_of::<Start>());
     }
 }

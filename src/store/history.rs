@@ -350,6 +350,7 @@ mod tests {
         assert!(size_of::<History>() <= 32, "{}", size_of::<History>());
         assert!(size_of::<Event>() <= 32, "{}", size_of::<Event>());
         assert!(size_of::<SixHours>() <= 32, "{}", size_of::<SixHours>());
+        assert!(size_of::<crate::store::TargetState>() <= 96, "{}", size_of::<crate::store::TargetState>());
         let mut history = History::default();
         for second in 0..100 {
             history.record(PollRecord { behind: false, ..poll(second, None) });

@@ -69,6 +69,12 @@ struct Contents {
     last_success: Option<UnixNanos>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
+    rare: Option<Box<Rare>>,
+}
+
+/// Facts that few targets have.
+#[derive(Debug, Default)]
+struct Rare {
     /// Text of the last reply for people, not a metric.
     message: Option<Arc<String>>,
     /// Settings that the current poll has replaced.
@@ -147,14 +153,17 @@ impl TargetState {
 
     /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
-        self.contents.lock().message = message.map(Arc::new);
+        let rare = &mut self.contents.lock().rare;
+        if message.is_some() || rare.is_some() {
+            rare.get_or_insert_default().message = message.map(Arc::new);
+        }
     }
 
     /// The text of the last reply for people, if the reply is not stale at `now`.
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let contents = self.contents.lock();
         let is_shown = contents.entries.iter().any(|entry| contents.is_fresh(entry, now));
-        contents.message.clone().filter(|_| is_shown)
+        contents.rare.as_ref()?.message.clone().filter(|_| is_shown)
     }
 
     /// Replaces all samples of `variant`.
@@ -171,7 +180,7 @@ impl TargetState {
                 sink.replace(&mut entry.samples, &self.shared.layouts);
                 entry.updated_at = now;
                 if let Some(before) = before.filter(|before| *before != entry.samples) {
-                    contents.former = Some(before);
+                    contents.rare.get_or_insert_default().former = Some(before);
                 }
             }
             None => {
@@ -285,7 +294,8 @@ impl TargetState {
             let entry = contents.entry(shown).filter(|_| up)?;
             Some(Point::of(&families(), &entry.samples))
         });
-        let changed = contents.former.take().zip(contents.entries.first());
+        let former = contents.rare.as_mut().and_then(|rare| rare.former.take());
+        let changed = former.zip(contents.entries.first());
         let changed =
             changed.map(|(before, entry)| changes(to_second(at), &families(), &before, &entry.samples));
         let history = contents.history.get_or_insert_default();
