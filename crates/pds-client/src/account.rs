@@ -115,7 +115,7 @@ impl Account {
 
     /// Whether its requests wait because the service throttles it.
     pub fn is_throttled(&self) -> bool {
-        self.inner.queue.pace(|pace, _| pace.per_second().is_some() || !pace.pause_left().is_zero())
+        self.inner.queue.is_throttled()
     }
 
     /// The outcome of its last request; `None` before the first.

@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Duration, Instant, sleep_until};
 
 use super::Config;
 use super::pace::Pace;
@@ -293,6 +292,11 @@ impl AccountQueue {
         })
         .await;
         permit
+    }
+
+    /// Whether its pace delays its requests now.
+    pub(super) fn is_throttled(&self) -> bool {
+        self.admission.state.lock().queues.get(&self.number).is_some_and(|queue| queue.pace.is_throttled())
     }
 
     /// Reads or changes its pace. The second argument of `change` is whether anything waits.

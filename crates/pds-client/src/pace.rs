@@ -77,6 +77,11 @@ impl Pace {
         self.slowed.map(|slowed| slowed.per_second)
     }
 
+    /// Whether the service slows it down or has requested a pause.
+    pub(super) fn is_throttled(&self) -> bool {
+        self.slowed.is_some() || !self.pause_left().is_zero()
+    }
+
     /// The earliest time of the next request; `None` if it may be sent at once. No request waits for a pause longer
     /// than `patience`: it fails instead.
     pub(super) fn next(&self, patience: Duration) -> Option<Instant> {

@@ -76,7 +76,7 @@ metrics! {
     targets: Gauges = Family::gauge("pds_exporter_targets", &[],
         "Number of polled pairs of a resource and a project or app");
     poll_lag: Gauges = Family::gauge("pds_exporter_poll_lag_seconds", &[],
-        "Delay from due time to start of the last poll; grows if limits are too low");
+        "Delay from due time to start of the last poll; grows under limits and throttling");
     connections: Gauges = Family::gauge("pds_exporter_connections", &["state"],
         "Open client connections: active during a request, idle otherwise");
     loop_stall: HistogramVec = Family::histogram("pds_exporter_loop_stall_seconds", &[],

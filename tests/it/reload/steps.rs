@@ -30,7 +30,8 @@ async fn a_reload_that_fails_at_any_step_changes_no_series() {
         (
             "Prometheus",
             format!(
-                "{with_another_token}\n[state]\nprometheus_url = \"https://127.0.0.1:1\"\nprometheus_ca_file = \"/nowhere.pem\"\n"
+                "{with_another_token}\n[state]\nprometheus_url = \"https://127.0.0.1:1\"\nprometheus_ca_file = \"/nowhere.pem\"\n\
+                 [[projects]]\nid = \"p-new\"\ntoken_file = \"/nowhere-token\"\n"
             ),
         ),
     ] {
@@ -40,6 +41,8 @@ async fn a_reload_that_fails_at_any_step_changes_no_series() {
         assert_eq!(running.metric(SUCCESSFUL).await, Some(0.0), "{step}");
         assert_eq!(in_force().await, before, "{step}");
     }
+    // Nothing is said of tokens that are not used.
+    assert!(!running.exporter.log().contains("/nowhere-token"), "{}", running.exporter.log());
     running.assert_still_polling().await;
 }
 

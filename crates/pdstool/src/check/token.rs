@@ -126,7 +126,9 @@ async fn ask_all<'a>(
         Err(ToolError::NoList(error, _)) if is_right_address => (String::new(), Err(error.into())),
         Err(error) => (String::new(), Err(error)),
     };
-    others.retain(|_| !matches!(answer, Err(ToolError::NoList(..))));
+    if matches!(answer, Err(ToolError::NoList(..))) {
+        others.clear();
+    }
     let mut answers = vec![(list_projects::CALL.purpose, "the token", answer)];
     answers.extend(others);
     (shown, answers)
