@@ -16,8 +16,9 @@
 //!
 //! A peer that holds less of a resource than another gets the next part of it, whatever others do: a connection as soon
 //! as one is idle, a request slot within two seconds if there are fewer peers than slots, a TLS handshake or a password
-//! check after at most one by each other peer. Unread responses and connections share one memory budget; work for a client stops when it stops reading.
-//! Bytes that cost a client little (TLS records, HTTP/2 frames, headers that drip) have a rate and a time.
+//! check after at most one by each other peer. Unread responses and connections share one memory budget; work for a
+//! client stops when it stops reading. Bytes that cost a client little (TLS records, HTTP/2 frames, headers that drip)
+//! have a rate and a time.
 //!
 //! # The path of a request
 //!
