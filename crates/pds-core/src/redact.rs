@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
@@ -22,7 +23,7 @@ const MIN_TOKEN_BYTES: usize = 12;
 const MIN_PART: usize = 8;
 /// The named characters of HTML that secrets may hold.
 const ENTITIES: [(&[u8], char); 5] =
-    [(b"amp;", '&'), (b"lt;", '<'), (b"gt;", '>'), (b"quot;", '"'), (b"apos;", '\'')];
+    [(b"amp", '&'), (b"lt", '<'), (b"gt", '>'), (b"quot", '"'), (b"apos", '\'')];
 
 /// Finds the secrets in use. Cloning shares them.
 #[derive(Clone, Debug, Default)]
@@ -87,57 +88,57 @@ struct Matcher {
 impl Matcher {
     /// `None` if there is nothing to search for.
     fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Option<Self> {
-        let (mut forms, mut beginnings) = (Vec::new(), Vec::new());
-        for secret in secrets.map(|secret| secret.expose().as_bytes()) {
-            forms.extend(self::forms(secret));
-            // Backslashes may have gone from it.
-            let unescaped = unescaped(secret.get(..MIN_PART).unwrap_or(secret)).into_owned();
-            beginnings.extend(Some(unescaped).filter(|text| text.len() >= MIN_PART / 2));
-        }
+        let mut forms: Vec<_> = secrets.flat_map(|secret| forms(secret.expose().as_bytes())).collect();
         forms.sort_unstable();
         forms.dedup();
-        beginnings.extend(forms.iter().map(|form| form.get(..MIN_PART).unwrap_or(form).to_vec()));
-        if beginnings.is_empty() {
+        if forms.is_empty() {
             return None;
         }
+        let beginnings = forms.iter().map(|form| form.get(..MIN_PART).unwrap_or(form));
         let beginnings =
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(beginnings).ok()?;
         Some(Self { beginnings, forms })
     }
 
     fn redact(&self, body: Vec<u8>) -> Vec<u8> {
-        match unescaped(&body) {
-            Cow::Borrowed(_) => self.redact_units(body, None),
-            // A part of the secret may look like an escape.
-            Cow::Owned(text) => self.redact_units(self.redact_units(body, Some(&text)), None),
+        let is_escaped = body.iter().any(|byte| b"%\\&".contains(byte));
+        let readings = if is_escaped { &READINGS[..] } else { &[&[] as &[Escape]] };
+        let mut found: Vec<_> = readings.iter().flat_map(|escapes| self.find(&body, escapes)).collect();
+        if found.is_empty() {
+            return body;
         }
+        found.sort_unstable_by_key(|secret| secret.start);
+        let (mut out, mut at) = (Vec::with_capacity(body.len()), 0);
+        for secret in found {
+            // A secret that is found by two readings is one.
+            if secret.start >= at {
+                out.extend_from_slice(body.get(at..secret.start).unwrap_or_default());
+                out.extend_from_slice(REDACTED.as_bytes());
+            }
+            at = at.max(secret.end);
+        }
+        out.extend_from_slice(body.get(at..).unwrap_or_default());
+        out
     }
 
-    /// `body` without secrets, read as it is, or as `unescaped`.
-    fn redact_units(&self, body: Vec<u8>, unescaped: Option<&[u8]>) -> Vec<u8> {
-        let text = unescaped.unwrap_or(&body);
-        let read: Read = if unescaped.is_some() { unescape } else { literal };
-        let find = |from: usize| self.beginnings.find(Input::new(text).range(from..));
-        let Some(mut found) = find(0) else { return body };
-        let (mut out, mut rest, mut from) = (Vec::with_capacity(body.len()), &*body, 0);
-        loop {
-            let (before, secret) = split(rest, found.start() - from, read);
-            out.extend_from_slice(before);
-            out.extend_from_slice(REDACTED.as_bytes());
-            let (length, is_whole) = self.length(text.get(found.start()..).unwrap_or_default());
-            from = found.end().max(found.start() + length);
+    /// The parts of `body` that hold a secret once `escapes` are read.
+    fn find(&self, body: &[u8], escapes: &[Escape]) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let text = unescaped(body, escapes);
+        // The place in `text`, and the one in `body` that means it.
+        let (mut from, mut at) = (0, 0);
+        while let Some(beginning) = self.beginnings.find(Input::new(&*text).range(from..)) {
+            let start = at + length(body.get(at..).unwrap_or_default(), beginning.start() - from, escapes);
+            let (part, is_whole) = self.length(text.get(beginning.start()..).unwrap_or_default());
+            from = beginning.end().max(beginning.start() + part);
             if !is_whole {
                 let rest = text.get(from..).unwrap_or_default();
                 from += rest.iter().take_while(|byte| is_of_word(**byte)).count();
             }
-            rest = split(secret, from - found.start(), read).1;
-            match find(from) {
-                Some(next) => found = next,
-                None => break,
-            }
+            at = start + length(body.get(start..).unwrap_or_default(), from - beginning.start(), escapes);
+            found.push(start..at);
         }
-        out.extend_from_slice(rest);
-        out
+        found
     }
 
     /// How many bytes at the start of `text` belong to a form, and whether that is all of it. The form with most in common
@@ -158,14 +159,14 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=_.~-\\%&;#".contains(&byte)
 }
 
-/// The texts to search for: the secret as it is and unescaped, its hexadecimal digits, and for each alignment the part
-/// that every base64 text containing it has in common.
+/// The texts to search for: the secret as it is and as a URL means it, its hexadecimal digits, and for each alignment the
+/// part that every base64 text containing it has in common.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     // Forms write a space as a plus sign.
     let plus = secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
     let mut forms = vec![plus];
     // URLs hold a password escaped.
-    for secret in [secret, &*unescaped(secret)] {
+    for secret in [secret, &*unescaped(secret, &[of_url])] {
         forms.push(secret.to_vec());
         let digits: [fn(&u8) -> String; 2] = [|byte| format!("{byte:02x}"), |byte| format!("{byte:02X}")];
         forms.extend(digits.map(|digits| secret.iter().map(digits).collect::<String>().into_bytes()));
@@ -183,69 +184,79 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Reads the first unit of a text: appends its meaning and returns its length.
-type Read = fn(&[u8], &mut Vec<u8>) -> usize;
+/// Reads the escape that a text begins with, if it does: appends its meaning and returns its length.
+type Escape = fn(&[u8], &mut Vec<u8>) -> Option<usize>;
 
-/// Reads a byte as it is.
-fn literal(text: &[u8], meaning: &mut Vec<u8>) -> usize {
-    meaning.extend(text.first());
-    1
+/// The ways to read a text. Each kind of escape is also read alone, and none, as a secret may hold what looks like the
+/// others.
+const READINGS: [&[Escape]; 5] = [&[of_url, of_json, of_html], &[of_url], &[of_json], &[of_html], &[]];
+
+/// A byte: `%2B`.
+fn of_url(text: &[u8], meaning: &mut Vec<u8>) -> Option<usize> {
+    let digits = text.strip_prefix(b"%")?.get(..2)?;
+    meaning.push(u8::try_from(number(digits, 16)?).ok()?);
+    Some(3)
 }
 
-/// Reads a byte, or an escape of URLs, JSON or HTML.
-fn unescape(text: &[u8], meaning: &mut Vec<u8>) -> usize {
-    let number = |digits: &[u8], radix| u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok();
-    let numbered = |digits: &[u8], radix| {
-        let end = digits.iter().take(8).position(|byte| *byte == b';')?;
-        Some((char::from_u32(number(digits.get(..end)?, radix)?)?, end + 1))
+/// A character: `\u002b`, or any after a backslash.
+fn of_json(text: &[u8], meaning: &mut Vec<u8>) -> Option<usize> {
+    let escaped = text.strip_prefix(b"\\")?;
+    let numbered = escaped.strip_prefix(b"u").and_then(|digits| number(digits.get(..4)?, 16));
+    if let Some(char) = numbered.and_then(char::from_u32) {
+        meaning.extend(char.encode_utf8(&mut [0; 4]).bytes());
+        return Some(6);
+    }
+    meaning.push(*escaped.first()?);
+    Some(2)
+}
+
+/// A character: `&amp;`, `&#43;` or `&#x2B;`.
+fn of_html(text: &[u8], meaning: &mut Vec<u8>) -> Option<usize> {
+    let escaped = text.strip_prefix(b"&")?;
+    let end = escaped.iter().take(11).position(|byte| *byte == b';')?;
+    let char = match escaped.get(..end)? {
+        [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?)?,
+        [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
+        name => ENTITIES.iter().find(|(known, _)| *known == name)?.1,
     };
-    let escaped = match text {
-        [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-            // Not a character, but a byte of one.
-            meaning.extend(number(&[*high, *low], 16).and_then(|byte| u8::try_from(byte).ok()));
-            return 3;
-        }
-        [b'\\', b'u', a, b, c, d, ..] => {
-            number(&[*a, *b, *c, *d], 16).and_then(char::from_u32).map(|char| (char, 6))
-        }
-        [b'&', b'#', b'x' | b'X', digits @ ..] => numbered(digits, 16).map(|(char, end)| (char, end + 3)),
-        [b'&', b'#', digits @ ..] => numbered(digits, 10).map(|(char, end)| (char, end + 2)),
-        [b'&', rest @ ..] => {
-            let named = ENTITIES.iter().find(|(name, _)| rest.starts_with(name));
-            named.map(|(name, char)| (*char, name.len() + 1))
-        }
-        _ => None,
-    };
-    let Some((char, length)) = escaped else {
-        // The byte after a backslash speaks for itself, whether or not the backslash belongs to the text.
-        return if text.starts_with(b"\\") { 1 } else { literal(text, meaning) };
-    };
-    meaning.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
-    length
+    meaning.extend(char.encode_utf8(&mut [0; 4]).bytes());
+    Some(end + 2)
+}
+
+/// The number that `digits` stand for, which have no sign.
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    u32::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))
+}
+
+/// Reads an escape, or a byte as it is: appends its meaning and returns its length.
+fn read(text: &[u8], escapes: &[Escape], meaning: &mut Vec<u8>) -> usize {
+    escapes.iter().find_map(|escape| escape(text, meaning)).unwrap_or_else(|| {
+        meaning.extend(text.first());
+        1
+    })
 }
 
 /// The meaning of `text` once its escapes are read.
-fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.iter().any(|byte| b"%\\&".contains(byte)) {
+fn unescaped<'a>(text: &'a [u8], escapes: &[Escape]) -> Cow<'a, [u8]> {
+    if escapes.is_empty() {
         return Cow::Borrowed(text);
     }
     let (mut meaning, mut rest) = (Vec::with_capacity(text.len()), text);
     while !rest.is_empty() {
-        let length = unescape(rest, &mut meaning);
+        let length = read(rest, escapes, &mut meaning);
         rest = rest.get(length..).unwrap_or_default();
     }
     Cow::Owned(meaning)
 }
 
-/// `text` in two: the units that mean the first `length` bytes, and the others.
-fn split(text: &[u8], length: usize, read: Read) -> (&[u8], &[u8]) {
-    let (mut meaning, mut meant, mut at) = (Vec::new(), 0, 0);
-    while meant < length && at < text.len() {
-        meaning.clear();
-        at += read(text.get(at..).unwrap_or_default(), &mut meaning);
-        meant += meaning.len();
+/// How many bytes at the start of `text` mean the first `meant` bytes of its meaning.
+fn length(text: &[u8], meant: usize, escapes: &[Escape]) -> usize {
+    let (mut meaning, mut at) = (Vec::new(), 0);
+    while meaning.len() < meant && at < text.len() {
+        at += read(text.get(at..).unwrap_or_default(), escapes, &mut meaning);
     }
-    text.split_at(at.min(text.len()))
+    at.min(text.len())
 }
 
 #[cfg(test)]
@@ -310,6 +321,10 @@ mod tests {
         for byte in "+/=_.~-\\%&;#".chars() {
             let text = format!("1ok'en-o{byte}x y");
             assert_eq!(redactor.text(&text), "[redacted] y", "{text}");
+        }
+        let looks_escaped = Redactor::of([&Secret::new(r"a&#48;b\\%41-of-a-kind")]);
+        for text in [r"a&amp;#48;b\\%41-of-", r"a\u0026#48;b\\\\%41-of-", "a%26%2348%3Bb%5C%5C%2541-of-"] {
+            assert_eq!(looks_escaped.text(text), "[redacted]", "{text}");
         }
         assert_eq!(redactor.text("%41ok'en-of-a-kind"), "%4[redacted]", "no escape, but its first character");
         let escaped = Redactor::of([&Secret::new("p%40ssword-of-proxy")]);
@@ -388,7 +403,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn no_eight_characters_in_a_row_come_out_wherever_it_is_cut(
-            secret in prop_oneof!["[A-Za-z0-9+/=_.:<>&\"'%-]{12,40}", "[A-Za-z0-9+/=_.:<>&\"'\\\\;#-]{12,40}"],
+            secret in prop_oneof!["[A-Za-z0-9+/=_.:<>&\"'%-]{12,40}", "[A-Za-z0-9+/=_.:<>&\"'\\\\;#-]{12,40}",
+                              "[u0-9x%&#;\\\\]{12,40}"],
             before in "[a-z :]{0,5}",
             form in 0..FORMS.len() + 2, cut in 0..240_usize,
         ) {
