@@ -29,7 +29,7 @@ use super::state::read;
 Prometheus is that of state.prometheus_url; PDS_EXPORTER__STATE__PROMETHEUS_URL sets it for one run.
 Exit code 1 if a counter differs by more than the tolerance or cannot be compared.")]
 pub struct ReconcileArgs {
-    /// Day in UTC [default: yesterday].
+    /// Day in UTC [default: the last one that is counted to its end].
     #[arg(long, value_name = "DATE")]
     day: Option<Date>,
 
@@ -111,8 +111,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     let behind =
         seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
     let now = Timestamp::now();
-    let yesterday = || now.to_zoned(TimeZone::UTC).date().saturating_sub(1.day());
-    let day = args.day.unwrap_or_else(yesterday).to_zoned(TimeZone::UTC);
+    let day = args.day.unwrap_or_else(|| last_day(now, behind)).to_zoned(TimeZone::UTC);
     let start = day.map_err(|error| ToolError::Usage(error.to_string()))?.timestamp().as_second();
     if start + DAY + behind > now.as_second() {
         let from = rfc3339(start + DAY + behind);
@@ -162,6 +161,11 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     }
 }
 
+/// The last day that ended at least `behind` seconds ago.
+fn last_day(now: Timestamp, behind: i64) -> Date {
+    now.saturating_sub(behind.seconds()).unwrap_or(now).to_zoned(TimeZone::UTC).date().saturating_sub(1.day())
+}
+
 /// The service's total of the day that begins at `start`.
 async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
     let mut total = 0;
@@ -182,6 +186,13 @@ async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_compared_once_its_last_requests_are_counted() {
+        for (now, day) in [("2026-03-02T00:01:29Z", "2026-02-28"), ("2026-03-02T00:01:30Z", "2026-03-01")] {
+            assert_eq!(last_day(now.parse().unwrap(), 90).to_string(), day);
+        }
+    }
 
     #[test]
     fn the_expression_is_the_shipped_one() {
