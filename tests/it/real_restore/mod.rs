@@ -79,7 +79,8 @@ impl Cast {
     async fn gather_with(kind: Kind, settings: Settings) -> Self {
         let (world, folder, config) = rig::service(settings).await;
         let network = network();
-        let addresses: Vec<_> = (1..=ADDRESSES).map(|host| format!("{network}.{host}:10090")).collect();
+        // Not the usual port: beside this, another test asks whether it is free.
+        let addresses: Vec<_> = (1..=ADDRESSES).map(|host| format!("{network}.{host}:10190")).collect();
         let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;
         let config = PathBuf::from(config);
         let url = format!("prometheus_url = \"{}\"", engine.url);
