@@ -112,9 +112,12 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
         _ if is_error => Some((&cause::APP_ERROR, cause::APP_ERROR.says.to_owned())),
         _ => None,
     };
+    // The last good status proves nothing while the service does not answer.
+    let answers = |part: &Part<'_>| part.resource() == get_app::RESOURCE && part.status.failing.is_none();
     let state = match &own {
         Some((cause, _)) => cause.verdict,
-        None => status.as_ref().map_or(Verdict::Waiting, |_| Verdict::Ok),
+        None if status.is_some() && parts.iter().any(answers) => Verdict::Ok,
+        None => Verdict::Waiting,
     };
     found.extend(own.map(|(cause, text)| {
         let message = parts.iter().find_map(|part| part.subject.cell.message(view.instant));

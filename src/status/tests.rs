@@ -282,6 +282,16 @@ async fn a_token_that_is_accepted_has_not_expired() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_app_is_not_known_to_be_healthy_while_the_service_does_not_answer() {
+    let fixture = answered().await;
+    let apps = || fixture.source.status().summary.apps;
+    assert!(apps().ok > 0 && apps().waiting == 0);
+    fixture.fail("timeout", "no reply", |_| true);
+    advance(Duration::from_secs(2)).await;
+    assert_eq!((apps().ok, apps().waiting), (0, apps().all));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_that_reads_an_app_of_its_project_is_for_that_project() {
     // {"project_id":"p-b"}
     let token = |_: &str| Some(TokenSource::Inline(Secret::new("e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln")));
