@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -18,9 +19,14 @@ pub(crate) const PROMETHEUS_2: &str = "prometheus";
 /// A current one.
 pub(crate) const PROMETHEUS_3: &str = "prometheus-3";
 
-/// A free port of the loopback.
+/// A free port of the loopback. The system assigns higher ports only, and every process of tests tries others first, so it stays
+/// free until it is used.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let ports =
+        || 20_000 + std::process::id().wrapping_mul(16).wrapping_add(TRIED.fetch_add(1, Relaxed)) % 12_000;
+    let mut ports = std::iter::repeat_with(|| u16::try_from(ports()).unwrap());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 /// A server with a folder of its own, killed at the end.
