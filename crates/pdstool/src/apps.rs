@@ -70,7 +70,11 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
     });
     let mut rows: Vec<Row> = rows.collect();
     if let Some(name) = &args.name {
-        rows = named(rows, name)?;
+        rows = named(rows, name).or_else(|error| {
+            say_gaps(console, &fleet.failures, gaps.clone());
+            // It may be of an exporter that does not reply.
+            fleet.complete().and(Err(error))
+        })?;
     }
     let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
     rows.retain(|row| wants(&row.app));

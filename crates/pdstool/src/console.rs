@@ -1,6 +1,6 @@
 //! The terminal or its replacement: the one place where the tool writes and prompts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, IsTerminal as _, Write};
 use std::mem;
 use std::rc::Rc;
@@ -41,6 +41,8 @@ pub const BAR: Style = AnsiColor::Cyan.on_default();
 pub struct Console {
     /// Standard output.
     pub out: Box<dyn Write>,
+    /// Whether the reader of standard output has left.
+    pub is_unread: Rc<Cell<bool>>,
     /// Standard error.
     pub err: Box<dyn Write>,
     /// Standard input.
@@ -59,6 +61,36 @@ pub struct Console {
     pub cut: bool,
 }
 
+/// Standard output, and nowhere once its reader has left: that ends no command, and changes no exit code.
+struct Output {
+    out: io::Stdout,
+    is_unread: Rc<Cell<bool>>,
+}
+
+impl Output {
+    fn unless_unread<T>(&self, written: io::Result<T>, dropped: T) -> io::Result<T> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_unread.set(true);
+                Ok(dropped)
+            }
+            written => written,
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.unless_unread(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.unless_unread(flushed, ())
+    }
+}
+
 /// Columns if the terminal does not report its width.
 const USUAL_WIDTH: usize = 100;
 
@@ -67,6 +99,7 @@ impl Console {
     /// escape sequences, `columns` the width for pipes (`COLUMNS`).
     pub fn of_process(no_color: bool, is_dumb: bool, columns: Option<usize>) -> Self {
         let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
+        let is_unread = Rc::new(Cell::new(false));
         let out_is_terminal = out.is_terminal();
         let width = if out_is_terminal { size().map(|(columns, _)| columns) } else { columns };
         Self {
@@ -76,7 +109,8 @@ impl Console {
             color: out_is_terminal && !is_dumb && !no_color,
             cut: width.is_some(),
             width: width.unwrap_or(USUAL_WIDTH),
-            out: Box::new(out),
+            out: Box::new(Output { out, is_unread: Rc::clone(&is_unread) }),
+            is_unread,
             err: Box::new(err),
             input: Box::new(input.lock()),
         }
@@ -128,7 +162,7 @@ impl Console {
         self.prompt(question);
         let mut answer = String::new();
         match self.input.read_line(&mut answer)? {
-            0 => Err(not_confirmed()),
+            0 => Err(no_answer()),
             _ => Ok(answer.trim().to_owned()),
         }
     }
@@ -147,7 +181,7 @@ impl Console {
         // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
         self.say("");
-        let answer = answer?.ok_or_else(not_confirmed)?;
+        let answer = answer?.ok_or_else(no_answer)?;
         Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
@@ -178,15 +212,15 @@ impl Console {
                 "this {consequence}; there is no terminal to prompt on: use --yes to confirm"
             )));
         }
-        match &*self.answer(&format!("This {consequence}. Continue? [y/N]"))?.to_lowercase() {
-            "y" | "yes" => Ok(()),
-            _ => Err(not_confirmed()),
+        match self.answer(&format!("This {consequence}. Continue? [y/N]")) {
+            Ok(answer) if ["y", "yes"].contains(&&*answer.to_lowercase()) => Ok(()),
+            _ => Err(ToolError::failed("not confirmed; nothing was sent")),
         }
     }
 }
 
-fn not_confirmed() -> ToolError {
-    ToolError::failed("not confirmed; nothing was sent")
+fn no_answer() -> ToolError {
+    ToolError::Failed { message: "interrupted: the prompt has no answer".to_owned(), code: 130 }
 }
 
 /// The columns and lines of the terminal.
@@ -227,6 +261,9 @@ pub async fn repeat(
             attempt(console, &mut show).await?;
             console.print("")?;
             console.out.flush()?;
+            if console.is_unread.get() {
+                return Ok(());
+            }
             tokio::time::sleep(every).await;
         }
     }

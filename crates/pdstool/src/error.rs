@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pds_client::{FetchError, Reason};
 use pds_config::LoadError;
@@ -47,8 +47,8 @@ pub enum ToolError {
     )]
     HiddenEnvironment(LoadError),
     /// The web configuration cannot be used.
-    #[error("the web configuration is not valid")]
-    Web(#[from] WebConfigError),
+    #[error("{} is no valid web configuration", .0.display())]
+    Web(PathBuf, #[source] WebConfigError),
     /// The client cannot be built from the configuration.
     #[error(transparent)]
     Client(#[from] BuildError),
@@ -137,7 +137,7 @@ impl ToolError {
             Self::Config(_)
             | Self::NoConfig(_)
             | Self::HiddenEnvironment(_)
-            | Self::Web(_)
+            | Self::Web(..)
             | Self::Client(_) => 78,
             Self::Fetch(error) if error.is_not_found() => 3,
             Self::Fetch(error) if error.is_unauthorized() => 4,
@@ -145,10 +145,5 @@ impl ToolError {
             Self::Failed { code, .. } => *code,
             _ => 1,
         }
-    }
-
-    /// Whether the reader closed the pipe, which is not a failure.
-    pub fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }

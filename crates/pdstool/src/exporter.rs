@@ -96,14 +96,17 @@ pub struct Exporter {
     redactor: Redactor,
 }
 
-/// The fields of an exporter's status that the tool shows. Fields that an exporter does not send are empty.
+/// The fields of an exporter's status that the tool shows. A status has a summary; other fields that an exporter does not
+/// send are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
 #[expect(missing_docs, reason = "the fields of `Status`")]
 pub struct ExporterStatus {
+    #[serde(default)]
     pub exporter: model::Exporter,
+    #[serde(default)]
     pub service: model::Service,
     pub summary: Summary,
+    #[serde(default)]
     pub apps: Vec<App>,
 }
 

@@ -131,7 +131,6 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
     };
     match result.and_then(|()| Ok(console.out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             let label = console.styled(BAD, "error:");
             console.say(&format!("{label} {}", plain_lines(&with_sources(&error))));

@@ -1,8 +1,8 @@
 //! Shared options: the output format, points in time, and files that commands write.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -34,6 +34,9 @@ impl OutputFormat {
     }
 }
 
+/// The mode of a file that only its owner can read.
+const MODE: u32 = 0o600;
+
 /// The option `--output`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OutputArg {
@@ -42,15 +45,30 @@ pub struct OutputArg {
     pub format: OutputFormat,
 }
 
-/// Writes a file that may hold a token: only its owner can read it.
+/// Writes a file that may hold a token: only its owner can read it. A file that is there stays until the new one is complete.
 ///
 /// # Errors
 /// If it cannot be written, or exists and `over` is not set.
 pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
-    let written = open_private(path, over).and_then(|mut file| {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let write = || {
+        let mut file = open_private(new.as_ref(), true)?;
         file.set_len(0)?;
+        file.set_permissions(Permissions::from_mode(MODE))?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    // Holds the name, and finds what is no file.
+    let written = open_private(path, over).and_then(|there| {
+        write().inspect_err(|_| {
+            // Files left behind are empty or incomplete.
+            let _ = fs::remove_file(&new);
+            if there.metadata().is_ok_and(|there| there.len() == 0) {
+                let _ = fs::remove_file(path);
+            }
+        })
     });
     written.map_err(ToolError::file("cannot write", path))
 }
@@ -60,7 +78,7 @@ pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
 /// # Errors
 /// If it cannot be opened, or exists and `over` is not set.
 pub fn open_private(path: &Path, over: bool) -> io::Result<File> {
-    plain_file::open_own(path, OpenOptions::new().write(true).create(true).create_new(!over).mode(0o600))
+    plain_file::open_own(path, OpenOptions::new().write(true).create(true).create_new(!over).mode(MODE))
 }
 
 /// The point in time that `text` gives, perhaps relative to `now`, in seconds since the Unix epoch.
@@ -74,10 +92,8 @@ pub fn time(text: &str, now: Timestamp) -> Result<i64, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.as_second());
     }
-    if let Ok(date) = text.parse::<Date>()
-        && let Ok(midnight) = date.to_zoned(TimeZone::UTC)
-    {
-        return Ok(midnight.timestamp().as_second());
+    if let Ok(day) = day(text) {
+        return Ok(day.as_second());
     }
     let ago = humantime::parse_duration(text).ok().and_then(|ago| i64::try_from(ago.as_secs()).ok());
     ago.map(|ago| now.as_second().saturating_sub(ago)).ok_or_else(|| {
@@ -85,6 +101,15 @@ pub fn time(text: &str, now: Timestamp) -> Result<i64, String> {
          or how long ago such as 24h"
             .to_owned()
     })
+}
+
+/// The beginning of a day in UTC.
+///
+/// # Errors
+/// If `text` is anything but a day: the time of another zone would be dropped silently.
+pub fn day(text: &str) -> Result<Timestamp, String> {
+    let day = Date::strptime("%Y-%m-%d", text).and_then(|date| date.to_zoned(TimeZone::UTC));
+    day.map(|day| day.timestamp()).map_err(|_| "write a day such as 2026-01-31".to_owned())
 }
 
 /// Returns `text` itself if it gives a [`time`].
@@ -100,13 +125,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_private_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, new) = (folder.path().join("file"), folder.path().join("file.new"));
+        fs::create_dir(&new).unwrap();
+        assert!(write_private(&path, "first", false).is_err() && !path.exists());
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert!(write_private(&path, "new", true).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        fs::remove_dir(&new).unwrap();
+        assert!(write_private(&path, "new", false).is_err());
+        write_private(&path, "new", true).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert!(!new.exists());
+    }
+
+    #[test]
     fn times_days_and_durations_are_points_in_time() {
         let now: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
         let at = |text: &str| time(text, now).unwrap() - now.as_second();
         assert_eq!(at("2026-01-31T13:00:00+01:00"), 0);
         assert_eq!(at("2026-01-31"), -12 * 3600);
         assert_eq!((at("24h"), at("now"), at("1h 30m")), (-86_400, 0, -5400));
-        for wrong in ["", "yesterday", "24", "2026-13-01", "-1h"] {
+        for wrong in ["", "yesterday", "24", "2026-13-01", "-1h", "2026-01-31T18:00:00", "2026-01-31 18:00"] {
             assert!(time(wrong, now).is_err(), "{wrong}");
         }
     }

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use clap::Args;
 use futures_util::stream::{StreamExt as _, iter};
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
+use jiff::Timestamp;
 
 use pds_core::units;
 use pds_interface::range::rfc3339;
@@ -15,7 +13,7 @@ use pds_ledger::Key;
 
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::options::OutputArg;
+use super::options::{OutputArg, day};
 use super::page::{self, Align, Block, Table, columns};
 use super::service::{Environment, Service, ServiceArgs};
 use super::state::read;
@@ -30,8 +28,8 @@ Prometheus is that of state.prometheus_url; PDS_EXPORTER__STATE__PROMETHEUS_URL 
 Exit code 1 if a counter differs by more than the tolerance or cannot be compared.")]
 pub struct ReconcileArgs {
     /// Day in UTC [default: the last one that is counted to its end].
-    #[arg(long, value_name = "DATE")]
-    day: Option<Date>,
+    #[arg(long, value_name = "DATE", value_parser = day)]
+    day: Option<Timestamp>,
 
     /// Tolerated difference in percent; two requests are always tolerated. Prometheus extrapolates.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
@@ -111,8 +109,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     let behind =
         seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
     let now = Timestamp::now();
-    let day = args.day.unwrap_or_else(|| last_day(now, behind)).to_zoned(TimeZone::UTC);
-    let start = day.map_err(|error| ToolError::Usage(error.to_string()))?.timestamp().as_second();
+    let start = args.day.unwrap_or_else(|| last_day(now, behind)).as_second();
     if start + DAY + behind > now.as_second() {
         let from = rfc3339(start + DAY + behind);
         return Err(ToolError::Usage(format!("that day can be compared from {from} on")));
@@ -161,9 +158,10 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     }
 }
 
-/// The last day that ended at least `behind` seconds ago.
-fn last_day(now: Timestamp, behind: i64) -> Date {
-    now.saturating_sub(behind.seconds()).unwrap_or(now).to_zoned(TimeZone::UTC).date().saturating_sub(1.day())
+/// The beginning of the last day that ended at least `behind` seconds ago.
+fn last_day(now: Timestamp, behind: i64) -> Timestamp {
+    let at = now.as_second() - behind;
+    Timestamp::from_second(at - at.rem_euclid(DAY) - DAY).unwrap_or(now)
 }
 
 /// The service's total of the day that begins at `start`.
@@ -190,7 +188,7 @@ mod tests {
     #[test]
     fn a_day_is_compared_once_its_last_requests_are_counted() {
         for (now, day) in [("2026-03-02T00:01:29Z", "2026-02-28"), ("2026-03-02T00:01:30Z", "2026-03-01")] {
-            assert_eq!(last_day(now.parse().unwrap(), 90).to_string(), day);
+            assert_eq!(last_day(now.parse().unwrap(), 90).to_string(), format!("{day}T00:00:00Z"));
         }
     }
 

@@ -42,12 +42,22 @@ pub struct ServiceArgs {
     pub config_file: PathBuf,
 
     /// Address of the service, instead of a configuration file. PDS_EXPORTER__API__... variables still apply.
-    #[arg(long = "base-url", value_name = "URL", value_parser = parse_url, global = true)]
+    #[arg(long = "base-url", value_name = "URL", value_parser = base_url, global = true)]
     pub base_url: Option<Url>,
 
     /// With --base-url: file with the token [default: the variable PDS_EXPORTER__API__TOKEN].
     #[arg(long = "token-file", value_name = "FILE", requires = "base_url", global = true)]
     pub token_file: Option<PathBuf>,
+}
+
+/// An address of the service as a flag.
+///
+/// # Errors
+/// If it is no http or https URL, or has a user or password.
+pub fn base_url(text: &str) -> Result<Url, String> {
+    let url = parse_url(text)?;
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if has_user { Err("must not contain credentials; use --token-file".to_owned()) } else { Ok(url) }
 }
 
 /// A client of the service with its configuration.
@@ -341,6 +351,12 @@ pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_with_credentials_is_a_usage_error() {
+        assert!(base_url("https://user:hunter2@x").is_err_and(|error| !error.contains("hunter2")));
+        assert!(base_url("https://user@x").is_err() && base_url("https://x").is_ok());
+    }
 
     #[test]
     fn a_slow_reply_is_no_evidence_of_a_clock() {

@@ -43,6 +43,25 @@ fn calls_that_cannot_be_undone_prompt_on_a_terminal() {
 }
 
 #[test]
+fn a_prompt_without_an_answer_interrupts_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    for (key, token_file) in [('d', None), ('c', Some("token"))] {
+        let mut command = super::pdstool(&["init", "--config.file", "new.toml"]);
+        command.current_dir(&folder);
+        if let Some(file) = token_file {
+            command.args(["--base-url", "http://127.0.0.1:1", "--token-file", file]);
+        }
+        let mut session = on_a_terminal(command);
+        session
+            .exp_string(if token_file.is_some() { "Paste the token" } else { "Address of the service" })
+            .unwrap();
+        session.send_control(key).unwrap();
+        let (rest, code) = exit_code(session);
+        assert!(code == Some(130) && rest.contains("interrupted"), "{rest}");
+    }
+}
+
+#[test]
 fn every_call_that_destroys_or_costs_money_prompts() {
     let service = Service::start(|_| status(500, ""));
     for (arguments, question) in [

@@ -14,6 +14,15 @@ fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
     let output = call(&service.url(), &create).output().unwrap();
     assert_eq!(stdout(&output), "sk-0123456789\n");
     assert!(!stderr(&output).contains("sk-0123456789"), "{}", stderr(&output));
+    for format in ["table", "json"] {
+        let (_, nobody) = std::io::pipe().unwrap();
+        let mut unread = call(&service.url(), &["api-key", "create", "--yes", "--output", format]);
+        let said = ended(&unread.stdout(nobody).output().unwrap());
+        assert_has(
+            &said,
+            &["exit code 1\n", "id: k-1", "the key exists, but is lost: the output has no reader"],
+        );
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ci.key");
     let path = file.to_str().unwrap();

@@ -59,7 +59,7 @@ fn a_status_beyond_every_configuration_is_not_read() {
 fn a_password_that_an_exporter_echoes_is_not_shown() {
     let echo = |seen: &Seen| {
         let sent = seen.header("authorization").unwrap();
-        ok(format!(r#"{{"exporter":{{"version":"{sent} hunter2-0f-the-exporter"}}}}"#))
+        ok(format!(r#"{{"summary":{{}},"exporter":{{"version":"{sent} hunter2-0f-the-exporter"}}}}"#))
     };
     let service = Service::start(echo);
     let url = service.url().replace("http://", "http://user:hunter2-0f-the-exporter@");
@@ -87,7 +87,7 @@ fn apps_with_problems_come_first_in_every_form() {
     let printed = formats.map(|(columns, format)| run_at(&service, &["apps", "-o", format], columns));
     let text = printed.concat();
     assert_golden(&golden("apps.txt"), &text);
-    let alike = r#"{"apps":[{"project":"p-vbq86i4m","id":"p-vbq86i4m-embeddings-eu"},{"project":"p-vbq86i4m",
+    let alike = r#"{"summary":{},"apps":[{"project":"p-vbq86i4m","id":"p-vbq86i4m-embeddings-eu"},{"project":"p-vbq86i4m",
         "id":"p-vbq86i4m-embeddings-us","problems":["settings: the service does not know the id (404)"]}]}"#;
     let narrow = run_at(&exporter(alike), &["apps"], "48");
     let ids: Vec<&str> =
@@ -110,7 +110,7 @@ fn long_ids_stay_distinct_and_problems_readable_at_any_width() {
             "problems":["settings: the service does not know the id (404)"]}}"#
         )
     });
-    let body = format!(r#"{{"apps":[{}]}}"#, apps.collect::<Vec<_>>().join(","));
+    let body = format!(r#"{{"summary":{{}},"apps":[{}]}}"#, apps.collect::<Vec<_>>().join(","));
     let service = exporter(body.leak());
     for columns in ["56", "64", "80", "100", "120"] {
         let printed = run_at(&service, &["apps"], columns);
@@ -128,14 +128,25 @@ fn long_ids_stay_distinct_and_problems_readable_at_any_width() {
 }
 
 #[test]
+fn a_verdict_that_nobody_reads_is_no_success() {
+    let (_, nobody) = std::io::pipe().unwrap();
+    let service = exporter(STATUS);
+    let output = pdstool(&["status", "--exporter", &service.url()]).stdout(nobody).output().unwrap();
+    assert_has(&ended(&output), &["exit code 1\n", "numbers cannot be trusted"]);
+}
+
+#[test]
 fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
     let refusing = Service::start(|_| status(401, "no"));
     assert!(run(&refusing, &["status"]).contains("401"), "{}", run(&refusing, &["status"]));
-    let other = exporter("<html>");
-    let said = run(&other, &["apps"]);
-    assert_has(&said, &["exit code 1\n", "is this the address of an exporter?"]);
+    for other in ["<html>", "{}", "[]", r#"{"status":"ok"}"#].map(exporter) {
+        let said = run(&other, &["apps"]);
+        assert_has(&said, &["exit code 1\n", "is this the address of an exporter?"]);
+    }
     let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
     assert_has(&ended(&nobody), &["no status from http://127.0.0.1:1: ", "is it running?"]);
+    let said = run(&exporter(STATUS), &["apps", "unknown", "--exporter", "http://127.0.0.1:1"]);
+    assert_has(&said, &["exit code 1\n", "no status from http://127.0.0.1:1: "]);
 }
 
 #[test]

@@ -93,16 +93,27 @@ pub fn deliver(
     // On a terminal without control characters.
     let printed = if console.out_is_terminal { plain(&secret) } else { Cow::Borrowed(&*secret) };
     let Some(mut file) = file else {
-        if !format.is_for_people() {
-            return print_reply(console, format, reply);
+        let is_for_people = format.is_for_people();
+        let written = if is_for_people {
+            console.print(&printed).map_err(ToolError::from)
+        } else {
+            print_reply(console, format, reply)
+        };
+        let written = written.and_then(|()| Ok(console.out.flush()?)).and_then(|()| {
+            let lost = console.is_unread.get().then(|| ToolError::failed("the output has no reader"));
+            lost.map_or(Ok(()), Err)
+        });
+        if is_for_people || written.is_err() {
+            let others = known.fields().map(|fields| flat(fields, false)).unwrap_or_default();
+            for (name, value) in others.iter().filter(|(name, value)| name != field && !value.is_empty()) {
+                console.say(&plain(&format!("{name}: {value}")));
+            }
         }
-        console.print(&printed)?;
-        console.out.flush()?;
-        let others = known.fields().map(|fields| flat(fields, false)).unwrap_or_default();
-        for (name, value) in others.iter().filter(|(name, value)| name != field && !value.is_empty()) {
-            console.say(&plain(&format!("{name}: {value}")));
+        written
+            .map_err(|error| ToolError::failed(format!("the key exists, but is lost: {}", error.reason())))?;
+        if is_for_people {
+            console.say("This is the only time the key is shown: save it now.");
         }
-        console.say("This is the only time the key is shown: save it now.");
         return Ok(());
     };
     if let Err(error) = file.write(secret.as_bytes()) {

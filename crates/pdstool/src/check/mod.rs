@@ -110,7 +110,7 @@ fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
 
 /// Prints the meaning of a web configuration file, checked as the daemon would, or its first problem.
 fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Result<()> {
-    let summary = webconfig::check(path)?;
+    let summary = webconfig::check(path).map_err(|source| ToolError::Web(path.to_owned(), source))?;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let users =
         if summary.users == 0 { "none (no password required)".to_owned() } else { summary.users.to_string() };

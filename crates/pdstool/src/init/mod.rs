@@ -11,8 +11,8 @@ use serde_json::json;
 use url::Url;
 
 use pds_client::read_token;
+use pds_config::TokenSource;
 use pds_config::flags::DEFAULT_CONFIG;
-use pds_config::{TokenSource, parse_url};
 use pds_core::error_chain::with_sources;
 use pds_core::printable::{plain, plain_lines};
 use pds_interface::{Arguments, get_app, list_projects};
@@ -23,7 +23,7 @@ use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::write_private;
 use super::report::Report;
-use super::service::{Environment, Service, ServiceArgs};
+use super::service::{Environment, Service, ServiceArgs, base_url};
 use draft::{Draft, DraftProject};
 
 /// `pdstool init`.
@@ -54,7 +54,7 @@ pub struct InitArgs {
     output: Form,
 
     /// Address of the service.
-    #[arg(long = "base-url", value_name = "URL", value_parser = parse_url)]
+    #[arg(long = "base-url", value_name = "URL", value_parser = base_url)]
     base_url: Option<Url>,
 
     /// File with the token.
@@ -187,7 +187,7 @@ fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {
     }
     loop {
         let answer = console.ask("Address of the service, such as https://api.example.com:", "--base-url")?;
-        match parse_url(&answer) {
+        match base_url(&answer) {
             Ok(url) => return Ok(url),
             Err(problem) => console.say(&format!("{answer}: {problem}")),
         }
