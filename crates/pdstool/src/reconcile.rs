@@ -172,7 +172,7 @@ async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
         let range = TimeRange { start: begin, end: begin + DAY / PARTS };
         let (read, _) = service.read(key.resource, &key.owner.project, &key.owner.app, range).await?;
         let tally = read(&[]).tally.unwrap_or_default();
-        let answered = tally.range.map(|range| service.config.accounting.range_end.answered(range));
+        let answered = service.answered(Some(&tally), range)?;
         if answered.is_some_and(|answered| answered != range) {
             return Err(ToolError::failed("the reply is about another range"));
         }

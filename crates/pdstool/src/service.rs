@@ -16,7 +16,7 @@ use pds_config::{Config, LoadError, Project, parse_url};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::clock_difference;
-use pds_interface::polled::{ReadSubjects, Reading};
+use pds_interface::polled::{ReadSubjects, Reading, Tally};
 use pds_interface::reader::{Subject, Window};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Request, Resource, TimeRange, list_projects};
 
@@ -241,23 +241,27 @@ impl Service {
     /// # Errors
     /// If the service does not reply, or the reply cannot be read or ignores the range.
     pub async fn probe(&self, resource: Resource, project: &str, app: &str) -> Result<(Fetched, Reading)> {
-        let Config { api, poll, accounting, .. } = &self.config;
-        let end = Timestamp::now().as_second() - i64::try_from(poll.settle.as_secs()).unwrap_or(0);
+        let settle = self.config.poll.settle.as_secs();
+        let end = Timestamp::now().as_second() - i64::try_from(settle).unwrap_or(0);
         let asked = TimeRange { start: end - 300, end };
         let (read, fetched) = self.read(resource, project, app, asked).await?;
         let is_metrics = resource.polled().cadence == Cadence::Metrics;
         let window = is_metrics.then_some(Window { label: "5m", container: None, first: true, range: asked });
         let reading = read(&[Subject { project, app, labels: &[], window }]);
-        let Some(answered) = reading.tally.as_ref().and_then(|tally| tally.range) else {
-            return Ok((fetched, reading));
-        };
-        let answered = accounting.range_end.answered(answered);
-        match answered.ignores(asked) {
-            Some(ignored) => {
-                Err(ToolError::RangeIgnored(api.query_names.describe_ignored(ignored, asked, answered)))
-            }
-            None => Ok((fetched, reading)),
-        }
+        self.answered(reading.tally.as_ref(), asked)?;
+        Ok((fetched, reading))
+    }
+
+    /// The range that a reply to a request for `asked` states, if any.
+    ///
+    /// # Errors
+    /// If the service ignores the requested range.
+    pub fn answered(&self, tally: Option<&Tally>, asked: TimeRange) -> Result<Option<TimeRange>> {
+        let Some(stated) = tally.and_then(|tally| tally.range) else { return Ok(None) };
+        let answered = self.config.accounting.range_end.answered(stated);
+        let Some(ignored) = answered.ignores(asked) else { return Ok(Some(answered)) };
+        let text = self.config.api.query_names.describe_ignored(ignored, asked, answered);
+        Err(ToolError::RangeIgnored(text))
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use pds_interface::{TimeRange, response_time, run_execution_time};
-use pds_simulator::{Fault, Kind, THRESHOLDS};
+use pds_simulator::{Fault, Kind, Quirks, Settings, THRESHOLDS};
 
 use super::simulated::Simulated;
 use super::{ended, golden, pdstool, stderr};
@@ -166,6 +166,42 @@ fn a_step_without_a_count_is_unaccounted_and_reported() {
     let unaccounted = text.lines().filter(|line| line.starts_with("pds_app_unaccounted_seconds_total{"));
     let last: Vec<&str> = unaccounted.filter(|line| line.ends_with(&(NEW_YEAR + 3600).to_string())).collect();
     assert!(last.len() == 2 && last.iter().all(|line| line.contains("} 1800 ")), "{last:?}");
+}
+
+/// The service of these habits, and the file and the output of a backfill of an hour in steps of 30 minutes.
+fn history_of(quirks: Quirks, range_end: &str) -> (Option<String>, Output) {
+    let service = Simulated::with(Settings { quirks, ..Settings::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.om");
+    let mut command = backfill(&service, 1, &file, &["--step", "30m", "--window", "5m", "--window", "10m"]);
+    let output = command.env("PDS_EXPORTER__ACCOUNTING__RANGE_END", range_end).output().unwrap();
+    (std::fs::read_to_string(&file).ok(), output)
+}
+
+#[test]
+fn an_ignored_range_is_an_error() {
+    for quirks in [
+        Quirks { ignores_range: true, ..Quirks::default() },
+        Quirks { round_to: 3600, ..Quirks::default() },
+    ] {
+        let (text, output) = history_of(quirks, "exclusive");
+        assert_eq!((output.status.code(), text), (Some(1), None), "{}", ended(&output));
+        assert!(stderr(&output).contains("the service ignores `"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_window_about_another_range_has_no_gauge() {
+    let quirks = Quirks { whole_seconds: true, ..Quirks::default() };
+    let (text, output) = history_of(quirks, "inclusive-second");
+    succeeded(&output);
+    let text = text.unwrap();
+    assert!(text.contains("window=\"5m\"") && !stderr(&output).contains("no usable count"), "{text}");
+    // The service states a range that ends a second before the requested one.
+    let (text, output) = history_of(quirks, "inclusive");
+    succeeded(&output);
+    let text = text.unwrap();
+    assert!(!text.contains("window=\"") && stderr(&output).contains("no usable count"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::error::{Result, ToolError};
 use crate::service::Service;
 use pds_exposition::samples::Layouts;
-use pds_interface::{Point, Subject, TimeRange, Window};
+use pds_interface::{Point, Subject, Tally, TimeRange, Window};
 
 use super::journal::{self, Record};
 use super::plan::{Plan, Stream, Work};
@@ -68,7 +68,15 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
             let window = Window { label: &label, container: None, first: index == 0, range };
             Subject { project, app, labels: &[], window: Some(window) }
         });
-        let reading = read(&subjects.collect::<Vec<_>>());
+        let mut reading = read(&subjects.collect::<Vec<_>>());
+        let answered = service.answered(reading.tally.as_ref(), range)?;
+        if length == plan.step {
+            record.tally = Tally { range: answered, ..reading.tally.take().unwrap_or_default() };
+        }
+        // The daemon shows no other range either.
+        if answered.is_some_and(|answered| !answered.is_rounded_from(range)) {
+            continue;
+        }
         let begins = |point: &&Point| point.time >= range.start as f64;
         record.points.extend(reading.points.iter().filter(begins).map(|point| (*point, end)));
         for sink in reading.sinks {
@@ -77,9 +85,6 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
                 let series = samples.of(family);
                 record.gauges.extend(series.map(|(labels, value)| (family, labels.to_owned(), value)));
             }
-        }
-        if length == plan.step {
-            record.tally = reading.tally.unwrap_or_default();
         }
     }
     Ok(record)
