@@ -180,10 +180,9 @@ fn history_of(quirks: Quirks, range_end: &str) -> (Option<String>, Output) {
 
 #[test]
 fn an_ignored_range_is_an_error() {
-    for quirks in [
-        Quirks { ignores_range: true, ..Quirks::default() },
-        Quirks { round_to: 3600, ..Quirks::default() },
-    ] {
+    for quirks in
+        [Quirks { ignores_range: true, ..Quirks::default() }, Quirks { round_to: 3600, ..Quirks::default() }]
+    {
         let (text, output) = history_of(quirks, "exclusive");
         assert_eq!((output.status.code(), text), (Some(1), None), "{}", ended(&output));
         assert!(stderr(&output).contains("the service ignores `"), "{}", stderr(&output));
@@ -216,9 +215,56 @@ fn only_the_same_run_resumes_and_nothing_is_overwritten() {
     assert_eq!(other.status.code(), Some(2), "{}", ended(&other));
     assert!(stderr(&other).contains("a run with other arguments"), "{}", stderr(&other));
     assert_eq!(run(&["--step", "1h", "--restart"]).status.code(), Some(3), "begins anew");
+    let plan = folder.path().join("history.om.partial/plan.json");
+    std::fs::write(&plan, "").unwrap();
+    for _ in ["an empty plan", "no plan"] {
+        let output = run(&[]);
+        assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
+        assert!(stderr(&output).contains("has no valid plan.json; use --restart"), "{}", stderr(&output));
+        let _ = std::fs::remove_file(&plan);
+    }
+    std::fs::create_dir(&plan).unwrap();
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", ended(&output));
+    assert!(stderr(&output).contains("plan.json: not a regular file"), "{}", stderr(&output));
+    std::fs::remove_dir(&plan).unwrap();
+    assert_eq!(run(&["--restart"]).status.code(), Some(3), "begins anew");
     std::fs::write(&file, "precious").unwrap();
     assert_eq!(run(&[]).status.code(), Some(2));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+}
+
+#[test]
+fn a_folder_that_is_not_of_a_run_is_refused_and_files_of_others_stay() {
+    let (service, folder) = (Simulated::start(), tempfile::tempdir().unwrap());
+    let (file, partial) = (folder.path().join("history.om"), folder.path().join("history.om.partial"));
+    let (notes, elsewhere) = (partial.join("notes.txt"), folder.path().join("elsewhere"));
+    let refused = |more: &[&str]| {
+        let output = backfill(&service, 1, &file, more).output().unwrap();
+        let is_refused = output.status.code() == Some(2) && stderr(&output).contains("not of an earlier run");
+        assert!(is_refused && !file.exists(), "{}", ended(&output));
+    };
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &partial).unwrap();
+    refused(&[]);
+    refused(&["--restart"]);
+    std::fs::remove_file(&partial).unwrap();
+    std::fs::create_dir(&partial).unwrap();
+    std::fs::write(&notes, "precious").unwrap();
+    refused(&[]);
+    refused(&["--restart"]);
+    std::fs::remove_file(&notes).unwrap();
+
+    // A file that appears while the run waits for its only request on the way.
+    service.world.faults().set([Fault::from(Kind::Latency { millis: 1000 }).times(1)]);
+    let child = backfill(&service, 1, &file, &[]).stderr(Stdio::piped()).spawn().unwrap();
+    while service.world.requests().total == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::write(&notes, "precious").unwrap();
+    succeeded(&child.wait_with_output().unwrap());
+    assert_eq!(std::fs::read_dir(&partial).unwrap().count(), 1, "only {}", notes.display());
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "precious");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The requests of a run, and whether it resumes an earlier one.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,11 +14,13 @@ use crate::options::time;
 use crate::service;
 use pds_config::Config;
 use pds_core::plain_file;
+use pds_exposition::Family;
 use pds_interface::range::rfc3339;
 use pds_interface::{Cadence, Resolution, Resource, TimeRange};
 
 use super::BackfillArgs;
 use super::journal;
+use super::series::SPILLED;
 
 /// The plan of a run. A run resumes an earlier one of the same plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -120,6 +123,15 @@ impl Plan {
         self.lengths().len() as u64
     }
 
+    /// Writes the file at `path`, all of it or nothing.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let new = path.with_file_name(NEW_PLAN);
+        let mut file = plain_file::create(&new)?;
+        file.write_all(&serde_json::to_vec(self).unwrap_or_default())?;
+        file.sync_all()?;
+        fs::rename(new, path)
+    }
+
     /// Whether an earlier run has the same plan, so that its range is resumed.
     fn continues(&self, earlier: &Self) -> bool {
         Self { start: earlier.start, end: earlier.end, ..self.clone() } == *earlier
@@ -131,8 +143,45 @@ pub fn metrics_calls() -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics)
 }
 
+/// The families of a file, in the order of the daemon's page. Each has a file in the folder while it is gathered.
+pub fn families() -> impl Iterator<Item = Family> {
+    let families = metrics_calls().flat_map(|resource| resource.polled().families());
+    families.chain(pds_ledger::FAMILIES.iter().copied())
+}
+
 /// The file in the folder that is locked.
 const LOCK: &str = "lock";
+
+/// The file in the folder that holds the plan, and the one that becomes it.
+const PLAN: &str = "plan.json";
+const NEW_PLAN: &str = "plan.json.new";
+
+/// The file in the folder that becomes the result.
+pub const WHOLE: &str = "openmetrics";
+
+/// How the names of journals end.
+const JOURNAL: &str = "jsonl";
+
+/// The entries of the folder: those that runs write, and others. A link or a file in its place is another.
+fn files(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    if !fs::symlink_metadata(folder).is_ok_and(|folder| folder.is_dir()) {
+        return Ok((Vec::new(), vec![folder.to_owned()]));
+    }
+    let entries = fs::read_dir(folder).and_then(|entries| entries.map(|of| Ok(of?.path())).collect());
+    let entries: Vec<PathBuf> = entries.map_err(ToolError::file("cannot read", folder))?;
+    let is_number = |text: &str| text.parse::<usize>().is_ok();
+    Ok(entries.into_iter().partition(|path| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let numbered = name.strip_prefix(SPILLED).or_else(|| name.strip_suffix(JOURNAL)?.strip_suffix('.'));
+        [LOCK, PLAN, NEW_PLAN, WHOLE].contains(&name)
+            || numbered.is_some_and(is_number)
+            || families().any(|family| family.name == name)
+    }))
+}
+
+fn remove(paths: &[PathBuf]) -> Result<()> {
+    paths.iter().try_for_each(|path| fs::remove_file(path).map_err(ToolError::file("cannot remove", path)))
+}
 
 /// A plan and the folder of its journals, locked by one process at a time.
 #[derive(Debug)]
@@ -149,45 +198,63 @@ impl Work {
     /// Creates the folder, or resumes one that an earlier run of the same plan left.
     ///
     /// # Errors
-    /// If the file exists, the folder belongs to another plan, or another process holds it.
+    /// If the file exists or cannot be made, the folder is not of this plan, or another process holds it.
     pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self> {
         if args.file.exists() {
             return Err(ToolError::Usage(format!("{} already exists", args.file.display())));
         }
         let folder = pds_ledger::state::beside(&args.file, ".partial");
-        fs::create_dir_all(&folder).map_err(ToolError::file("cannot make the folder", &folder))?;
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made.map_err(ToolError::file("cannot make the folder", &folder))?,
+        }
+        let refuse = |why: &str| Err(ToolError::Usage(format!("{} {why}", folder.display())));
+        let (own, others) = files(&folder)?;
+        if let Some(other) = others.first() {
+            let other = other.display();
+            let message = format!("{other} is not of an earlier run; move it, or write another file");
+            return Err(ToolError::Usage(message));
+        }
         let lock = folder.join(LOCK);
         let lock = plain_file::create(&lock).map_err(ToolError::file("cannot write", &lock))?;
         if lock.try_lock().is_err() {
-            return Err(ToolError::Usage(format!("another run is using {}", folder.display())));
+            return refuse("is used by another run");
         }
-        let path = folder.join("plan.json");
+        let mut earlier: Vec<PathBuf> = own.into_iter().filter(|path| !path.ends_with(LOCK)).collect();
         if args.restart {
-            for entry in fs::read_dir(&folder).map_err(ToolError::file("cannot read", &folder))?.flatten() {
-                if entry.file_name() != LOCK {
-                    fs::remove_file(entry.path()).map_err(ToolError::file("cannot remove", &entry.path()))?;
-                }
-            }
+            remove(&earlier)?;
+            earlier.clear();
         }
-        let Ok(written) = plain_file::read(&path, plain_file::MAX_BYTES) else {
-            let text = serde_json::to_vec(&plan).unwrap_or_default();
-            plain_file::create(&path)
-                .and_then(|mut file| file.write_all(&text))
-                .map_err(ToolError::file("cannot write", &path))?;
+        let path = folder.join(PLAN);
+        let is_begun = |path: &PathBuf| path.ends_with(PLAN) || path.extension() == Some(JOURNAL.as_ref());
+        if !earlier.iter().any(is_begun) {
+            plan.write(&path).map_err(ToolError::file("cannot write", &path))?;
             return Ok(Self { plan, folder, _lock: lock });
-        };
-        match serde_json::from_slice::<Plan>(&written.bytes) {
-            Ok(earlier) if plan.continues(&earlier) => Ok(Self { plan: earlier, folder, _lock: lock }),
-            _ => Err(ToolError::Usage(format!(
-                "{} belongs to a run with other arguments; repeat those, or use --restart",
-                folder.display()
-            ))),
         }
+        let written = match plain_file::read(&path, plain_file::MAX_BYTES) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            read => read.map_err(ToolError::file("cannot read", &path))?.bytes,
+        };
+        match serde_json::from_slice::<Plan>(&written) {
+            Ok(earlier) if plan.continues(&earlier) => Ok(Self { plan: earlier, folder, _lock: lock }),
+            Ok(_) => refuse("belongs to a run with other arguments; repeat those, or use --restart"),
+            Err(_) => refuse("has no valid plan.json; use --restart to discard its replies"),
+        }
+    }
+
+    /// Removes the files of this run, and the folder if nobody has put another file into it.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove(&self) -> Result<()> {
+        remove(&files(&self.folder)?.0)?;
+        let _ = fs::remove_dir(&self.folder);
+        Ok(())
     }
 
     /// The file of a stream's journal.
     pub fn journal(&self, stream: &Stream<'_>) -> PathBuf {
-        self.folder.join(format!("{:05}.jsonl", stream.index))
+        self.folder.join(format!("{:05}.{JOURNAL}", stream.index))
     }
 
     /// The number of requests that earlier runs completed.

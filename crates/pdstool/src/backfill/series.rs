@@ -10,6 +10,9 @@ use pds_core::plain_file;
 use pds_exposition::samples::Layouts;
 use pds_exposition::{Family, Kind, Sink, encode};
 
+/// How the names of those files begin; a number follows.
+pub const SPILLED: &str = "series-";
+
 /// Size at which the text of a series moves to a file.
 const SPILL: usize = 32 * 1024;
 
@@ -82,7 +85,7 @@ impl Lines {
         series.lines.extend_from_slice(line);
         if series.lines.len() >= SPILL {
             // An interrupted run may have left a file of that name.
-            let path = self.folder.join(format!("series-{index}"));
+            let path = self.folder.join(format!("{SPILLED}{index}"));
             let mut file = match series.spilled {
                 Some(_) => plain_file::append(&path)?,
                 None => plain_file::create(&path)?,

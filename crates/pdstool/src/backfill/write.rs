@@ -15,7 +15,7 @@ use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
 use pds_ledger::Ledger;
 
 use super::journal::{self, Record};
-use super::plan::{Stream, Work, metrics_calls};
+use super::plan::{Stream, WHOLE, Work, families};
 use super::series::Lines;
 
 /// The written text.
@@ -34,9 +34,7 @@ pub struct Written {
 /// # Errors
 /// If files cannot be read or written.
 pub fn file(work: &Work, path: &Path) -> Result<Written> {
-    // In the order of the daemon's page.
-    let families = metrics_calls().flat_map(|resource| resource.polled().families());
-    let families: Vec<Family> = families.chain(pds_ledger::FAMILIES.iter().copied()).collect();
+    let families: Vec<Family> = families().collect();
     let mut written = Written::default();
     for family in &families {
         // Left by an interrupted run.
@@ -45,10 +43,10 @@ pub fn file(work: &Work, path: &Path) -> Result<Written> {
     for stream in work.plan.streams() {
         gather(work, &stream, &mut written)?;
     }
-    let whole = work.folder.join("openmetrics");
+    let whole = work.folder.join(WHOLE);
     assemble(&whole, &families, &work.folder).map_err(ToolError::file("cannot write", &whole))?;
     fs::rename(&whole, path).map_err(ToolError::file("cannot write", path))?;
-    fs::remove_dir_all(&work.folder).map_err(ToolError::file("cannot remove", &work.folder))?;
+    work.remove()?;
     Ok(written)
 }
 
