@@ -255,14 +255,24 @@ fn a_folder_that_is_not_of_a_run_is_refused_and_files_of_others_stay() {
     refused(&["--restart"]);
     std::fs::remove_file(&notes).unwrap();
 
-    // A file that appears while the run waits for its only request on the way.
-    service.world.faults().set([Fault::from(Kind::Latency { millis: 1000 }).times(1)]);
-    let child = backfill(&service, 1, &file, &[]).stderr(Stdio::piped()).spawn().unwrap();
-    while service.world.requests().total == 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    std::fs::write(&notes, "precious").unwrap();
-    succeeded(&child.wait_with_output().unwrap());
+    // The file appears while the run waits for its first reply.
+    let disturbed_by = |path: &Path| {
+        service.world.faults().set([Fault::from(Kind::Latency { millis: 500 }).times(1)]);
+        let before = service.world.requests().total;
+        let mut run = backfill(&service, 1, &file, &["--restart"]);
+        let child = run.stderr(Stdio::piped()).spawn().unwrap();
+        while service.world.requests().total == before {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::fs::write(path, "precious").unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = disturbed_by(&file);
+    assert_eq!(output.status.code(), Some(1), "{}", ended(&output));
+    assert!(stderr(&output).contains("history.om: File exists"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    std::fs::remove_file(&file).unwrap();
+    succeeded(&disturbed_by(&notes));
     assert_eq!(std::fs::read_dir(&partial).unwrap().count(), 1, "only {}", notes.display());
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "precious");
 }

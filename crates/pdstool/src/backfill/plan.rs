@@ -200,7 +200,13 @@ impl Work {
     /// # Errors
     /// If the file exists or cannot be made, the folder is not of this plan, or another process holds it.
     pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self> {
-        if args.file.exists() {
+        let whole_name = args.file.as_os_str().as_encoded_bytes();
+        let name = args.file.file_name().map(OsStr::as_encoded_bytes);
+        if !name.is_some_and(|name| whole_name.ends_with(name)) {
+            return Err(ToolError::Usage(format!("{} names no file", args.file.display())));
+        }
+        // A link that leads nowhere is one, too.
+        if fs::symlink_metadata(&args.file).is_ok() {
             return Err(ToolError::Usage(format!("{} already exists", args.file.display())));
         }
         let folder = pds_ledger::state::beside(&args.file, ".partial");

@@ -3,7 +3,7 @@
 //! It has the series that the daemon would have shown: the gauges of its calls, every complete datapoint at its own
 //! time, and the counters of its ledgers, from 0 at the start of the range.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -45,7 +45,9 @@ pub fn file(work: &Work, path: &Path) -> Result<Written> {
     }
     let whole = work.folder.join(WHOLE);
     assemble(&whole, &families, &work.folder).map_err(ToolError::file("cannot write", &whole))?;
-    fs::rename(&whole, path).map_err(ToolError::file("cannot write", path))?;
+    // Takes the name first, because a rename replaces a file that has appeared meanwhile.
+    let named = File::create_new(path).and_then(|_| fs::rename(&whole, path));
+    named.map_err(ToolError::file("cannot write", path))?;
     work.remove()?;
     Ok(written)
 }
