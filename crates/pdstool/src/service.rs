@@ -307,13 +307,10 @@ pub fn apps(config: &Config) -> impl Iterator<Item = (String, String)> {
 /// # Errors
 /// If there are none, or the project of an app is not known.
 pub fn meant_apps(config: &Config, given: Option<&str>, names: &[String]) -> Result<Vec<(String, String)>> {
-    let configured: Vec<_> = apps(config).filter(|(of, _)| given.is_none_or(|given| given == of)).collect();
-    let mut meant = if names.is_empty() { configured.clone() } else { Vec::new() };
+    let is_meant = |project: &str| names.is_empty() && given.is_none_or(|given| given == project);
+    let mut meant: Vec<_> = apps(config).filter(|(project, _)| is_meant(project)).collect();
     for app in names {
-        let pair = match configured.iter().find(|(_, known)| known == app) {
-            Some(pair) => pair.clone(),
-            None => (project(config, given, Some(app))?, app.clone()),
-        };
+        let pair = (project(config, given, Some(app))?, app.clone());
         if !meant.contains(&pair) {
             meant.push(pair);
         }
@@ -395,5 +392,8 @@ mod tests {
                 (other, _) => panic!("{given:?} {app:?}: {other:?}"),
             }
         }
+        let meant = |given| meant_apps(&config, given, &["a".to_owned()]);
+        assert_eq!(meant(Some("p-2")).unwrap(), [("p-2".to_owned(), "a".to_owned())]);
+        assert!(meant(None).is_err_and(|error| error.to_string().contains("several projects match")));
     }
 }
