@@ -38,7 +38,8 @@ fn succeeded(output: &Output) {
 fn history_has_the_families_and_labels_of_the_daemon() {
     let (service, folder) = (Simulated::start(), tempfile::tempdir().unwrap());
     let file = folder.path().join("history.om");
-    let more = ["--step", "30m", "--window", "5m", "--window", "30m", "--label", "job=pds"];
+    let more =
+        ["--step", "30m", "--window", "5m", "--window", "30m", "--window", "300s", "--label", "job=pds"];
     let output = backfill(&service, 1, &file, &more).output().unwrap();
     succeeded(&output);
     assert_golden(&golden("history.om"), &std::fs::read_to_string(&file).unwrap());

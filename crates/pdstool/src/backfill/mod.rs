@@ -110,7 +110,10 @@ fn step(text: &str) -> Result<Duration, String> {
 fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     let taken = ["project", "app", "window", "container_id", "percentile", "threshold", "resource", "le"];
-    if !pds_exposition::family::is_label_name(name) || name.starts_with("__") || taken.contains(&name) {
+    if !pds_exposition::family::is_label_name(name) {
+        return Err(format!("{name} is not the name of a label"));
+    }
+    if name.starts_with("__") || taken.contains(&name) {
         return Err(format!("{name} is reserved"));
     }
     Ok((name.to_owned(), value.to_owned()))
@@ -185,6 +188,7 @@ mod tests {
             step("7m").is_err() && step("12h").is_err() && step("0s").is_err() && step("1500ms").is_err()
         );
         assert_eq!(label("job=pds=1"), Ok(("job".to_owned(), "pds=1".to_owned())));
+        assert_eq!(label("a-b=x"), Err("a-b is not the name of a label".to_owned()));
         assert!(label("app=x").is_err() && label("__a=x").is_err() && label("job").is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! The requests of a run, and whether it resumes an earlier one.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -81,15 +82,20 @@ impl Plan {
             let message = format!("no whole step fits between {} and {}", rfc3339(start), rfc3339(end));
             return Err(ToolError::Usage(message));
         }
+        let mut names = HashSet::new();
+        if let Some((name, _)) = args.labels.iter().find(|(name, _)| !names.insert(name)) {
+            return Err(ToolError::Usage(format!("the label {name} is given twice")));
+        }
         let resolution = config.poll.resolution;
         let windows = if args.windows.is_empty() { &config.poll.windows } else { &args.windows };
+        let mut lengths = HashSet::new();
         Ok(Self {
             base_url: config.api.base_url.to_string(),
             given: (args.start.clone(), args.end.clone()),
             start,
             end,
             step,
-            windows: windows.iter().map(seconds).collect(),
+            windows: windows.iter().map(seconds).filter(|window| lengths.insert(*window)).collect(),
             resolution: (resolution != Resolution::Standard).then(|| resolution.as_str().to_owned()),
             apps: service::meant_apps(config, args.project.as_deref(), &args.apps)?,
             labels: args.labels.clone(),
