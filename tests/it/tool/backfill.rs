@@ -162,7 +162,11 @@ fn a_step_without_a_count_is_unaccounted_and_reported() {
     ]);
     let output = backfill(&service, 1, &file, &["--step", "30m", "--window", "30m"]).output().unwrap();
     succeeded(&output);
-    assert!(stderr(&output).contains("1 h of the range has no usable count"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("Up to 30 min of the range has no usable count in 2 counters"),
+        "{}",
+        stderr(&output)
+    );
     let text = std::fs::read_to_string(&file).unwrap();
     let unaccounted = text.lines().filter(|line| line.starts_with("pds_app_unaccounted_seconds_total{"));
     let last: Vec<&str> = unaccounted.filter(|line| line.ends_with(&(NEW_YEAR + 3600).to_string())).collect();

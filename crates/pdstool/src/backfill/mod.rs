@@ -172,7 +172,10 @@ fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Writ
     console.say(&format!("Wrote {samples} samples of {series} series to {file}."));
     if written.unaccounted > 0 {
         let lost = units::seconds(Duration::from_secs(written.unaccounted).as_secs_f64());
-        console.say(&format!("{lost} of the range has no usable count (pds_app_unaccounted_seconds_total)."));
+        let counters = units::counted(written.uncounted, "counter", "counters");
+        console.say(&format!(
+            "Up to {lost} of the range has no usable count in {counters} (pds_app_unaccounted_seconds_total)."
+        ));
     }
     console.say(&format!("Next: promtool tsdb create-blocks-from openmetrics {file} DATA_FOLDER"));
 }

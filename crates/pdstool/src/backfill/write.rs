@@ -25,8 +25,10 @@ pub struct Written {
     pub samples: u64,
     /// The number of their series; the buckets of a histogram count as one.
     pub series: u64,
-    /// Seconds without a usable count.
+    /// The most seconds without a usable count in one stream.
     pub unaccounted: u64,
+    /// The number of streams with such seconds.
+    pub uncounted: usize,
 }
 
 /// Writes the file at `path` from the journals, and removes the journals.
@@ -99,7 +101,8 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     })?;
     written.samples += lines.samples;
     written.series += lines.series.len() as u64;
-    written.unaccounted += ledger.unaccounted;
+    written.unaccounted = written.unaccounted.max(ledger.unaccounted);
+    written.uncounted += usize::from(ledger.unaccounted > 0);
     lines.append_to_families()
 }
 
