@@ -49,6 +49,7 @@ pub use demand::Load;
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
 pub use projects::{App, Objective, Project};
+pub use reader::MAX_DURATION;
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
 pub use state::State;

@@ -122,7 +122,7 @@ pub(super) fn as_table<'a>(raw: &'a Value, example: &str) -> Result<&'a Map<Stri
 }
 
 /// The longest duration of any key: the service keeps data no longer.
-const MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const MAX_DURATION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A duration of whole seconds, because the program counts in seconds.
 pub(super) fn seconds() -> Reader<Duration> {
@@ -135,13 +135,13 @@ pub(super) fn milliseconds() -> Reader<Duration> {
 }
 
 fn span(min: Duration, whole_seconds: bool) -> Reader<Duration> {
-    Reader::new(Kind::Duration(min..=MAX), move |raw| {
+    Reader::new(Kind::Duration(min..=MAX_DURATION), move |raw| {
         let duration = duration(raw)?;
         if whole_seconds && duration.subsec_nanos() != 0 {
             return Err(format!("{raw} is not a whole number of seconds"));
         }
-        if !(min..=MAX).contains(&duration) {
-            let (min, max) = (format_duration(min), format_duration(MAX));
+        if !(min..=MAX_DURATION).contains(&duration) {
+            let (min, max) = (format_duration(min), format_duration(MAX_DURATION));
             return Err(format!("{raw} is out of range; must be from {min} to {max}"));
         }
         Ok(duration)

@@ -283,20 +283,35 @@ fn a_folder_that_is_not_of_a_run_is_refused_and_files_of_others_stay() {
 }
 
 #[test]
-fn an_unavailable_range_is_refused() {
+fn arguments_that_cannot_work_are_refused_before_any_request() {
     let (service, folder) = (Simulated::start(), tempfile::tempdir().unwrap());
     let file = folder.path().join("history.om");
-    for (start, end, step) in [
-        ("2025-01-02", "2025-01-01", "5m"),
-        ("2025-01-01", "2999-01-01", "5m"),
-        ("2025-01-01T00:01:00Z", "2025-01-01T00:04:00Z", "5m"),
-        ("2025-01-01", "2025-01-02", "7m"),
-        ("then", "now", "5m"),
+    for (line, why) in [
+        ("--start 2025-01-02 --end 2025-01-01", "no whole step"),
+        ("--start 2025-01-01 --end 2999-01-01", "has not settled"),
+        ("--start 2025-01-01T00:01:00Z --end 2025-01-01T00:04:00Z", "no whole step"),
+        ("--start 2025-01-01 --step 7m", "must divide a day"),
+        ("--start then --end now", "write a time"),
+        ("--start 3000y", "before 1970"),
+        ("--start 2025-01-01 --window 100000y", "at most 30days"),
+        ("--start 2025-01-01 --label job=a --label job=b", "the label job is given twice"),
     ] {
-        let mut command = pdstool(&["backfill", "--start", start, "--end", end, "--step", step]);
-        command.args(["--base-url", &service.url, "--project", "p-1", "--app", "a"]).arg(&file);
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{start} {end} {step}: {}", ended(&output));
+        let mut command =
+            pdstool(&["backfill", "--base-url", &service.url, "--project", "p-1", "--app", "a"]);
+        let output = command.args(line.split(' ')).arg(&file).output().unwrap();
+        let is_refused = output.status.code() == Some(2) && stderr(&output).contains(why);
+        assert!(is_refused, "{line}: {}", ended(&output));
     }
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    for (name, code, why) in [
+        ("new/", 2, "names no file"),
+        ("missing/history.om", 1, "cannot make the folder"),
+        ("history.om", 2, "already exists"),
+    ] {
+        let output = backfill(&service, 1, &folder.path().join(name), &[]).output().unwrap();
+        let is_refused = output.status.code() == Some(code) && stderr(&output).contains(why);
+        assert!(is_refused, "{name}: {}", ended(&output));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the link");
     assert_eq!(service.world.requests().total, 0);
 }

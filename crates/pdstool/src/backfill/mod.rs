@@ -30,6 +30,7 @@ use super::console::Console;
 use super::error::Result;
 use super::options::checked_time;
 use super::service::{Environment, ServiceArgs};
+use pds_config::MAX_DURATION;
 use pds_core::units;
 use pds_interface::range::rfc3339;
 use plan::{Plan, Work};
@@ -92,8 +93,9 @@ pub struct BackfillArgs {
 
 fn window(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() || duration.subsec_nanos() > 0 {
-        return Err("must be whole seconds, such as 5m".to_owned());
+    if duration.is_zero() || duration.subsec_nanos() > 0 || duration > MAX_DURATION {
+        let most = humantime::format_duration(MAX_DURATION);
+        return Err(format!("must be whole seconds, at most {most}, such as 5m"));
     }
     Ok(duration)
 }

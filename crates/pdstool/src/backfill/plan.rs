@@ -72,6 +72,9 @@ impl Plan {
         let moment = |text: &str| time(text, now).map_err(ToolError::Usage);
         let start = moment(&args.start)?;
         let end = args.end.as_deref().map(moment).transpose()?.unwrap_or(settled);
+        if start.min(end) < 0 {
+            return Err(ToolError::Usage("the range must not begin or end before 1970".to_owned()));
+        }
         // Includes the step that contains the start, but not the step that contains the end.
         let (start, end) = (start.div_euclid(step) * step, end.div_euclid(step) * step);
         if end > settled {
