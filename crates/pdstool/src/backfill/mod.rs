@@ -171,7 +171,7 @@ fn say_plan(console: &mut Console, work: &Work, done: u64) {
 fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Written) {
     let file = args.file.display();
     let (samples, series) = (units::count_of(written.samples), units::count_of(written.series));
-    console.say(&format!("Wrote {samples} samples of {series} series to {file}."));
+    console.say(&format!("Wrote {samples} samples of {series} series and histograms to {file}."));
     if written.unaccounted > 0 {
         let lost = units::seconds(Duration::from_secs(written.unaccounted).as_secs_f64());
         let counters = units::counted(written.uncounted, "counter", "counters");

@@ -48,7 +48,10 @@ pub fn file(work: &Work, path: &Path) -> Result<Written> {
     let whole = work.folder.join(WHOLE);
     assemble(&whole, &families, &work.folder).map_err(ToolError::file("cannot write", &whole))?;
     // Takes the name first, because a rename replaces a file that has appeared meanwhile.
-    let named = File::create_new(path).and_then(|_| fs::rename(&whole, path));
+    let named = File::create_new(path).and_then(|_| {
+        // An empty file would stop the next run.
+        fs::rename(&whole, path).inspect_err(|_| drop(fs::remove_file(path)))
+    });
     named.map_err(ToolError::file("cannot write", path))?;
     work.remove()?;
     Ok(written)
