@@ -112,11 +112,13 @@ pub(super) fn judge_app(view: &View, parts: &[Part<'_>], settings: &Values<'_>) 
         _ if is_error => Some((&cause::APP_ERROR, cause::APP_ERROR.says.to_owned())),
         _ => None,
     };
-    // The last good status proves nothing while the service does not answer.
-    let answers = |part: &Part<'_>| part.resource() == get_app::RESOURCE && part.status.failing.is_none();
+    // A good status proves nothing once the service has ceased to answer about the app.
+    let failing = parts.iter().filter_map(|part| Some(part.status.failing.as_ref()?.since)).max();
+    let known = parts.iter().find(|part| part.resource() == get_app::RESOURCE);
+    let is_current = known.is_some_and(|part| part.status.last_success > failing);
     let state = match &own {
         Some((cause, _)) => cause.verdict,
-        None if status.is_some() && parts.iter().any(answers) => Verdict::Ok,
+        None if status.is_some() && is_current => Verdict::Ok,
         None => Verdict::Waiting,
     };
     found.extend(own.map(|(cause, text)| {

@@ -286,9 +286,9 @@ async fn an_app_is_not_known_to_be_healthy_while_the_service_does_not_answer() {
     let fixture = answered().await;
     let apps = || fixture.source.status().summary.apps;
     assert!(apps().ok > 0 && apps().waiting == 0);
-    fixture.fail("timeout", "no reply", |_| true);
+    fixture.fail("timeout", "no reply", |key| key.resource == response_time::RESOURCE);
     advance(Duration::from_secs(2)).await;
-    assert_eq!((apps().ok, apps().waiting), (0, apps().all));
+    assert_eq!((apps().ok, apps().waiting), (0, apps().all), "settings of before prove nothing");
 }
 
 #[tokio::test(start_paused = true)]
