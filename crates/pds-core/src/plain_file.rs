@@ -1,9 +1,9 @@
 //! The one door to files: those that others write (configuration, tokens, certificates) and our own (state, journals).
 //! A pipe or device in the place of a file is refused at once, and our own files are never reached through a link.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +12,9 @@ pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Permission to read for users that are neither the owner nor in the group.
 const OTHERS_READ: u32 = 0o004;
+
+/// The mode of a file that only its owner can read.
+pub const PRIVATE: u32 = 0o600;
 
 /// The content of a file.
 #[derive(Debug)]
@@ -70,6 +73,27 @@ pub fn create(path: &Path) -> io::Result<File> {
     let file = open_own(path, File::options().write(true).create(true).truncate(false))?;
     file.set_len(0)?;
     Ok(file)
+}
+
+/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, it has the name
+/// of `path` with `.new` added.
+///
+/// # Errors
+/// Same as [`open_own`], and if it cannot be written, synced or renamed; the file at `path` is as before.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let write = || {
+        let options = File::options().write(true).create(true).mode(PRIVATE).clone();
+        let mut file = open_own(new.as_ref(), &options)?;
+        file.set_len(0)?;
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    // An incomplete file left behind does no harm.
+    write().inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
 /// Creates a file of our own, or opens the one that is there, to append to it.

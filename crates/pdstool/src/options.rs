@@ -1,17 +1,19 @@
-//! Shared options: the output format, points in time, and files that commands write.
+//! Shared options: the output format, points in time, the address of the service, and files that commands write.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use url::Url;
 
 use super::error::{Result, ToolError};
-use pds_core::plain_file;
+use pds_config::parse_url;
+use pds_core::plain_file::{self, PRIVATE};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -34,9 +36,6 @@ impl OutputFormat {
     }
 }
 
-/// The mode of a file that only its owner can read.
-const MODE: u32 = 0o600;
-
 /// The option `--output`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OutputArg {
@@ -50,23 +49,12 @@ pub struct OutputArg {
 /// # Errors
 /// If it cannot be written, or exists and `over` is not set.
 pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let write = || {
-        let mut file = open_private(new.as_ref(), true)?;
-        file.set_len(0)?;
-        file.set_permissions(Permissions::from_mode(MODE))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)
-    };
-    // Holds the name, and finds what is no file.
+    // Takes the name, and finds what is no file.
     let written = open_private(path, over).and_then(|there| {
-        write().inspect_err(|_| {
-            // Files left behind are empty or incomplete.
-            let _ = fs::remove_file(&new);
+        plain_file::replace(path, text.as_bytes()).inspect_err(|_| {
             if there.metadata().is_ok_and(|there| there.len() == 0) {
-                let _ = fs::remove_file(path);
+                // It would stop the next attempt.
+                drop(fs::remove_file(path));
             }
         })
     });
@@ -78,7 +66,17 @@ pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
 /// # Errors
 /// If it cannot be opened, or exists and `over` is not set.
 pub fn open_private(path: &Path, over: bool) -> io::Result<File> {
-    plain_file::open_own(path, OpenOptions::new().write(true).create(true).create_new(!over).mode(MODE))
+    plain_file::open_own(path, OpenOptions::new().write(true).create(true).create_new(!over).mode(PRIVATE))
+}
+
+/// An address of the service as a flag.
+///
+/// # Errors
+/// If it is no http or https URL, or has a user or password.
+pub fn base_url(text: &str) -> Result<Url, String> {
+    let url = parse_url(text)?;
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if has_user { Err("must not contain credentials; use --token-file".to_owned()) } else { Ok(url) }
 }
 
 /// The point in time that `text` gives, perhaps relative to `now`, in seconds since the Unix epoch.
@@ -122,6 +120,9 @@ pub fn checked_time(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -138,8 +139,14 @@ mod tests {
         assert!(write_private(&path, "new", false).is_err());
         write_private(&path, "new", true).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, PRIVATE);
         assert!(!new.exists());
+    }
+
+    #[test]
+    fn an_address_with_credentials_is_a_usage_error() {
+        assert!(base_url("https://user:hunter2@x").is_err_and(|error| !error.contains("hunter2")));
+        assert!(base_url("https://user@x").is_err() && base_url("https://x").is_ok());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use url::Url;
 
 use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags, Running, running_exporter};
-use pds_config::{Config, LoadError, Project, parse_url};
+use pds_config::{Config, LoadError, Project};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::clock_difference;
@@ -21,6 +21,7 @@ use pds_interface::reader::{Subject, Window};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Request, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
+use super::options::base_url;
 use super::report::Finding;
 
 /// The environment, as pairs of name and value.
@@ -48,16 +49,6 @@ pub struct ServiceArgs {
     /// With --base-url: file with the token [default: the variable PDS_EXPORTER__API__TOKEN].
     #[arg(long = "token-file", value_name = "FILE", requires = "base_url", global = true)]
     pub token_file: Option<PathBuf>,
-}
-
-/// An address of the service as a flag.
-///
-/// # Errors
-/// If it is no http or https URL, or has a user or password.
-pub fn base_url(text: &str) -> Result<Url, String> {
-    let url = parse_url(text)?;
-    let has_user = !url.username().is_empty() || url.password().is_some();
-    if has_user { Err("must not contain credentials; use --token-file".to_owned()) } else { Ok(url) }
 }
 
 /// A client of the service with its configuration.
@@ -252,7 +243,7 @@ impl Service {
         Ok((fetched, reading))
     }
 
-    /// The range that a reply to a request for `asked` states, if any.
+    /// The range that a reply to a request for `asked` is about, read as `accounting.range_end` says; `None` if it states none.
     ///
     /// # Errors
     /// If the service ignores the requested range.
@@ -352,12 +343,6 @@ pub fn project(config: &Config, given: Option<&str>, app: Option<&str>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_with_credentials_is_a_usage_error() {
-        assert!(base_url("https://user:hunter2@x").is_err_and(|error| !error.contains("hunter2")));
-        assert!(base_url("https://user@x").is_err() && base_url("https://x").is_ok());
-    }
 
     #[test]
     fn a_slow_reply_is_no_evidence_of_a_clock() {

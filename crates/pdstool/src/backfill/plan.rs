@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -132,15 +132,6 @@ impl Plan {
         self.lengths().len() as u64
     }
 
-    /// Writes the file at `path`, all of it or nothing.
-    fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_file_name(NEW_PLAN);
-        let mut file = plain_file::create(&new)?;
-        file.write_all(&serde_json::to_vec(self).unwrap_or_default())?;
-        file.sync_all()?;
-        fs::rename(new, path)
-    }
-
     /// Whether an earlier run has the same plan, so that its range is resumed.
     fn continues(&self, earlier: &Self) -> bool {
         Self { start: earlier.start, end: earlier.end, ..self.clone() } == *earlier
@@ -243,7 +234,8 @@ impl Work {
         let path = folder.join(PLAN);
         let is_begun = |path: &PathBuf| path.ends_with(PLAN) || path.extension() == Some(JOURNAL.as_ref());
         if !earlier.iter().any(is_begun) {
-            plan.write(&path).map_err(ToolError::file("cannot write", &path))?;
+            let text = serde_json::to_vec(&plan).unwrap_or_default();
+            plain_file::replace(&path, &text).map_err(ToolError::file("cannot write", &path))?;
             return Ok(Self { plan, folder, _lock: lock });
         }
         let written = match plain_file::read(&path, plain_file::MAX_BYTES) {

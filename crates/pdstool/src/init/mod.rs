@@ -21,9 +21,9 @@ use super::check::service::asking::Asking;
 use super::check::service::{MAX_EXAMINED, examine, toml};
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::options::write_private;
+use super::options::{base_url, write_private};
 use super::report::Report;
-use super::service::{Environment, Service, ServiceArgs, base_url};
+use super::service::{Environment, Service, ServiceArgs};
 use draft::{Draft, DraftProject};
 
 /// `pdstool init`.
