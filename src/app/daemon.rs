@@ -184,7 +184,7 @@ fn source(config: &Config, context: &Context) -> Result<Option<Source>, BuildErr
     config.state.prometheus.as_ref().map(|prometheus| Source::new(prometheus, memory)).transpose()
 }
 
-/// Reads the cursors of the counters that `plan` has and the plan `before` did not; if `before` read none, of all
+/// Reads the cursors of the counters that `plan` has and the plan `before` does not; if `before` read no cursors, of all
 /// counters without a ledger.
 fn follow(
     restorer: &Restorer,

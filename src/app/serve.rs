@@ -156,7 +156,8 @@ impl Served {
         result
     }
 
-    /// Begins to count, with the current configuration, once a slow state file is open, if one still is not.
+    /// Waits until a slow state file is open, and then begins to count with the current configuration. Returns at once
+    /// if the file was open at the start.
     ///
     /// # Errors
     /// If the file cannot be used.

@@ -240,7 +240,7 @@ fn pixel(share: f64, way: &Range<f64>) -> i32 {
     (way.start + share * (way.end - way.start)).round() as i32
 }
 
-/// The smallest of 1, 2, 5, 10, 20, ... of which fewer than five reach `top`.
+/// The smallest of 1, 2, 5, 10, 20, ... that is more than a fifth of `top`.
 fn round_step(top: f64) -> f64 {
     let power = 10_f64.powf((top / 5.0).log10().floor());
     [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(|step| top / step < 5.0).unwrap_or(10.0 * power)

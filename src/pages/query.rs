@@ -18,7 +18,7 @@ pub(super) struct Query {
     pub(super) project: String,
     /// Only apps whose id, name or project contains this, in any case.
     pub(super) name: String,
-    /// Only apps with a problem or warning.
+    /// Only apps whose verdict is not `ok`.
     pub(super) problems: bool,
     /// Only apps of this verdict.
     pub(super) state: Option<Verdict>,

@@ -70,8 +70,8 @@ impl Sharing {
         place.get_or_init(|| as_sent(render())).clone()
     }
 
-    /// The entry of a page, rendered or not; a new one takes the place of all others if they are of another reading, or too
-    /// many.
+    /// The entry of a page, rendered or not. Drops all other entries if they are of another reading, or too many for a new
+    /// entry.
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
         let (reading, pages) = &mut *self.0.lock();
         let page = (path.to_owned(), query.to_owned());

@@ -224,7 +224,7 @@ impl Evidence {
         self.believes().is_err_and(|broken| matches!(broken, Assumption::Names(_)))
     }
 
-    /// Whether a check has begun and not ended.
+    /// Whether a check has begun, and none has passed or found a difference.
     pub(super) fn is_checking(&self) -> bool {
         self.again_at.is_some() && self.believes() == Ok(false)
     }

@@ -20,7 +20,8 @@ pub enum Outcome {
     Usual,
     /// The service says that the resource does not exist; it is polled less often until it does.
     Slow,
-    /// The service was not reached or refused the token: the next poll is due `poll.interval` later, since that may end soon.
+    /// The service was not reached or refused the token: the next poll is due `poll.interval` later, since that may end
+    /// soon.
     Soon,
     /// The service requested a pause: the next poll is due after this time at the earliest.
     NotBefore(Duration),

@@ -38,7 +38,7 @@ pub struct Start {
 /// A counter on the page at its starting value.
 #[derive(Debug)]
 pub struct Standing {
-    /// The version of the store before that.
+    /// Pages from this version of the store on show it.
     pub(super) version: u64,
     pub(super) since: Instant,
     /// Polls since then that changed its ledger.

@@ -53,7 +53,8 @@ impl Observed {
         self.0.lock().get(name).map(incidents).unwrap_or_default()
     }
 
-    /// The incidents of an app polled at `interval`: `all` of its targets and builds, but not those of its whole `token`.
+    /// The incidents of an app polled at `interval`: `all` of its targets and builds, except those that the service or
+    /// its whole `token` has, too.
     pub(super) fn of_app(
         &self,
         mut all: Vec<Incident>,
@@ -115,7 +116,7 @@ fn covers(other: &Incident, incident: &Incident, tolerance: Duration) -> bool {
 }
 
 /// The incidents within reach of `now`, oldest first. Those of the same kind and detail are merged if at most `gap` lies
-/// between them, and no other of their kind began then.
+/// between them, unless another incident of their kind began in between.
 fn joined(mut all: Vec<Incident>, gap: Duration, now: Timestamp) -> Vec<Incident> {
     all.retain(|incident| incident.end.is_none_or(|end| end >= now - REACH));
     all.sort_by_key(|incident| incident.start);

@@ -214,7 +214,7 @@ pub(super) fn in_brackets<'a>(classes: impl IntoIterator<Item = &'a str>) -> Str
 /// How far counters are behind, in words.
 fn behind(seconds: Option<u64>) -> String {
     match seconds.unwrap_or_default().div_ceil(60) {
-        // Hidden until it includes everything that an earlier process may have shown.
+        // The counters are hidden until they include everything that an earlier process may have shown.
         0 => ", not shown yet".to_owned(),
         minutes => format!(", {} behind", units::seconds((60 * minutes) as f64)),
     }

@@ -87,7 +87,7 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
     for (object, problems) in of_apps.chain(of_projects) {
         problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
-    // Clocks are apart once.
+    // One reason reports that the clocks are apart.
     if let Some(disputed) = found.0.get(cause::CLOCK_DISPUTED.code).map(|_| &cause::CLOCK_DISPUTED)
         && let Some(differ) = found.0.remove(cause::CLOCKS_DIFFER.code)
     {
@@ -296,7 +296,7 @@ impl Stopped {
     }
 }
 
-/// The id of an app, without its project's before it, or that of a project.
+/// The id of an app without that of its project, or the id of a project.
 fn short(object: &str) -> &str {
     object.split_once('/').map_or(object, |(_, app)| app)
 }

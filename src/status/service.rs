@@ -49,7 +49,7 @@ struct AccountSummary {
     /// Whether any has been polled. This and the fields below cover resources that are polled often enough to report on
     /// the service.
     polled: bool,
-    /// Whether any has its reply, or has not failed.
+    /// Whether any does not fail, or fails although the service answers.
     answered: bool,
     /// The common cause of the other failures.
     silence: Option<ServiceState>,

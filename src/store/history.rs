@@ -42,7 +42,7 @@ pub struct PollFailure {
     pub is_own: bool,
 }
 
-/// The event.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// Polls succeeded.

@@ -51,7 +51,7 @@ pub(super) fn slot_seconds(apps: usize) -> u32 {
     SLOTS.iter().find(|(most, _)| apps <= *most).map_or(MAX_SLOT_SECONDS, |(_, seconds)| *seconds)
 }
 
-/// The events of one slot.
+/// The polls of one slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotSummary {
     /// Its first second, Unix time.

@@ -60,7 +60,7 @@ pub(super) fn timestamp(nanos: UnixNanos) -> Option<Timestamp> {
 #[derive(Debug, Default)]
 struct Contents {
     entries: Box<[Entry]>,
-    /// In nanoseconds, until 584 years.
+    /// In nanoseconds, up to 584 years.
     stale_after: Option<NonZero<u64>>,
     /// Seconds by which counters were behind when they were last updated.
     behind: u32,

@@ -104,8 +104,8 @@ fn status_as_str(status: u16) -> &'static str {
     })
 }
 
-/// The class of an error of `reqwest` or `hyper`, before the head of the reply arrived (`head`) or after it; `proxied` if the request
-/// goes through a proxy.
+/// The class of an error of `reqwest` or `hyper`: before the head of the reply arrived (`head`) or after it, and
+/// through a proxy (`proxied`) or not.
 pub(super) fn classify(error: &(dyn Error + 'static), head: bool, proxied: bool) -> Class {
     let causes = || std::iter::successors(Some(error), |error| inner(*error));
     let io = |kinds: &[io::ErrorKind]| {

@@ -138,7 +138,7 @@ impl Transport {
             // The body of an error is useful, but the status is enough if the body does not arrive.
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.api.max_response_bytes));
-            // Whether or not it arrives whole.
+            // A part of it is used, too.
             let _ = timeout_at(deadline, body.read(response, room)).await;
             return Err(self.refused(status.as_u16(), &headers, &self.shared.redactor.reply(body.bytes)));
         }

@@ -13,7 +13,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Thresholds of a service that sends `1ms` through `1hr`.
 const USUAL_THRESHOLDS: usize = 25;
-/// Bytes that are worth a line.
+/// Memory that is worth a sentence, in bytes.
 const MUCH_MEMORY: f64 = 5e6;
 
 /// Expected requests per minute, without retries.
@@ -97,9 +97,9 @@ impl Config {
         rates.sum()
     }
 
-    /// Ranges that one metrics call requests per minute: every window for the app and for each of its containers,
-    /// and the steps of accounting if the call is counted, unless a window of just their length is polled once per
-    /// step and its replies serve both; and each hour once more at each age at which hours are counted again.
+    /// Ranges that one metrics call requests per minute: every window, for the app and for each of its containers. A
+    /// counted call also requests each step of accounting, unless the replies of a window of that length, polled once
+    /// per step, serve both; and each hour again at each recheck age.
     fn ranges_per_minute(&self, app: Option<&App>, counted: bool) -> f64 {
         let interval = app.and_then(|app| app.interval).unwrap_or(self.poll.interval);
         let filters = 1 + app.map_or(0, |app| app.containers.len());

@@ -169,7 +169,7 @@ pub(super) fn projects(table: &Table<'_>, name: &'static str) -> Option<Vec<Proj
     Some(projects.collect())
 }
 
-/// Refuses the `id` at this position if it is `known`: at which position, by id.
+/// Refuses the `id` at this position if it is `known`, which holds the position of each id.
 fn refuse_duplicate(
     known: &mut HashMap<Arc<str>, String>,
     what: &str,

@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
         variable.or_else(|| self.values?.get(name))
     }
 
-    /// Refuses the keys that no row asked for.
+    /// Refuses the keys that no row reads.
     pub(super) fn refuse_unknown(&self) {
         let known = self.known.borrow();
         let names = self.values.into_iter().flat_map(Map::keys);

@@ -4,8 +4,8 @@ use super::key::Kind;
 use super::reader::{Reader, as_text};
 use pds_exposition::family::is_label_name;
 
-/// Label matchers, separated by commas, without braces; may be empty. Only the syntax is checked, except for regular
-/// expressions.
+/// Label matchers, separated by commas, without braces; may be empty. Only the syntax is checked, and not that of
+/// regular expressions.
 pub(super) fn selector() -> Reader<String> {
     Reader::new(Kind::Text, |raw| matchers(as_text(raw)?))
 }

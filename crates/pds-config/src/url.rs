@@ -9,7 +9,7 @@ use super::key::Kind;
 use super::reader::{Reader, as_text};
 use pds_core::template::{Template, percent_encode};
 
-/// An http or https URL without credentials, whose place is `credentials_in`; `None` if it may contain them.
+/// An http or https URL. It may contain credentials unless `credentials_in` names the keys for them.
 pub(super) fn http_url(credentials_in: Option<&'static str>) -> Reader<Url> {
     Reader::new(Kind::Url, move |raw| {
         let url = parse_url(as_text(raw)?)?;
@@ -30,7 +30,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     if !is_http(&url) {
         return Err("must begin with http:// or https://".to_owned());
     }
-    // Its beginning is taken for a host, and the rest, perhaps a password, would be shown.
+    // A `/` in a password ends the host, so the rest of the password would be shown as a path.
     if url.path().contains('@') {
         return Err("must not have `@` in its path; write `/` in a user or password as %2F".to_owned());
     }

@@ -9,7 +9,7 @@ use pds_ledger::restore::Prometheus;
 
 use super::Config;
 
-/// The longest time between steps of a counter that rates over five minutes are right for.
+/// The longest time between steps of a counter at which rates over five minutes are right.
 const MAX_PERIOD_OF_RATES: Duration = Duration::from_secs(120);
 
 const QUARTER: Duration = Duration::from_secs(900);
@@ -26,8 +26,8 @@ impl Config {
         overload.chain(self.of_rates()).chain(restore).collect()
     }
 
-    /// The [`warnings`](Self::warnings), and those of a check alone: tokens that cannot be used may appear later, and may
-    /// be readable only where the daemon runs.
+    /// The [`warnings`](Self::warnings), plain HTTP, and the tokens that cannot be used. These are no errors: a token may
+    /// appear later, or be readable only where the daemon runs.
     pub fn check_warnings(&self) -> impl Iterator<Item = String> {
         let warnings = plain_http_warning(&self.api.base_url).into_iter().chain(self.warnings());
         warnings.chain(self.unusable_tokens())
@@ -59,7 +59,7 @@ impl Config {
         files.try_for_each(|(key, file)| tls_config(key, file.as_deref()).map(drop))
     }
 
-    /// Requests name the version themselves.
+    /// A warning if the base URL ends in a version, as requests name it themselves.
     pub fn of_base_url(&self) -> Option<String> {
         let url = &self.api.base_url;
         let last = url.path_segments()?.rfind(|segment| !segment.is_empty())?;
@@ -70,7 +70,7 @@ impl Config {
         })
     }
 
-    /// The service is the only host, so one key says whether there is a proxy.
+    /// A warning if the environment sets a proxy: only `api.proxy_url` does.
     pub fn of_proxies(&self) -> Option<String> {
         let names = self.api.proxy_variables.join(", ");
         let set = self.api.proxy_url.as_ref().map_or("is empty", |_| "is set");
@@ -78,8 +78,8 @@ impl Config {
             .then(|| format!("set but not used: {names}; only api.proxy_url, which {set}, sets a proxy"))
     }
 
-    /// The shipped rules and dashboards look at five minutes, which hold no two steps of a counter that grows more rarely
-    /// than every two minutes.
+    /// A warning if counters grow more rarely than every two minutes: the five minutes of the shipped rules and
+    /// dashboards may then hold fewer than two steps.
     fn of_rates(&self) -> Option<String> {
         let apps = self.projects.iter().flat_map(|project| &project.apps);
         let interval = apps.map(|app| app.interval.unwrap_or(self.poll.interval)).max()?;

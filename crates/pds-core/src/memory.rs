@@ -7,10 +7,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::plain_file;
 
-/// The budget where no cgroup limits the memory, and at most.
+/// The maximum budget, and the budget without a limit of a cgroup.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The budget at least: replies and answers of the default sizes fit in their shares.
+/// The minimum budget: replies and answers of the default sizes fit in their shares.
 const MIN_BYTES: u64 = 12 * 1024 * 1024;
 
 /// The budget is the cgroup's limit divided by this: the rest is for the process itself, and for work on the bytes

@@ -75,8 +75,8 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, it has the name
-/// of `path` with `.new` added.
+/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, it has
+/// the name of `path` with `.new` added.
 ///
 /// # Errors
 /// Same as [`open_own`], and if it cannot be written, synced or renamed; the file at `path` is as before.

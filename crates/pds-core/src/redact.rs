@@ -125,7 +125,7 @@ impl Matcher {
     fn find(&self, body: &[u8], escapes: &[Escape]) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let text = unescaped(body, escapes);
-        // The place in `text`, and the one in `body` that means it.
+        // The same place in `text` and in `body`.
         let (mut from, mut at) = (0, 0);
         while let Some(beginning) = self.beginnings.find(Input::new(&*text).range(from..)) {
             let start = at + length(body.get(at..).unwrap_or_default(), beginning.start() - from, escapes);

@@ -1,5 +1,5 @@
-//! The parts of `/api/v1/status`. The comments here are the descriptions in its schema. `pdstool` reads them back;
-//! fields that an exporter does not send are empty then.
+//! The parts of `/api/v1/status`. The comments here are the descriptions in its schema. `pdstool` reads the parts back,
+//! and leaves fields empty that an exporter does not send.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -62,8 +62,8 @@ pub fn sample(out: &mut Vec<u8>, family: &Family, target: &str, extra: &str, val
 }
 
 /// Writes the samples of one target and family, given as (label text, value). The common start of their lines is built
-/// once. A histogram also has its `_count` in text: readers of custom buckets drop it without, while OpenMetrics does not
-/// allow it without `_sum`.
+/// once. In text, a histogram also has its `_count`: readers of custom buckets drop a histogram without it. OpenMetrics
+/// allows it only beside `_sum`.
 #[inline]
 pub fn samples<'a>(
     out: &mut Vec<u8>,

@@ -181,7 +181,7 @@ impl Frames {
                 (0 | 1, 1) | (3, _) => {
                     self.heads.remove(&stream);
                 }
-                // HEADERS, and CONTINUATION: interim replies and that of the reply itself.
+                // HEADERS, and CONTINUATION: the heads of interim replies, and of the reply itself.
                 (1 | 9, _) => {
                     let heads = self.heads.entry(stream).or_default();
                     heads.replies += u32::from(kind == 1);
@@ -193,7 +193,7 @@ impl Frames {
                 _ => {}
             }
             if self.heads.len() > MAX_STREAMS {
-                // The oldest, of a request that was given up.
+                // The oldest belongs to a request that was given up.
                 self.heads.pop_first();
             }
         }

@@ -62,14 +62,14 @@ impl Config<'_> {
             .referer(false)
             .retry(reqwest::retry::never())
             .connect_timeout(self.connect_timeout)
-            // Sooner than the whole, so that the error names the lookup.
+            // Shorter than the whole, so that the error names the lookup.
             .dns_resolver(Resolver::new(self.connect_timeout.mul_f64(0.9)))
             .no_proxy();
         let Some(url) = self.proxy_url else { return Ok(builder) };
         Ok(builder.proxy(Proxy::all(url.clone()).map_err(BuildError::Proxy)?))
     }
 
-    /// The login that the proxy reads in a request to `url` itself: in one over plain HTTP, which has no tunnel.
+    /// The proxy's login, if a request to `url` carries it itself: plain HTTP has no tunnel.
     pub fn proxy_login(&self, url: &Url) -> Option<HeaderValue> {
         let proxies = Matcher::builder().http(self.proxy_url?.as_str()).build();
         proxies.intercept(&url.as_str().parse().ok()?)?.basic_auth().cloned()
@@ -86,8 +86,8 @@ pub fn host_and_port(url: &Url) -> Option<String> {
     Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
 }
 
-/// TLS with the built-in trust anchors of Mozilla, as a container may have none, and those of the file that the key
-/// `key` names, which are trusted as certificates of servers, too.
+/// TLS that trusts Mozilla's anchors, built in because a container may have none, and the certificates of `ca_file`, as
+/// anchors and as certificates of servers. The configuration names that file by `key`.
 ///
 /// # Errors
 /// If that file cannot be used.

@@ -21,7 +21,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// The system's, which is given up after `patience`.
+    /// The system's lookup; no caller waits longer than `patience`.
     pub(super) fn new(patience: Duration) -> Self {
         let lookup = |name: &str| Ok((name, 0).to_socket_addrs()?.collect());
         Self { places: Arc::new(Semaphore::new(MAX_LOOKUPS)), lookup, patience }

@@ -92,7 +92,7 @@ impl Telemetry {
         self.0.figures.lock().audit.differences.retain(|(of, _), _| **of != *account);
     }
 
-    /// Other settings are in force, and nothing is known of what they make of the service's replies.
+    /// Forgets all differences and ratios, because other settings are in force or audits are off.
     pub fn forget_differences(&self) {
         self.0.figures.lock().audit.differences.clear();
         self.0.metrics.audit_completeness.0.reset();

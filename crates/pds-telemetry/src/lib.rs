@@ -41,8 +41,8 @@ pub use snapshot::{RequestRate, Snapshot, TokenSnapshot, UnexpectedValue};
 /// begins at 1 does not have.
 const ALERTED_CODES: &[&str] = &["401", "403", "429"];
 
-/// How often a timer is set to measure stalls. One that lasts as long is always seen; an idle processor is not woken
-/// much.
+/// How often a timer is set to measure stalls. A stall that lasts as long is always seen; an idle processor is rarely
+/// woken.
 const STALLS_SAMPLED_EVERY: Duration = Duration::from_millis(100);
 
 /// The exporter's own metrics. Cloning shares them.

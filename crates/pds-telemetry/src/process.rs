@@ -58,8 +58,8 @@ pub(super) fn write(out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) 
     }
 }
 
-/// A field of `/proc/self/stat`, counted from 0 as proc(5) does less one. The second is the program's name in
-/// parentheses, which may hold blanks.
+/// The field of `/proc/self/stat` with the number `index + 1` in proc(5). Field 2 is the program's name in parentheses,
+/// which may hold blanks.
 fn stat(index: usize) -> Option<f64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, after_name) = text.rsplit_once(')')?;

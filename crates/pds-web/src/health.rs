@@ -38,7 +38,7 @@ impl Config {
     }
 }
 
-/// Enough of the answer for a status line.
+/// Sends `request` and returns enough of the answer for a status line.
 fn ask(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
     let mut stream = Socket::new(address.domain(), Type::STREAM, None)?;
     stream.connect_timeout(address, TIMEOUT)?;

@@ -94,8 +94,9 @@ impl RequestSlots {
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// Closes the connection of a request that gives way to one of `peer` that `began` to wait, and frees its memory at
-    /// once: the request unread for longest, among peers that do not hold fewer, or else the oldest of the peer with most.
+    /// Closes the connection of a request, and frees its memory at once, for a request of `peer` that `began` to wait:
+    /// that of the request unread for longest, among peers that do not hold fewer, or else of the oldest request of the
+    /// peer with most.
     fn close_another(&self, peer: Peer, began: Instant) -> bool {
         let (own, most) = self.turns.holdings(peer);
         let unread = |request: &Answering| request.connection.unread_since(request.number);
@@ -150,8 +151,8 @@ impl RequestSlots {
         }
     }
 
-    /// Memory, for an answer that has `held` bytes, for `own_bytes` and for the `blocks` that no answer holds yet; `None` if
-    /// there is not enough.
+    /// Memory for `own_bytes` and for the `blocks` that no answer holds yet, for an answer that has `held` bytes already;
+    /// `None` if there is not enough.
     fn rooms(&self, held: u64, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
         let mut left = (self.memory.bytes() / ANSWER_DIVISOR).saturating_sub(held);
         let mut take = |bytes: u64| {

@@ -144,7 +144,7 @@ impl Router {
         }
     }
 
-    /// The "No such page" page, for browsers. Redirects a path with a slash too many or too few, or without the prefix.
+    /// The "No such page" page, for browsers. Redirects a path with a slash too many or too few, and `/` to the prefix.
     fn elsewhere(&self, request: &PageRequest) -> Result<&Route, Box<Response>> {
         if Kind::Page.answers(&request.parts.method) {
             if let Some(location) = self.redirect(request) {

@@ -15,7 +15,7 @@ import {
 } from "@grafana/grafana-foundation-sdk/dashboard";
 import { DATASOURCE, type Row, place } from "./panels.js";
 
-/** A variable filled with the values of a label: one of them, many, or many of which `All` is also what has no such label. */
+/** A variable with the values of a label: one, many, or many with an `All` that includes series without the label. */
 export function variable(
   name: string,
   label: string,
@@ -47,7 +47,7 @@ export const BY_APP = `${BY}, project, app`;
 /** The chosen releases, as a selector. */
 export const RELEASE = IDENTITY.map((label) => `${label}=~"$${label}"`).join(", ");
 
-/** The choice of releases: each one is of those that the choices before it leave. */
+/** The variables that choose releases. Each offers the values that the variables before it leave. */
 export const RELEASES = IDENTITY.map((label, place) => {
   const before = IDENTITY.slice(0, place).map((other) => `${other}=~"$${other}"`);
   const title = label.charAt(0).toUpperCase() + label.slice(1);
@@ -79,7 +79,7 @@ export const appLinks = [
   { title: "Status page", url: statusPage("${__data.fields.project}", "${__value.text}") },
 ];
 
-/** Requests or runs per second of the time that was counted, once however many exporters count them. */
+/** Requests or runs per second of counted time. Several exporters of one app count once. */
 export const perSecond = (what: "requests" | "runs", selector: string) => {
   const rate = (counter: string) =>
     `sum by (${BY_APP}) (rate(pds_app_${what}${counter}_total{${selector}}[$__rate_interval]))`;

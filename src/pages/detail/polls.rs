@@ -94,7 +94,7 @@ fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
     }
 }
 
-/// The least and the most.
+/// The shortest and the longest poll, written once if they are equal.
 fn took([from, to]: [String; 2]) -> String {
     if from == to { to } else { format!("{from} – {to}") }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Account;
 
-/// Whether a reply of an account was about the requested range: `None` before a reply shows it, the text of the report
-/// if no reply was. If one was, other failures are not due to the names of query parameters.
+/// Whether a reply of an account was about the requested range: `None` before a reply states a range, `Err` with the
+/// text of the report while no reply was. After `Ok`, no failure is due to the names of query parameters.
 pub(super) type Ranges = Option<Result<(), Arc<str>>>;
 
 impl Account {
@@ -19,8 +19,8 @@ impl Account {
         self.reporter().fact(|observer, name| observer.range_honoured(name, None));
     }
 
-    /// Records that a reply is about another range than requested, as `told` explains. Returns whether all replies so
-    /// far were, because the service does not know the query parameters.
+    /// Records that a reply is about another range than requested, as `told` explains. Returns whether no reply so far
+    /// was about the requested range: the service does not know the query parameters.
     pub fn range_ignored(&self, told: &str) -> bool {
         let mut state = self.inner.state.lock();
         if state.ranges.is_none() {

@@ -8,7 +8,7 @@
 //! - `tls`, `client_cert`: the values converted for rustls.
 //! - `live`: the active configuration.
 //!
-//! # Where it differs from the toolkit
+//! # Differences from the toolkit
 //!
 //! rustls has no TLS 1.0 or 1.1, no CBC cipher suites and no P-521. Naming them besides others is allowed and reported
 //! ([`Summary::notes`]); a file that leaves no version, no cipher suite or no curve is refused. So are misleading
