@@ -101,7 +101,7 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
             io::ErrorKind::AddrInUse if path.is_some_and(|path| !is_socket(path)) => {
                 "a file that is no socket is there"
             }
-            io::ErrorKind::AddrInUse => "another process listens there already",
+            io::ErrorKind::AddrInUse => "something listens there already",
             _ => "cannot listen there",
         };
         Error::address(address, problem, Some(source))
@@ -236,7 +236,7 @@ mod tests {
         let first = open("127.0.0.1:0").unwrap();
         let address = first.to_string();
         let error = open(&address).unwrap_err();
-        let expected = format!("{address:?}: another process listens there already");
+        let expected = format!("{address:?}: something listens there already");
         assert!(error.to_string().contains(&expected), "{error}");
     }
 
@@ -259,7 +259,7 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let listener = open(&address).unwrap();
         assert_eq!(listener.to_string(), address);
-        assert!(open(&address).unwrap_err().to_string().contains("another process"));
+        assert!(open(&address).unwrap_err().to_string().contains("listens there already"));
         drop(listener);
         assert!(!path.exists());
     }

@@ -43,7 +43,7 @@ async fn an_unavailable_address_is_named() {
     let first = on(&["127.0.0.1:0"]).bind(telemetry.clone()).unwrap();
     let taken = first.addresses().remove(0);
     for (address, expected) in [
-        (taken.as_str(), "another process listens there already"),
+        (taken.as_str(), "something listens there already"),
         ("localhost", "the port is missing"),
         ("no-such-host.invalid:80", "the name cannot be resolved"),
         ("192.0.2.1:80", "cannot listen there"),

@@ -45,7 +45,7 @@ fn an_address_that_another_program_has_is_a_problem() {
     let taken = other.server.address.to_string();
     let found = listening(&[&taken]);
     let (check, said, remedy) = found.only();
-    let in_use = format!("--web.listen-address \"{taken}\": another process listens there already: ");
+    let in_use = format!("--web.listen-address \"{taken}\": something listens there already: ");
     assert!(check == "listening address" && said.starts_with(&in_use), "{said}");
     assert!(remedy.starts_with("Stop the program that uses it, or set another address"), "{remedy}");
     found.says("daemon", &format!("no daemon at http://{taken}: HTTP status 404 Not Found"));
