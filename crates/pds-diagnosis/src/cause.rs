@@ -233,10 +233,10 @@ causes! {
     CLOCK_DISPUTED "clock_disputed" Numbers Problem Target ["unsettled" "clock"]
         "the clocks of the service and of this machine disagree about the requested time"
         "Check the service's Date header, proxies that set it, and the time on this machine; polls continue once the new time has advanced for a minute."
-    CONFIG_REFUSED "config_refused" Numbers Problem Exporter []
+    CONFIG_REFUSED "config_refused" Numbers Warning Exporter []
         "the last reload of the configuration was refused"
         "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
-    WEB_CONFIG_REFUSED "web_config_refused" Numbers Problem Exporter []
+    WEB_CONFIG_REFUSED "web_config_refused" Numbers Warning Exporter []
         "the web configuration is refused; the last accepted one stays in force"
         "Fix what pdstool check web-config reports. If it reports nothing, restart the exporter to drop TLS or logins."
     STATE_NOT_WRITTEN "state_not_written" Numbers Problem Exporter []
