@@ -185,13 +185,23 @@ fn history_of(quirks: Quirks, range_end: &str) -> (Option<String>, Output) {
 
 #[test]
 fn an_ignored_range_is_an_error() {
-    for quirks in
-        [Quirks { ignores_range: true, ..Quirks::default() }, Quirks { round_to: 3600, ..Quirks::default() }]
-    {
+    let ignoring = Quirks { ignores_range: true, ..Quirks::default() };
+    for quirks in [
+        ignoring,
+        Quirks { round_to: 3600, ..Quirks::default() },
+        Quirks { unnamed_ranges: true, ..ignoring },
+    ] {
         let (text, output) = history_of(quirks, "exclusive");
         assert_eq!((output.status.code(), text), (Some(1), None), "{}", ended(&output));
         assert!(stderr(&output).contains("the service ignores `"), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn ranges_that_replies_do_not_state_are_believed_if_their_counts_differ() {
+    let (text, output) = history_of(Quirks { unnamed_ranges: true, ..Quirks::default() }, "exclusive");
+    succeeded(&output);
+    assert!(text.unwrap().contains("window=\"5m\""));
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::OnceCell;
 
+use crate::check::service::ranges;
 use crate::error::{Result, ToolError};
 use crate::service::Service;
 use pds_exposition::samples::Layouts;
@@ -21,9 +23,10 @@ use super::plan::{Plan, Stream, Work};
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<()> {
     let unwatched = ToolError::system("cannot watch for signals");
     let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
+    let honoured = OnceCell::new();
     let asking = async {
         for stream in work.plan.streams() {
-            one(service, work, &stream, progress).await?;
+            one(service, work, &stream, &honoured, progress).await?;
         }
         Ok(())
     };
@@ -40,13 +43,19 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
 }
 
 /// Requests the steps of one stream and journals them in order.
-async fn one(service: &Service, work: &Work, stream: &Stream<'_>, progress: &ProgressBar) -> Result<()> {
+async fn one(
+    service: &Service,
+    work: &Work,
+    stream: &Stream<'_>,
+    honoured: &OnceCell<()>,
+    progress: &ProgressBar,
+) -> Result<()> {
     let (plan, path) = (&work.plan, work.journal(stream));
     let (mut journal, last) = journal::append(&path)?;
     let next = last.unwrap_or(plan.start) + plan.step;
     let ends = (next..=plan.end).step_by(usize::try_from(plan.step).unwrap_or(usize::MAX));
     let ahead = usize::try_from(service.config.api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
-    let mut records = iter(ends).map(|end| step(service, plan, stream, end)).buffered(ahead);
+    let mut records = iter(ends).map(|end| step(service, plan, stream, honoured, end)).buffered(ahead);
     while let Some(record) = records.try_next().await? {
         journal::add(&mut journal, &path, &record)?;
         progress.inc(plan.requests_per_step());
@@ -55,7 +64,14 @@ async fn one(service: &Service, work: &Work, stream: &Stream<'_>, progress: &Pro
 }
 
 /// Requests all ranges that end with a step, one after another, and records their windows and the step.
-async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> Result<Record> {
+/// Before it believes a reply that states no range, it makes sure once that ranges are `honoured`.
+async fn step(
+    service: &Service,
+    plan: &Plan,
+    stream: &Stream<'_>,
+    honoured: &OnceCell<()>,
+    end: i64,
+) -> Result<Record> {
     let Stream { project, app, resource, .. } = *stream;
     let mut record = Record { end, ..Record::default() };
     for length in plan.lengths() {
@@ -70,6 +86,9 @@ async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> 
         });
         let mut reading = read(&subjects.collect::<Vec<_>>());
         let answered = service.answered(reading.tally.as_ref(), range)?;
+        if answered.is_none() {
+            honoured.get_or_try_init(|| ranges::honoured(service, &plan.apps)).await?;
+        }
         if length == plan.step {
             record.tally = Tally { range: answered, ..reading.tally.take().unwrap_or_default() };
         }
