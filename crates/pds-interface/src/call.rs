@@ -25,10 +25,10 @@ pub struct Call {
     pub body: &'static [Param],
     /// The format of a successful reply.
     pub format: Format,
-    /// The field without which a successful reply says nothing; a polled call reads its own.
+    /// The field that a successful reply must have; polled calls check their own.
     needs: Option<&'static str>,
     decodes: fn(&[u8]) -> Result<(), DecodeError>,
-    /// The schema of its reply in JSON. Code that the daemon has no use for.
+    /// The schema of a reply in JSON; the daemon does not use it.
     #[cfg(feature = "openapi")]
     pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// Its polling; `None` for calls that only a person makes.

@@ -84,10 +84,10 @@ pub(super) fn tally(
     Tally::of(total, shares, range)
 }
 
-/// How much lower than that of a smaller share a percentile may be and still count as rounded.
+/// Part of a percentile by which it may lie below a lower-ranked percentile and still count as rounded.
 const PERCENTILE_NOISE: f64 = 1e-6;
 
-/// Whether `value` is lower than that of a smaller share.
+/// Whether a percentile is lower than a lower-ranked percentile, `smaller`.
 pub(super) fn falls(value: f64, smaller: f64) -> bool {
     value * (1.0 + PERCENTILE_NOISE) < smaller
 }

@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Written as a JSON number, a whole one without fraction; what has no value is `null`.
+/// Written as a JSON number, without a fraction if it is whole; `null` without a value.
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]

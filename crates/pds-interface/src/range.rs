@@ -21,7 +21,7 @@ pub struct TimeRange {
 const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
 impl TimeRange {
-    /// How many seconds long it is; 0 where the end is not after the start.
+    /// Its length in seconds; 0 if the end is not after the start.
     pub fn seconds(self) -> u64 {
         u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
     }
@@ -181,7 +181,7 @@ impl RangeEnd {
         }
     }
 
-    /// The range that a reply is about which names `answered`.
+    /// The range of a reply that states `answered`.
     pub fn answered(self, answered: TimeRange) -> TimeRange {
         TimeRange { end: answered.end.saturating_add(self.beyond().as_secs()), ..answered }
     }

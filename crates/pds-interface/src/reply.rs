@@ -57,13 +57,13 @@ const DEEPEST: usize = 6;
 /// # Errors
 /// If it is not JSON, or does not have the shape of a `T`.
 pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
-    // Looked at once as a whole, text need not be looked at again value by value.
+    // Checks the whole body for UTF-8 once, not value by value.
     let read = match std::str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(body),
     };
     read.or_else(|error| {
-        // A value of the wrong type is one in any form, and its error may quote all of a long reply.
+        // A correction does not change a value's type, and its error may quote all of a long reply.
         if error.is_data() {
             return Err(error);
         }
@@ -90,7 +90,7 @@ fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
-/// The text of a reply without what common writers deviate in.
+/// The text of a reply, with common deviations from JSON corrected.
 fn without_deviations(text: &str) -> String {
     let (mut out, mut rest, mut is_quoted) = (String::with_capacity(text.len()), text, false);
     let is_boundary = |c: char| "\"\\,:[]{} ".contains(c) || c.is_ascii_control();
@@ -130,7 +130,7 @@ pub fn is_web_page(body: &[u8]) -> bool {
     page_title(body).is_some()
 }
 
-/// The title of a web page, or the text of one without, in brackets; `None` for what is no web page.
+/// The title of a web page, or its text if it has no title, in brackets; `None` for any other body.
 fn page_title(body: &[u8]) -> Option<String> {
     const MAX: usize = 60;
     let body = without_mark(body).trim_ascii_start();
@@ -163,7 +163,7 @@ pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError>
     from_slice(body).map(|Object(reply)| reply)
 }
 
-/// A JSON value, with what serde_json cannot read in it as text.
+/// A JSON value; parts that serde_json cannot read become text.
 fn readable(raw: &str, deepest: usize) -> Value {
     if let Ok(value) = serde_json::from_str(raw) {
         return value;

@@ -146,7 +146,7 @@ const MAX_PERCENTILES: usize = 32;
 /// The most thresholds of a reply that are shown and counted: `1ms` through `1hr` are some twenty.
 const MAX_THRESHOLDS: usize = 256;
 
-/// Leaves out, and notes, percentiles below one of a smaller share, and shares below one of a smaller threshold.
+/// Leaves out, and notes, percentiles below a lower-ranked percentile, and shares below that of a smaller threshold.
 fn leave_out_falling(
     percentiles: &mut Vec<(CompactString, f64)>,
     shares: &mut Vec<(f64, f64)>,

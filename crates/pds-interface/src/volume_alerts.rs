@@ -56,8 +56,8 @@ rows! { Alerts:
     ) => put_thresholds;
 }
 
-/// The three thresholds of the interface as on or off, then others that are on. None is off if a percentage cannot be
-/// read, which may be the one.
+/// The three thresholds of the interface as on or off, then others that are on. If a percentage cannot be read, no
+/// threshold is shown as off: it may be the unreadable percentage.
 fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
     let Some(thresholds) = &alerts.thresholds else { return };
     let (mut on, mut all_read) = (BTreeSet::new(), true);

@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
-/// Written as a JSON flag; what has no value is `null`.
+/// Written as a JSON flag; `null` without a value.
 impl Serialize for Flag {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value().serialize(serializer)
@@ -126,9 +126,9 @@ impl<'de> Deserialize<'de> for Message {
         Ok(match raw.as_bytes() {
             [b'n', ..] => Self::Missing,
             [b'[' | b'{', ..] => Self::Unexpected,
-            // Most texts are written as they are.
+            // Most texts have no escapes.
             [b'"', text @ .., b'"'] if !text.contains(&b'\\') => Self::Value(raw[1..raw.len() - 1].into()),
-            // Text with half a character in it is read as it is written.
+            // Text with half of a surrogate pair stays as written.
             [b'"', text @ .., b'"'] => {
                 let written = || String::from_utf8_lossy(text).into_owned();
                 Self::Value(serde_json::from_str(raw).unwrap_or_else(|_| written()).into())
@@ -138,7 +138,7 @@ impl<'de> Deserialize<'de> for Message {
     }
 }
 
-/// Written as a JSON text; what has no value is empty.
+/// Written as a JSON text; empty without a value.
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.as_str().serialize(serializer)

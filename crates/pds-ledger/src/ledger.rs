@@ -8,7 +8,7 @@ use super::buckets::Buckets;
 use super::error::Refusal;
 use super::stretch::{Counts, Open, PARTS, Sample, Stretch, end_of_hour};
 
-/// The limit of a counter, late data included that it does not hold yet.
+/// The limit of a counter, including late data that is still to be added.
 pub(super) const MAX_TOTAL: u64 = 1 << 47;
 
 /// Counts of one app by one metrics call, up to a point in time.
@@ -65,7 +65,7 @@ impl Ledger {
         (self.total, self.accounted, self.unaccounted, self.pending()) == (0, 0, 0, 0)
     }
 
-    /// Whether its page has buckets for all thresholds on that of `other`.
+    /// Whether its page has buckets for all thresholds on the page of `other`.
     pub fn has_thresholds_of(&self, other: &Self) -> bool {
         let (mut own, mut others) = (self.buckets.shown(), other.buckets.shown());
         others.all(|(threshold, _)| own.any(|(own, _)| own == threshold))

@@ -20,8 +20,8 @@
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
 //! - [`recheck`]: counting an hour again, and late data; [`sample`]: how much arrives even later.
 //! - [`ledger_store`]: all ledgers; `commits`: how they are written to disk, and reports about that.
-//! - [`state`]: the state file; [`error`]: why it cannot be used, and why a reply is not added; [`record`]: a ledger as bytes; `log`: the file of any
-//!   keys and values.
+//! - [`state`]: the state file; [`error`]: why it cannot be used, and why a reply is not added; [`record`]: a ledger as
+//!   bytes; `log`: the file of any keys and values.
 //! - [`restore`]: counters that continue from the Prometheus that scrapes them.
 
 mod buckets;

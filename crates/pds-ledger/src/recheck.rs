@@ -70,7 +70,7 @@ impl Ages {
         self.0.last().map_or(i64::MAX, |age| now.saturating_sub(*age).saturating_sub(KEPT_AFTER_LAST_AGE))
     }
 
-    /// Bytes that the hours kept for rechecks usually take in a ledger with so many thresholds.
+    /// Bytes that the hours kept for rechecks usually take in a ledger with this many thresholds.
     pub fn kept_bytes(&self, thresholds: usize) -> usize {
         // One hour is being counted, and the phase may add another.
         let hours = self.last().map_or(0, |age| age / HOUR + 2);
@@ -88,9 +88,9 @@ impl Ages {
 /// The schedule of rechecks.
 #[derive(Clone, Copy, Debug)]
 pub struct Due<'a> {
-    /// At these ages,
+    /// The ages of rechecks.
     pub ages: &'a Ages,
-    /// each delayed by this many seconds, so that rechecks of apps spread out.
+    /// Delay of each age in seconds, so that rechecks of apps spread out.
     pub phase: i64,
     /// The service may no longer have hours that begin before this second.
     pub oldest: Option<i64>,
@@ -99,11 +99,11 @@ pub struct Due<'a> {
 /// The outcome of counting an hour again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
-    /// Requests rechecked for the first time: the whole hour, or at a later age the requests that have arrived since.
+    /// Requests compared for the first time: all of the hour, or at a later age those that have arrived since.
     pub counted: u64,
     /// Additional requests.
     pub late: u64,
-    /// How many fewer there were.
+    /// Missing requests.
     pub overcounted: u64,
     /// Whether a second reply must confirm it. Until then nothing changes, and `late` and `overcounted` hold the
     /// difference.

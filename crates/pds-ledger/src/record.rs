@@ -137,7 +137,7 @@ pub fn decode(record: &[u8]) -> Option<Ledger> {
     Some(ledger)
 }
 
-/// As many values of `next`, in one allocation; `None` if one is invalid.
+/// `count` values of `next`, in one allocation; `None` if any of them is invalid.
 fn list<T>(count: u64, mut next: impl FnMut() -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(count).ok()?;
     let mut list = Vec::with_capacity(count.min(MAX_THRESHOLDS));

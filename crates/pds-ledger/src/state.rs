@@ -34,7 +34,7 @@ pub enum Examined {
     Missing,
     /// Another process has locked it; it is not read.
     InUse,
-    /// It is sound and holds that many ledgers.
+    /// It is sound and holds this many ledgers.
     Ledgers(usize),
 }
 

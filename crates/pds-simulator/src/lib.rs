@@ -4,14 +4,14 @@
 //! function of (seed, app, second), so the exact figures of any past range are known: [`World::truth`] in the process,
 //! `GET /simulator/truth` beside the calls. [`serve`] puts a world on a listener.
 //!
-//! - [`world`]: the world: what a test or `--demo` makes, asks and disturbs; `settings`: how large it is, and how the
+//! - [`world`]: the world, which tests and `--demo` create, query and disturb; `settings`: its size, and how its
 //!   metrics calls differ from ideal ones.
 //! - `traffic`: how many requests and runs in which second; `latency`: their durations.
 //! - `blueprint`: the properties of each app.
 //! - `state`: state that calls change: domains, keys, plans, deleted apps; service accounts.
-//! - `routes`: from a request to its call, by a loop over [`pds_interface::CALLS`], and to a request that may be
-//!   answered. `calls` implements [`pds_interface::Service`] for it, a method per call, with `metrics`; `control`
-//!   answers what is below `/simulator`; `answer` is what goes back.
+//! - `routes`: finds the call of a request in [`pds_interface::CALLS`], and checks the request. `calls` implements
+//!   [`pds_interface::Service`], a method per call, with `metrics`; `control` answers requests below `/simulator`;
+//!   `answer` holds replies and refusals.
 //! - [`faults`]: faults on demand; `disturb` applies them.
 //! - [`journal`]: the received requests, for tests.
 //! - `server`: connections.

@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest status that is read: some 100,000 apps.
 const MAX_STATUS: usize = 64 << 20;
 
-/// Shards beyond are not looked for: an exporter may report any number of them.
+/// Missing shards are searched below this number: an exporter may report any number of shards.
 const MAX_SHARDS: u32 = 10_000;
 
 /// The variable with the addresses of exporters.
@@ -71,8 +71,8 @@ pub fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The address of the exporter on this machine that listens on `given`; without it, of the one that runs, by its flags; that
-/// of an exporter without flags if none runs.
+/// The address of the exporter on this machine: the first of `given`; if there is none, that of the running exporter's
+/// flags; if none runs, the default.
 ///
 /// # Errors
 /// If its first listen address has no port, such as a socket file.
@@ -211,7 +211,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// The number of exporters that replied.
+    /// The number of exporters.
     pub fn count(&self) -> usize {
         self.replies.len() + self.failures.len()
     }

@@ -158,8 +158,8 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
     }
 }
 
-/// Prints clap's message: help, version, or the error in the arguments. If some URL `has_user`, shows no part of a URL,
-/// because any may be of the password.
+/// Prints clap's message: help, version, or the error in the arguments. If some URL `has_user`, shows no part of an
+/// invalid URL: any part may belong to the password.
 fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> ExitCode {
     let is_url = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(arg)) if arg.ends_with("<URL>"));
     if has_user && is_url {

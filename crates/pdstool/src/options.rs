@@ -44,12 +44,13 @@ pub struct OutputArg {
     pub format: OutputFormat,
 }
 
-/// Writes a file that may hold a token: only its owner can read it. A file that is there stays until the new one is complete.
+/// Writes a file that may hold a token: only its owner can read it. An existing file stays until its replacement is
+/// complete.
 ///
 /// # Errors
 /// If it cannot be written, or exists and `over` is not set.
 pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
-    // Takes the name, and finds what is no file.
+    // Takes the name, and refuses anything but a regular file.
     let written = open_private(path, over).and_then(|there| {
         plain_file::replace(path, text.as_bytes()).inspect_err(|_| {
             if there.metadata().is_ok_and(|there| there.len() == 0) {

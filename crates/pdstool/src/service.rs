@@ -86,8 +86,8 @@ impl ServiceArgs {
     }
 }
 
-/// The configuration file that is read for `path`: if `path` is the default and there is no such file, that of the exporter
-/// that runs on this machine.
+/// The configuration file that is read for `path`: `path` itself; if it is the default and does not exist, the file of
+/// the exporter that runs on this machine.
 pub fn file(path: &Path) -> PathBuf {
     match running_with(path).filter(|_| is_absent_default(path)) {
         Some(running) => running.flags.config_file,
@@ -95,8 +95,8 @@ pub fn file(path: &Path) -> PathBuf {
     }
 }
 
-/// Loads the configuration [`file()`] for `path`, as the exporter does that runs with this file: with its variables below
-/// those of `environment`, and with the state file of its flags.
+/// Loads the configuration [`file()`] for `path`. If an exporter runs with this file, its variables apply below those
+/// of `environment`, and the state file of its flags replaces `state.path`.
 ///
 /// # Errors
 /// If it is not valid.
@@ -185,8 +185,8 @@ impl Service {
         }
     }
 
-    /// The error of a call with the token of `account`. At an address without a list of projects, that is the cause, and no
-    /// id is at fault.
+    /// The error of a call with the token of `account`. If the address has no list of projects, the address is the
+    /// cause, not an id.
     async fn refusal(&self, account: &Account, error: FetchError) -> ToolError {
         let hint = self.config.of_base_url();
         let is_list = error.request.ends_with(list_projects::CALL.path.0);

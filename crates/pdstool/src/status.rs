@@ -118,7 +118,7 @@ async fn show_status(console: &mut Console, args: &StatusArgs, exporters: &[Expo
     Ok(fleet)
 }
 
-/// Says which exporters have no status, except the first, which is the command's error, and which shards are missing.
+/// Prints failures except the first, which is the command's error, and gaps in the shards.
 pub(super) fn say_gaps(console: &mut Console, failures: &[(String, String)], gaps: Option<String>) {
     failures.iter().skip(1).for_each(|(_, failure)| console.say(failure));
     if let Some(gaps) = gaps {

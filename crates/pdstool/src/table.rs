@@ -141,8 +141,8 @@ pub(super) fn shortened_ids<'a>(ids: &[&'a str], width: usize) -> Vec<Cow<'a, st
     })
 }
 
-/// The same, if different ids stay different: each is cut at the end of the shared beginning, or all at one place, perhaps
-/// without their shared end.
+/// The same; `None` if different ids become equal. Each id is cut at the end of the shared beginning, or all at one
+/// place, perhaps without their shared end.
 fn distinct_ids<'a>(ids: &[&'a str], width: usize) -> Option<Vec<Cow<'a, str>>> {
     let count = ids.iter().collect::<BTreeSet<_>>().len();
     let is_distinct = |cut: &Vec<Cow<'_, str>>| cut.iter().collect::<BTreeSet<_>>().len() == count;
@@ -158,7 +158,7 @@ fn distinct_ids<'a>(ids: &[&'a str], width: usize) -> Option<Vec<Cow<'a, str>>> 
     cuts.map(cut).find(is_distinct)
 }
 
-/// The length of what all ids share, read in this direction.
+/// The number of characters that all ids share, read in this direction.
 fn shared<'a>(ids: &[&'a str], read: impl Fn(&'a str) -> Box<dyn Iterator<Item = char> + 'a>) -> usize {
     let Some((first, others)) = ids.split_first() else { return 0 };
     let shared = |id: &&'a str| read(first).zip(read(id)).take_while(|(a, b)| a == b).count();

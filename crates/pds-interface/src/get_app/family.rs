@@ -20,7 +20,7 @@ rows! { App:
         ],
         "Settings of the app, and configured labels"
     ) => |app, reader| {
-        // Ids have no series; those of another app say that the rest is another app's, too.
+        // Ids have no series, but the id of another app shows that all settings are that app's.
         reader.expect_id("id", &app.id, reader.subject.app);
         reader.expect_id("projectId", &app.project_id, reader.subject.project);
         reader.info(&[
@@ -128,7 +128,7 @@ fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &Text) {
     let Some(text) = text.stated() else { return };
     match parse_time(text) {
         Some(time) if time > jiff::Timestamp::UNIX_EPOCH => reader.put(time.as_duration().as_secs_f64()),
-        // The zero of a clock, and of Go's, is how services write that there is no time.
+        // Services write the zero of Unix time, or of Go, if there is no time.
         Some(time) if time == jiff::Timestamp::UNIX_EPOCH || text.starts_with("0001-01-01T") => {}
         _ => reader.unexpected.0.push(field),
     }

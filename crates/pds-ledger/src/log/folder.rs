@@ -111,8 +111,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Whether another process has locked the state file at `path`. Creates and removes a new file, like [`lock`](Self::lock),
-    /// but no lock file, which would belong to this user.
+    /// Whether another process has locked the state file at `path`. Creates and removes a new file, like
+    /// [`lock`](Self::lock), but no lock file, which would belong to this user.
     ///
     /// # Errors
     /// Same as [`lock`](Self::lock).

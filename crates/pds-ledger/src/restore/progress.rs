@@ -72,7 +72,7 @@ impl Obstacle {
         Self { text: text.into(), expected: true }
     }
 
-    /// The number of cursors that still move.
+    /// Another shard still moves the cursors of this many counters.
     pub(super) fn still_counted(counters: usize) -> Self {
         let counters = count_of(counters as u64);
         let text = format!(

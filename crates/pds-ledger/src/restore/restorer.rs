@@ -30,7 +30,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The longest wait for a sample of this process, if Prometheus answers.
 const MAX_UNSEEN: Duration = Duration::from_secs(120);
-/// The most counters without a cursor that are requested again until one of them has one.
+/// The most counters without a cursor that are queried again until Prometheus returns any cursor.
 const MAX_UNFOUND: usize = 100;
 
 /// Reads cursors from a [`Source`]. Cloning shares it.
@@ -69,7 +69,7 @@ struct State {
     unseen: Option<Instant>,
     /// Whether Prometheus has returned a cursor, so that tenant, selector and labels are right.
     is_proven: bool,
-    /// Some of the counters that had no cursor, to be requested until one is returned.
+    /// Some of the counters that had no cursor, to be queried until any cursor is returned.
     unfound: Vec<Key>,
     /// Counters whose cursors have become known, until [`Restorer::known`] returns them.
     known: HashSet<Key>,

@@ -152,7 +152,7 @@ pub fn families() -> impl Iterator<Item = Family> {
 /// The file in the folder that is locked.
 const LOCK: &str = "lock";
 
-/// The file in the folder that holds the plan, and the one that becomes it.
+/// The file in the folder that holds the plan, and its name until it is complete.
 const PLAN: &str = "plan.json";
 const NEW_PLAN: &str = "plan.json.new";
 
@@ -162,7 +162,8 @@ pub const WHOLE: &str = "openmetrics";
 /// How the names of journals end.
 const JOURNAL: &str = "jsonl";
 
-/// The entries of the folder: those that runs write, and others. A link or a file in its place is another.
+/// The entries of the folder: files that runs write, and others. A link or a file in the folder's place is among the
+/// others.
 fn files(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     if !fs::symlink_metadata(folder).is_ok_and(|folder| folder.is_dir()) {
         return Ok((Vec::new(), vec![folder.to_owned()]));
@@ -205,7 +206,7 @@ impl Work {
         if !name.is_some_and(|name| whole_name.ends_with(name)) {
             return Err(ToolError::Usage(format!("{} names no file", args.file.display())));
         }
-        // A link that leads nowhere is one, too.
+        // A dangling link exists, too.
         if fs::symlink_metadata(&args.file).is_ok() {
             return Err(ToolError::Usage(format!("{} already exists", args.file.display())));
         }

@@ -10,7 +10,7 @@ use pds_core::plain_file;
 use pds_exposition::samples::Layouts;
 use pds_exposition::{Family, Kind, Sink, encode};
 
-/// How the names of those files begin; a number follows.
+/// Prefix of the files that hold the text of a series; a number follows.
 pub const SPILLED: &str = "series-";
 
 /// Size at which the text of a series moves to a file.

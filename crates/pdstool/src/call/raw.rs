@@ -23,7 +23,7 @@ pub enum Raw {
     List(Vec<Self>),
     /// An object.
     Fields(BTreeMap<String, Self>),
-    /// A number, a truth value, or what cannot be read, as written.
+    /// A number, a truth value, or unreadable text, as written.
     Other(String),
 }
 

@@ -20,7 +20,7 @@ use pds_web::webconfig;
 
 use crate::report::Finding;
 
-/// The space that a disk has for the state file.
+/// The least free space on the disk of the state file, in bytes.
 const LEAST_SPACE: u64 = 16 << 20;
 
 /// Whether the state file can be used. A lock is a problem unless a daemon that answers `may_hold` it.

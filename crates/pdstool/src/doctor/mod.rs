@@ -122,8 +122,8 @@ struct Daemon {
     may_hold_state: bool,
 }
 
-/// The daemon of `args`, if it has an address, with its verdict; if it polls another service than `ours`, with this
-/// alone. `listens` are left with the addresses that are free without it.
+/// The daemon of `args`, if it has an address, with its verdict, or only with the other service that it polls instead
+/// of `ours`. Leaves in `listens` the addresses that must be free because it does not run.
 async fn daemon(
     args: &DoctorArgs,
     listens: &mut Vec<String>,
