@@ -156,7 +156,7 @@ impl View {
         values.label(family, "name").filter(|name| name.contains(is_seen)).map(Cow::into_owned)
     }
 
-    fn shown(&self, target: &Target) -> Variant {
+    pub(super) fn shown(&self, target: &Target) -> Variant {
         match target.endpoint.cadence {
             Cadence::Settings => Variant::default(),
             Cadence::Metrics => self.plan.shown(),
@@ -314,7 +314,9 @@ fn failing(target: &Target, failure: &Failure) -> Failing {
     // A poll that sent nothing knows no more than the last request.
     let was_sent = ![Class::UnauthorizedPaused, Class::Paused].map(Class::as_str).contains(&failure.class);
     let is_news = |outcome: &Outcome| cause.ends_with_an_answer() && outcome.ended > failure.recorded;
-    let outcome = target.account.last_outcome().filter(|outcome| !was_sent || is_news(outcome));
+    // Replies to requests that were in flight end no pause.
+    let waits = failure.class == Class::Paused.as_str() && target.account.is_throttled();
+    let outcome = target.account.last_outcome().filter(|outcome| !waits && (!was_sent || is_news(outcome)));
     let later = outcome.map(|outcome| {
         let class = outcome.failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
         class.unwrap_or(ANSWERED_SINCE)
@@ -323,7 +325,7 @@ fn failing(target: &Target, failure: &Failure) -> Failing {
     let class = later.unwrap_or(failure.class);
     Failing {
         since: to_second(failure.since),
-        class_since: failure.class_since,
+        cause_since: failure.cause_since,
         class: class.into(),
         message: match later {
             Some(class) => format!("{}, then {}", failure.message, class_title(class)).into(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
-use pds_diagnosis::About;
+use pds_diagnosis::{About, ServiceState};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::status::Source;
@@ -244,6 +244,21 @@ async fn late_polls_of_a_throttled_token_are_reported_as_that() {
     let of_numbers = status.summary.reasons.iter().filter(|reason| reason.about == About::Numbers);
     let reasons: Vec<&str> = of_numbers.map(|reason| &*reason.code).collect();
     assert_eq!((lag > 10.0, &*reasons), (true, &["throttled"][..]), "{lag}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_the_service_requests_once_is_reported_of_all_that_wait() {
+    let (world, context, plan) = rig().await;
+    let plan = Arc::new(plan);
+    let source = Source::new(context.clone(), Arc::clone(&plan), Vec::new());
+    let _polling = Polling::start(context, plan);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let pause = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(270)) };
+    world.faults().set([Fault::from(pause).times(1)]);
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    let status = source.status();
+    let reasons: Vec<&str> = status.summary.reasons.iter().map(|reason| &*reason.code).collect();
+    assert_eq!((status.service.state, &*reasons), (ServiceState::Throttled, &["throttled"][..]));
 }
 
 #[tokio::test(start_paused = true)]
