@@ -139,8 +139,8 @@ impl Served {
         let result = self.follow(&mut attempted).await;
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
-        self.status
-            .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
+        let refused = result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() });
+        self.status.reloaded(refused);
         telemetry.config_loaded(result.is_ok().then_some(now));
         // The next page shows the result of the reload.
         self.handle.context.store.touch();
@@ -166,13 +166,15 @@ impl Served {
         // The daemon ended before the folder answered.
         let Ok(opened) = opening.await else { return Ok(()) };
         opened?;
-        tracing::info!("the state folder answers; counting begins");
-        self.handle.context.telemetry.committed(Ok(()));
         let _one_at_a_time = self.attempted.lock().await;
         let config = Config::clone(&self.handle.plan().await.config);
         // A file that the configuration names may have become unusable since.
-        if let Err(problems) = self.apply(config, self.status.configuration().0.to_vec()).await {
-            tracing::error!(problems, "counting begins with the next reload");
+        match self.apply(config, self.status.configuration().0.to_vec()).await {
+            Ok(()) => {
+                tracing::info!("the state folder answers; counting begins");
+                self.handle.context.telemetry.committed(Ok(()));
+            }
+            Err(problems) => tracing::error!(problems, "counting begins with the next reload"),
         }
         Ok(())
     }

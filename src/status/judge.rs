@@ -1,5 +1,7 @@
 //! The problems of an app and of a project: one per cause.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use pds_core::units;
@@ -60,9 +62,12 @@ impl Causes {
         }
     }
 
-    /// Whether the service knew the app within an interval before these failures, or since.
-    fn knew_app(self, failing: &Failing, view: &View) -> bool {
-        self.known.is_some_and(|known| known + view.plan.config.poll.interval >= failing.since)
+    /// Whether the service has known the app since the resource began to fail, or within an interval before. The call
+    /// of metrics that once came exists, so only a later reply shows that the app does, too.
+    fn knew_app(self, part: &Part<'_>, failing: &Failing, view: &View) -> bool {
+        let came = part.target.endpoint.cadence == Cadence::Metrics && part.status.last_success.is_some();
+        let before = if came { Duration::ZERO } else { view.plan.config.poll.interval };
+        self.known.is_some_and(|known| known + before >= failing.since)
     }
 
     /// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
@@ -75,7 +80,9 @@ impl Causes {
         };
         let polled = match (&resource.failing, resource.state) {
             (Some(failing), _) => Some(match view.cause_of(&failing.class, &part.target.account) {
-                cause if *cause == cause::NOT_FOUND && self.knew_app(failing, view) => &cause::CALL_MISSING,
+                cause if *cause == cause::NOT_FOUND && self.knew_app(part, failing, view) => &cause::CALL_MISSING,
+                // A panic is a reason of its own; lost values are a problem.
+                cause if *cause == cause::PANICKED && resource.state == State::Stale => self.stale,
                 cause => cause,
             }),
             (None, State::Stale | State::Failing) => Some(unless_throttled(self.stale)),
@@ -190,11 +197,13 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes
         }
         None if *cause == cause::COUNTERS_AHEAD => stopped()
             .find_map(|resource| resource.accounted_until)
-            .map(|until| format!(", since {}", units::time(until)))
+            .map(|until| format!(", until {}", units::time(until)))
             .unwrap_or_default(),
         None => String::new(),
     };
-    let first = parts.first().filter(|_| [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause));
+    // An id that worked has no typing error.
+    let worked = parts.iter().any(|part| part.status.last_success.is_some());
+    let first = parts.first().filter(|_| !worked && [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause));
     let detail = first.and_then(|part| view.known_as(&part.subject.cell.key.owner));
     let hint = detail.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let text = format!("{}: {}{more}{hint}", names.join(", "), cause.says_of(&[]));

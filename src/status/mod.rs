@@ -11,7 +11,7 @@
 //! - [`source`]: reads the model, at most once per second.
 //! - `view`: the model's input: targets, and the values of their samples.
 //! - `overview`: turns plan and store into the model.
-//! - `judge`: the problems of an app and of a project; `reasons`: those of the whole.
+//! - `judge`: the problems of an app and of a project; `reasons`: those of the whole; `reason_log`: their log.
 //! - `service`: the service's part of the model.
 //! - `exporter`: the exporter's own part of the model.
 //! - [`incidents`]: incidents of the last hours.
@@ -23,6 +23,7 @@ mod exporter;
 pub mod incidents;
 mod judge;
 mod overview;
+mod reason_log;
 mod reasons;
 mod service;
 pub mod settings;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 
 use jiff::Timestamp;
 
@@ -27,6 +26,9 @@ const MAX_OBJECTS: usize = 20;
 /// The most objects that its text names.
 const MAX_NAMED: usize = 3;
 
+/// The addition to the clause of an unreadable token while polls succeed with the one read before.
+const STILL_USED: &str = ", so the last one read stays in use";
+
 /// The objects that a cause stops.
 #[derive(Debug, Default)]
 struct Stopped {
@@ -37,8 +39,8 @@ struct Stopped {
     classes: BTreeSet<Cow<'static, str>>,
     since: Option<Timestamp>,
     last: Option<Failing>,
-    /// When polls began to fail in this way, for the target where that was last.
-    class_since: Option<Timestamp>,
+    /// When the last of its targets began to fail.
+    last_since: Option<Timestamp>,
     /// An addition to the cause's clause.
     more: String,
     detail: Option<String>,
@@ -103,12 +105,13 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
         let stopped = found.0.remove(cause.code)?;
         let is_reported = cause.scope != Scope::Token || !stopped.tokens.is_empty();
         // The service fails in one way at a time: the last one leads.
-        let rank = (cause.verdict, Reverse(stopped.class_since.filter(|_| cause.stops_account())));
-        is_reported.then(|| (rank, stopped.reason(cause, tokens, view)))
+        let is_common = cause.scope.is_of_service() || cause.scope == Scope::Token;
+        let last_since = Reverse(stopped.last_since.filter(|_| is_common));
+        is_reported.then(|| (last_since, stopped.reason(cause, tokens, view)))
     };
     let mut reasons: Vec<_> = cause::ALL.iter().filter_map(reason).collect();
     // Stable: the order of the causes.
-    reasons.sort_by_key(|(rank, _)| *rank);
+    reasons.sort_by_key(|(last_since, reason)| (reason.verdict, *last_since));
     reasons.into_iter().map(|(_, reason)| reason).collect()
 }
 
@@ -140,8 +143,8 @@ impl Found {
             stopped.detail.clone_from(&problem.detail);
         }
         if let Some(failing) = &problem.failing {
-            stopped.since = stopped.since.into_iter().chain([failing.since]).min();
-            stopped.class_since = stopped.class_since.max(Some(failing.class_since));
+            stopped.since = stopped.since.into_iter().chain([failing.cause_since]).min();
+            stopped.last_since = stopped.last_since.max(Some(failing.cause_since));
             stopped.classes.insert(failing.class.clone());
             if stopped.last.as_ref().is_none_or(|last| last.since <= failing.since) {
                 stopped.last = Some(failing.clone());
@@ -202,19 +205,22 @@ impl Found {
     }
 
     fn add_token(&mut self, token: &Token, view: &View) {
+        let is_accepted = view.snapshot.tokens.get(&token.name).is_some_and(|known| known.accepted);
         if token.readable == Some(false) || (token.file.is_none() && token.problem.is_some()) {
-            let problem = token.problem.as_ref().map(ToString::to_string);
-            self.of_token(&cause::TOKEN_UNREADABLE, token).detail = problem;
+            let stopped = self.of_token(&cause::TOKEN_UNREADABLE, token);
+            stopped.detail = token.problem.as_ref().map(ToString::to_string);
+            if is_accepted {
+                stopped.more = STILL_USED.to_owned();
+            }
         }
         if let Some(told) = &token.range_ignored {
             self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());
         }
         let Some(at) = token.expires else { return };
-        let is_accepted = view.snapshot.tokens.get(&token.name).is_some_and(|known| known.accepted);
         let left = at.as_second() - view.now.as_second();
-        let Some(cause) = Cause::of_expiry(left, is_accepted) else { return };
-        let stopped = self.of_token(cause, token);
-        stopped.since = stopped.since.into_iter().chain([at]).min();
+        if let Some(cause) = Cause::of_expiry(left, is_accepted) {
+            self.of_token(cause, token);
+        }
     }
 
     fn of_token(&mut self, cause: &Cause, token: &Token) -> &mut Stopped {
@@ -225,8 +231,13 @@ impl Found {
 }
 
 impl Stopped {
-    fn reason(self, cause: &'static Cause, tokens: &[Token], view: &View) -> Reason {
+    fn reason(mut self, cause: &'static Cause, tokens: &[Token], view: &View) -> Reason {
         let counted = self.apps + self.projects;
+        if is_expiry(cause) {
+            let expired = tokens.iter().filter(|token| self.tokens.contains(&token.name));
+            self.since = expired.filter_map(|token| token.expires).min();
+        }
+        let is_still_used = self.more == STILL_USED && counted == 0;
         let names: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
         let only = tokens.iter().find(|token| names == [token.name.as_str()]);
         let link = match (self.apps, self.projects) {
@@ -243,7 +254,7 @@ impl Stopped {
         Reason {
             code: cause.code.into(),
             about: cause.about,
-            verdict: cause.verdict,
+            verdict: if is_still_used { Verdict::Warning } else { cause.verdict },
             text: self.text(cause, &names, view),
             detail: self.detail.or_else(|| self.last.as_ref().map(|last| last.message.to_string())),
             count,
@@ -263,12 +274,11 @@ impl Stopped {
             first.make_ascii_uppercase();
         }
         text.push_str(&in_brackets(self.classes.iter().map(|class| &**class)));
-        let is_expiry = [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON].contains(&cause);
         match self.since {
-            Some(at) if is_expiry && tokens.len() > 1 => {
+            Some(at) if is_expiry(cause) && tokens.len() > 1 => {
                 text.push_str(&format!(", the first at {}", units::time(at)))
             }
-            Some(at) if is_expiry => text.push_str(&format!(" at {}", units::time(at))),
+            Some(at) if is_expiry(cause) => text.push_str(&format!(" at {}", units::time(at))),
             Some(since) => text.push_str(&format!(" since {}", time_of_day(since, view.now))),
             None => {}
         }
@@ -296,6 +306,11 @@ impl Stopped {
     }
 }
 
+/// Whether the time of `cause` is when tokens expire.
+fn is_expiry(cause: &Cause) -> bool {
+    [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON].contains(&cause)
+}
+
 /// The id of an app without that of its project, or the id of a project.
 fn short(object: &str) -> &str {
     object.split_once('/').map_or(object, |(_, app)| app)
@@ -305,59 +320,4 @@ fn short(object: &str) -> &str {
 fn time_of_day(at: Timestamp, now: Timestamp) -> String {
     let day = |time: Timestamp| time.strftime("%F").to_string();
     at.strftime(if day(at) == day(now) { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
-}
-
-/// Logs when the reasons of the verdict appear and end.
-#[derive(Debug, Default)]
-pub(super) struct ReasonLog(BTreeSet<&'static str>);
-
-impl ReasonLog {
-    /// Logs how `reasons` differ from those of the last call. Waiting is not logged.
-    pub(super) fn tell(&mut self, reasons: &[Reason]) {
-        let (new, gone) = self.changes(reasons);
-        for Reason { code, verdict, detail, remedy, text, .. } in new {
-            let detail = detail.as_deref();
-            tracing::warn!(code = &**code, verdict = verdict.as_str(), detail, remedy, "{text}");
-        }
-        for code in gone {
-            tracing::info!(code, "a reason of the verdict has ended");
-        }
-    }
-
-    /// The reasons that were not among the last ones, and the codes of those that are gone.
-    fn changes<'a>(&mut self, reasons: &'a [Reason]) -> (Vec<&'a Reason>, BTreeSet<&'static str>) {
-        let mut gone = mem::take(&mut self.0);
-        let mut new = Vec::new();
-        for reason in reasons.iter().filter(|reason| reason.verdict != Verdict::Waiting) {
-            let Some(cause) = cause::ALL.iter().find(|cause| cause.code == reason.code) else { continue };
-            self.0.insert(cause.code);
-            if !gone.remove(cause.code) {
-                new.push(reason);
-            }
-        }
-        (new, gone)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_logged_when_it_appears_and_when_it_is_gone() {
-        let reason =
-            |cause: &Cause| Reason { code: cause.code.into(), verdict: cause.verdict, ..Reason::default() };
-        let (late, refused) = (reason(&cause::POLLS_LATE), reason(&cause::CONFIG_REFUSED));
-        let mut log = ReasonLog::default();
-        let mut changes = |reasons: &[Reason]| {
-            let (new, gone) = log.changes(reasons);
-            (new.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>(), Vec::from_iter(gone))
-        };
-        let both = [late.clone(), refused.clone()];
-        assert_eq!(changes(&[late, reason(&cause::WAITING)]), (vec!["polls_late".to_owned()], vec![]));
-        assert_eq!(changes(&both), (vec!["config_refused".to_owned()], vec![]));
-        assert_eq!(changes(&both), (vec![], vec![]), "what lasts is logged once");
-        assert_eq!(changes(&[refused]), (vec![], vec!["polls_late"]));
-        assert_eq!(changes(&[]), (vec![], vec!["config_refused"]));
-    }
 }

@@ -16,7 +16,7 @@ use pds_exposition::Format;
 use super::detail::{self, Detail};
 use super::document::Status;
 use super::incidents::{LOOK, Observed};
-use super::reasons::ReasonLog;
+use super::reason_log::ReasonLog;
 use super::view::View;
 use crate::store::What;
 use pds_diagnosis::Reason;
@@ -78,13 +78,13 @@ impl Source {
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Arc::new(Followed { plan, explained: explained.into() });
         *self.0.followed.write() = followed;
-        self.0.observed.note(What::Reload, self.now());
     }
 
-    /// Sets whether the last reload was `refused`.
-    pub fn refused(&self, refused: Option<Refused>) {
-        if let Some(refused) = &refused {
-            self.0.observed.note(What::ReloadRefused, refused.at);
+    /// Records a reload, and why it was refused, if it was.
+    pub fn reloaded(&self, refused: Option<Refused>) {
+        match &refused {
+            Some(refused) => self.0.observed.note(What::ReloadRefused, refused.at),
+            None => self.0.observed.note(What::Reload, self.now()),
         }
         *self.0.refused.lock() = refused;
     }

@@ -145,7 +145,7 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
             -361,
             Counting::Ahead,
             Some(
-                "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01 03:26:32 UTC",
+                "response time, run execution time: counters stand still, because a clock was set back, until 2026-03-01 03:26:32 UTC",
             ),
         ),
     ] {
@@ -314,4 +314,37 @@ async fn settings_that_no_app_has_are_a_missing_call_while_each_has_metrics() {
     assert_eq!(codes(&fixture).await, ["call_missing"]);
     fixture.fail("404", "no such app", |key| &*key.owner.app == "p-1-b");
     assert_eq!(codes(&fixture).await, ["not_found", "call_missing"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_app_does_not_lack_a_call_that_answered_before() {
+    let fixture = fixture::with_apps(&[("p-1", "p-1-a"), ("p-1", "p-1-b")]).await;
+    fixture.answer(1.0);
+    advance(Duration::from_secs(30)).await;
+    fixture.fail("404", "no such app", |key| is_metrics(key.resource) && &*key.owner.app == "p-1-b");
+    assert_eq!(codes(&fixture).await, ["not_found"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_that_a_panic_has_cost_are_a_problem() {
+    let fixture = answered().await;
+    fixture.fail("panic", "a bug", |_| true);
+    assert_eq!(codes(&fixture).await, ["panicked"]);
+    advance(Duration::from_secs(3600)).await;
+    assert_eq!(codes(&fixture).await, ["resource_stale"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_file_that_cannot_be_read_again_is_a_warning_while_its_last_token_works() {
+    let fixture = answered().await;
+    fixture.context.telemetry.token_accepted("default", true);
+    fixture.context.telemetry.token_read("default", false);
+    assert_eq!(codes(&fixture).await, ["token_unreadable"]);
+    let summary = fixture.source.status().summary.clone();
+    let text = "The default token cannot be used, so the last one read stays in use";
+    assert_eq!((summary.verdict, &*summary.reasons[0].text), (Verdict::Warning, text));
+    fixture.context.telemetry.token_accepted("default", false);
+    fixture.fail("credentials", "no such file", |_| true);
+    assert_eq!(codes(&fixture).await, ["token_unreadable"]);
+    assert_eq!(fixture.source.status().summary.verdict, Verdict::Problem);
 }

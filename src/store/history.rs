@@ -10,6 +10,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
+use pds_diagnosis::Cause;
+
 use super::changes::Change;
 use super::six_hours::{Point, SixHours, SlotSummary, pack, unpack};
 
@@ -66,8 +68,8 @@ pub enum What {
 pub struct Failure {
     /// When they began to fail, for any reason.
     pub since: Timestamp,
-    /// When they began to fail with this class.
-    pub class_since: Timestamp,
+    /// When they began to fail for this cause.
+    pub cause_since: Timestamp,
     /// When the last one was recorded.
     pub recorded: Instant,
     /// The class of the last failure.
@@ -81,8 +83,8 @@ pub struct Failure {
 impl Failure {
     /// A failure that the target does not log.
     pub fn new(since: Timestamp, class: &'static str, message: Arc<str>) -> Self {
-        let (class_since, recorded) = (since, Instant::now());
-        Self { since, class_since, recorded, class, message, logged: None }
+        let (cause_since, recorded) = (since, Instant::now());
+        Self { since, cause_since, recorded, class, message, logged: None }
     }
 }
 
@@ -202,10 +204,10 @@ impl History {
             Some(PollFailure { class, message, is_own }) => {
                 let logged = if is_own { Some(class) } else { logged_before };
                 let since = before.as_ref().map_or(poll.at, |before| before.since);
-                let same = before.filter(|before| before.class == class);
-                let class_since = same.map_or(poll.at, |before| before.class_since);
+                let is_same = |before: &Arc<Failure>| Cause::of_class(before.class) == Cause::of_class(class);
+                let cause_since = before.filter(is_same).map_or(poll.at, |before| before.cause_since);
                 let changed = if logged == logged_before { Transition::Same } else { Transition::Failing };
-                let failure = Failure { logged, class_since, ..Failure::new(since, class, message) };
+                let failure = Failure { logged, cause_since, ..Failure::new(since, class, message) };
                 (What::Failed(Arc::new(failure)), changed)
             }
             None => {
@@ -243,6 +245,13 @@ impl History {
             _ => None,
         });
         changes.flatten().take_while(|change| change.at >= since).cloned().collect()
+    }
+
+    /// Since when all changes are kept; `None` if that is the first poll.
+    pub fn changes_since(&self) -> Option<Timestamp> {
+        let mut changes = self.events.0.iter().filter(|event| matches!(event.what, What::Changed(_)));
+        let oldest = changes.next()?;
+        (changes.count() + 1 == MAX_EVENTS).then(|| oldest.times()[0])
     }
 
     /// The last six hours of an app's response times, the oldest slot first.
@@ -306,6 +315,17 @@ mod tests {
     }
 
     #[test]
+    fn once_changes_are_dropped_the_rest_is_complete_from_its_oldest_on() {
+        let change = Change { at: at(0), family: "", label: None, before: None, after: None };
+        let mut history = History::default();
+        for second in 0..40 {
+            let changes = What::Changed(vec![Change { at: at(second), ..change.clone() }].into());
+            history.events.add(Event::new(changes, at(second), Duration::ZERO));
+        }
+        assert_eq!((history.changes(at(0)).len(), history.changes_since()), (MAX_EVENTS, Some(at(24))));
+    }
+
+    #[test]
     fn each_kind_of_event_has_its_own_room() {
         let mut history = History::default();
         let change = Change { at: at(0), family: "", label: None, before: None, after: None };
@@ -316,7 +336,7 @@ mod tests {
                 history.events.add(Event::new(changes, at(second), Duration::ZERO));
             }
         }
-        assert_eq!(history.changes(at(0)).len(), 3);
+        assert_eq!((history.changes(at(0)).len(), history.changes_since()), (3, None));
         assert_eq!(history.events.0.len(), 2 * MAX_EVENTS + 3);
         assert_eq!(told(&history).last().unwrap().0, 9_990);
     }

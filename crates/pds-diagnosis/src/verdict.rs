@@ -129,9 +129,9 @@ impl Problem {
 pub struct Failing {
     /// When it began to fail.
     pub since: Timestamp,
-    /// When it began to fail with this class.
+    /// When it began to fail for the cause of this class.
     #[serde(skip)]
-    pub class_since: Timestamp,
+    pub cause_since: Timestamp,
     /// The class of the last failure.
     pub class: Cow<'static, str>,
     /// The last failure in words.

@@ -49,9 +49,9 @@ async fn outage_catch_up_restart_reload_and_build_are_visible_at_once() {
     minutes(&fixture, 20, async || ()).await;
     minutes(&fixture, 3, async || answered(20 * 60).await).await;
     minutes(&fixture, 1, async || answered(0).await).await;
-    fixture.source.follow(fixture.plan.clone(), Vec::new());
+    fixture.source.reloaded(None);
     let at = fixture.context.clock.now();
-    fixture.source.refused(Some(Refused { at, problems: "unknown key".to_owned() }));
+    fixture.source.reloaded(Some(Refused { at, problems: "unknown key".to_owned() }));
     minutes(&fixture, 2, built).await;
 
     let status = fixture.source.status();

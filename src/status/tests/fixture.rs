@@ -132,10 +132,26 @@ impl Fixture {
         self.answer_undated(slowness, change);
     }
 
-    /// The same from a service that sends no Date.
+    /// Answers for the targets for which `answers` is true.
+    pub(crate) fn answer_only(&self, answers: impl Fn(&Key) -> bool) {
+        self.plan.watermark.observe(Some(self.context.clock.now()));
+        self.answer_some(answers, 1.0, |body| body);
+    }
+
+    /// Answers for every target, from a service that sends no Date.
     pub(crate) fn answer_undated(&self, slowness: f64, change: impl Fn(String) -> String) {
+        self.answer_some(|_| true, slowness, change);
+    }
+
+    /// Answers for some targets, with replies changed by `change`.
+    pub(crate) fn answer_some(
+        &self,
+        answers: impl Fn(&Key) -> bool,
+        slowness: f64,
+        change: impl Fn(String) -> String,
+    ) {
         let now = self.context.clock.now();
-        for target in &self.plan.targets {
+        for target in self.plan.targets.iter().filter(|target| answers(&target.key)) {
             let body = change(reply(&target.key, slowness, now));
             for subject in &target.subjects {
                 let end = now.as_second();
