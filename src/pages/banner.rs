@@ -127,12 +127,15 @@ fn sentence(frame: Frame<'_>) -> Markup {
             "."
         },
         Verdict::Warning => {
-            html! { strong { "All numbers are available, but something needs attention" } "." }
+            html! { strong { "Something needs attention" } "; no number is known to be wrong." }
         }
         Verdict::Waiting if service.state == ServiceState::Waiting => {
             html! { strong { "Nothing has been polled yet" } "; numbers appear with the first polls." }
         }
-        Verdict::Waiting => html! { strong { "Not every app has been polled yet" } "." },
+        Verdict::Waiting if summary.reasons.iter().any(|reason| reason.code == cause::WAITING.code) => {
+            html! { strong { "Not every app has been polled yet" } "." }
+        }
+        Verdict::Waiting => html! { strong { "Not all numbers are available yet" } "." },
         Verdict::Ok => html! {
             strong { "All numbers can be trusted" } ": "
             @if summary.apps.all == 0 { "this shard polls no app." }
@@ -153,8 +156,8 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
     html! {
         dl .facts aria-label="Exporter and service" {
             (fact("Service", worst(frame, |cause| cause.scope.is_of_service()), html! { span .address { (service.base_url) } }, match service.last_success {
-                Some(at) => html! { "last answer " (ago(at, frame.now)) },
-                None => html! { "no answer yet" },
+                Some(at) => html! { "last success " (ago(at, frame.now)) },
+                None => html! { "no success yet" },
             }))
             (fact("Requests sent", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
                 html! { (number(service.requests_per_minute)) " / min" },

@@ -162,7 +162,7 @@ async fn the_first_sentence_reports_counters_that_stand_still_and_clocks_that_di
     );
     assert_eq!(
         says(&fixture).await,
-        "<strong>All numbers are available, but something needs attention</strong>."
+        "<strong>Something needs attention</strong>; no number is known to be wrong."
     );
     fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;
@@ -306,7 +306,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
     advance(Duration::from_secs(5)).await;
     assert_eq!(
         facts(),
-        "Service https://api.example.com/ last answer 5 s ago \
+        "Service https://api.example.com/ last success 5 s ago \
          Requests sent 9 / min no failures \
          Next poll in 40 s polls are on schedule \
          Configuration active loaded 30 min ago \
@@ -320,10 +320,10 @@ async fn the_header_shows_the_health_of_the_exporter() {
     advance(Duration::from_secs(60)).await;
     assert_eq!(
         facts(),
-        "Service ✕ https://api.example.com/ last answer 65 s ago \
+        "Service ✕ https://api.example.com/ last success 65 s ago \
          Requests sent ▲ 9.5 / min 2 resources failing now \
          Next poll ▲ now the last started 12 s late \
-         Configuration ✕ last reload refused loaded 31 min ago \
+         Configuration ▲ last reload refused loaded 31 min ago \
          Token ✕ expires in 2 d token file of default cannot be read \
          Up 31 min since 2026-03-01 03:00:00 UTC"
     );

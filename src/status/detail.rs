@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Change, Event, History, Reply, SlotSummary};
-use pds_core::clock::from_unix_seconds;
+use pds_core::clock::{from_unix_seconds, to_second};
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
@@ -21,7 +21,7 @@ pub struct Detail {
     pub token: String,
     /// The latency distribution of the window: (threshold in seconds, share 0..=1), sorted by threshold.
     pub distribution: Vec<(f64, f64)>,
-    /// The window's run execution times as the service sent them; `None` if its reply was not kept.
+    /// The window's run execution times as the service sent them; `None` if its reply was not kept, or is stale.
     pub runs: Option<Vec<RunPoint>>,
     /// Requests in the window.
     pub window_requests: Option<f64>,
@@ -47,6 +47,8 @@ pub struct Detail {
     pub settings: Vec<Group>,
     /// Changes to them within the last day, newest first.
     pub changes: Vec<Change>,
+    /// Since when these are complete, if some within the day are no longer kept.
+    pub changes_since: Option<Timestamp>,
     /// When each of the app's resources is polled next, in their order.
     pub next_polls: Vec<Option<Timestamp>>,
     /// The last polls of all resources, newest first; consecutive polls with the same result are one event.
@@ -77,7 +79,6 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     store.replies().view(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> =
         parts.iter().map(|part| (part.resource().as_str(), store.replies().of(&part.target.key))).collect();
-    let runs = replies.iter().find(|(resource, _)| *resource == run_execution_time::RESOURCE.as_str());
     let total = |counted: Counted| {
         let part = parts.iter().find(|part| part.target.endpoint.counted == Some(counted))?;
         part.status.last_success.filter(|_| part.status.counting == Some(Counting::Current))?;
@@ -93,7 +94,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         distribution: shares
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
             .collect(),
-        runs: runs.and_then(|(_, reply)| reply.as_ref()).and_then(run_points),
+        runs: runs(view, &parts),
         window_requests: times.value(&response_time::WINDOW_REQUESTS),
         window_runs: view
             .values(&parts, run_execution_time::RESOURCE)
@@ -109,6 +110,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
         changes,
+        changes_since: parts.iter().filter_map(|part| part.subject.cell.history(History::changes_since)).max(),
         created: settings.value(&get_app::family::CREATED).and_then(from_unix_seconds),
         settings: settings::groups(&settings),
         next_polls: parts.iter().map(|part| next_poll(part.target.progress.lock().due, view.now)).collect(),
@@ -128,6 +130,15 @@ fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, Event)> {
     }
     polls.sort_by_key(|(_, event)| std::cmp::Reverse(event.times()[1]));
     polls
+}
+
+/// The datapoints of the last reply, if it was kept, its poll succeeded, and it is not stale.
+fn runs(view: &View, parts: &[Part<'_>]) -> Option<Vec<RunPoint>> {
+    let part = parts.iter().find(|part| part.resource() == run_execution_time::RESOURCE)?;
+    part.subject.cell.fresh(&view.shown(part.target), view.instant)?;
+    let reply = view.context.store.replies().of(&part.target.key)?;
+    let is_good = part.status.last_success >= Some(to_second(reply.at));
+    run_points(&reply).filter(|_| is_good)
 }
 
 /// The datapoints of a reply, by time.

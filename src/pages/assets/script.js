@@ -323,6 +323,6 @@ pause.addEventListener("click", () => {
 });
 
 show();
-setInterval(tell, 1000);
+setInterval(() => paused || tell(), 1000);
 setInterval(() => paused || document.hidden || refresh(), REFRESH_MILLIS);
 document.addEventListener("visibilitychange", () => document.hidden || paused || refresh());

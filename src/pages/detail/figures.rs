@@ -76,8 +76,21 @@ fn no_distribution(detail: &Detail) -> String {
     match detail.app.requests_per_minute {
         Some(0.0) => format!("No requests in the last {window}."),
         Some(_) => format!("The service sent no distribution for the last {window}."),
-        None => format!("Nothing is known about the last {window}."),
+        None => nothing_known(detail),
     }
+}
+
+/// The reason for missing run execution times.
+fn no_runs(detail: &Detail) -> String {
+    match (&detail.runs, detail.window_runs) {
+        (Some(_), _) => "The service sent fewer than two datapoints.".to_owned(),
+        (None, Some(_)) => "The last reply was not kept; the next one will be.".to_owned(),
+        (None, None) => nothing_known(detail),
+    }
+}
+
+fn nothing_known(detail: &Detail) -> String {
+    format!("Nothing is known about the last {}.", detail.app.window)
 }
 
 fn distribution(detail: &Detail) -> Markup {
@@ -115,10 +128,7 @@ fn runs(detail: &Detail) -> Markup {
         values: ("run execution time", Unit::Seconds),
         lines: &[line("p50", |p| p.p50), line("p90", |p| p.p90), line("p99", |p| p.p99)],
         deploys: &[],
-        instead: match &detail.runs {
-            None => "The last reply was not kept; the next one will be.",
-            Some(_) => "The service sent fewer than two datapoints.",
-        },
+        instead: &no_runs(detail),
         head: &["p50", "p90", "p99"],
         rows: points.iter().map(|point| (point.time, cells(point))).collect(),
     }

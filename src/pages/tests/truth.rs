@@ -26,7 +26,8 @@ async fn nothing_known_is_never_no_request() {
         let page = get(&site, path, query).to_lowercase();
         assert!(!page.contains("no request") && !page.contains("no failures"), "{path}");
     }
-    assert!(get(&site, APP, "").contains("Nothing is known about the last 5m."));
+    let page = get(&site, APP, "");
+    assert_eq!(page.matches("Nothing is known about the last 5m.").count(), 2, "{page}");
     assert!(get(&site, "/api/v1/status", "").contains("\"requests_per_minute\":null"));
 }
 
@@ -62,12 +63,12 @@ async fn the_configuration_page_shows_why_a_reload_was_refused_until_one_succeed
     let says = || texts(&get(&site(&fixture.source, ""), "/config", ""));
     assert!(!says().contains("Refused"));
     let problems = "poll.interval: \"-1\" is not a duration".to_owned();
-    fixture.source.refused(Some(Refused { at: fixture.context.clock.now(), problems }));
+    fixture.source.reloaded(Some(Refused { at: fixture.context.clock.now(), problems }));
     fixture.context.telemetry.config_loaded(None);
     advance(Duration::from_secs(65)).await;
     let said = says();
     assert!(said.contains("Refused 65 s ago : poll.interval: &quot;-1&quot; is not a duration"), "{said}");
-    fixture.source.refused(None);
+    fixture.source.reloaded(None);
     assert!(!says().contains("poll.interval"));
 }
 

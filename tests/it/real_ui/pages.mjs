@@ -95,6 +95,20 @@ export async function pages() {
   // The script refreshes ages on its own.
   check(await page.evaluate(() => !document.querySelector("#pause").hidden), "the script did not run");
 
+  // A page that is paused shows the ages that its facts had.
+  await page.locator("#pause").click();
+  const grown = await page.evaluate(async () => {
+    const ages = () => [...document.querySelectorAll("time[data-relative]")].map((time) => time.textContent).join();
+    const [shown, now] = [ages(), performance.now.bind(performance)];
+    performance.now = () => now() + 3_600_000;
+    // Longer than ages stay as they are on a page that is not paused.
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    delete performance.now;
+    return shown === ages() ? "" : `${shown} became ${ages()}`;
+  });
+  check(grown === "", grown);
+  await page.locator("#pause").click();
+
   // Every page, light and dark, wide and narrow.
   for (const path of ["", "config", "metrics-catalogue", address.slice(root.length)]) {
     for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [1024, "dark"], [768, "light"], [400, "light"], [400, "dark"]]) {
