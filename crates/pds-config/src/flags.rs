@@ -38,7 +38,7 @@ pub struct Flags {
     #[arg(long = "config.check")]
     pub config_check: bool,
 
-    /// Check the health of the exporter on this machine and exit with 0 or 1. Flags default to those of the running exporter.
+    /// Check the health of the exporter on this machine and exit with 0 or 1. Alone, it uses the flags of the running exporter.
     #[arg(long = "health")]
     pub health: bool,
 

@@ -235,7 +235,7 @@ causes! {
         "Check the service's Date header, proxies that set it, and the time on this machine; polls continue once the new time has advanced for a minute."
     CONFIG_REFUSED "config_refused" Numbers Warning Exporter []
         "the last reload of the configuration was refused"
-        "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
+        "Fix what pds-exporter --config.check reports, and reload; a new state.path needs a restart."
     WEB_CONFIG_REFUSED "web_config_refused" Numbers Warning Exporter []
         "the web configuration is refused; the last accepted one stays in force"
         "Fix what pdstool check web-config reports. If it reports nothing, restart the exporter to drop TLS or logins."

@@ -131,7 +131,7 @@ fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written
     observer.committed(written.as_ref().copied().map_err(String::as_str));
     match &written {
         Err(error) if *good => {
-            tracing::error!(error, "the state cannot be written; counters stand still until it can");
+            tracing::error!(error, "the state cannot be written; nothing is counted until it can");
         }
         Ok(()) if !*good => tracing::info!("the state can be written again"),
         _ => {}

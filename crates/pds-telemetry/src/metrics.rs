@@ -46,13 +46,13 @@ metrics! {
     clock_skew: Gauges = Family::gauge("pds_api_clock_skew_seconds", &[],
         "The service's clock minus the exporter's, from the Date header of the last reply");
     audit_ranges: IntCounterVec = Family::counter("pds_audit_ranges_total", &["resource", "result"],
-        "Audited ranges, by whether two parts equal the whole and the counters; failed audits are repeated");
+        "Audited ranges, by whether two parts equal the whole and the counters; unanswered if a request failed");
     audit_completeness: Gauges = Family::gauge("pds_audit_completeness_ratio", &["token", "age"],
         "Counted share of the requests that the service reports for a sampled hour at that age; absent until an hour has been sampled after its last recheck");
     token_expiry: Gauges = Family::gauge("pds_token_expiry_timestamp_seconds", &["token"],
         "Unix time when the token expires; absent if unknown");
     token_read: Gauges = Family::gauge("pds_token_last_read_successful", &["token"],
-        "1 if the last read of the token file succeeded; otherwise the last good token stays in use");
+        "1 if the last read of the token file succeeded; otherwise the last good one, if any, is used");
     token_accepted: Gauges = Family::gauge("pds_token_accepted", &["token"],
         "0 while the service refuses the token (401), 1 once the service has accepted it; absent before the first answer");
     range_honoured: Gauges = Family::gauge("pds_api_range_honoured", &["token"],
@@ -88,7 +88,7 @@ metrics! {
     panics: IntCounterVec = Family::counter("pds_exporter_panics_total", &[],
         "Panics, each a bug; only the poll or page concerned fails");
     state_committed: Gauges = Family::gauge("pds_exporter_state_last_commit_successful", &[],
-        "1 if the last write to the state file succeeded; counters stand still while writes fail");
+        "1 if the last write to the state file succeeded; nothing is counted while writes fail");
     state_restored: Gauges = Family::gauge("pds_exporter_state_last_restore_successful", &[],
         "1 once Prometheus (state.prometheus_url) has returned all cursors, 0 while some or all are missing");
 }
