@@ -229,6 +229,11 @@ impl Evidence {
         self.again_at.is_some() && self.believes() == Ok(false)
     }
 
+    /// Records that a ledger continues without a check, unless the last check found that ranges are ignored.
+    pub(super) fn continues(&mut self) {
+        self.passed |= !matches!(self.broken, Some(Assumption::Names(_)));
+    }
+
     /// Returns whether the caller is to check now whether replies can be trusted. If so, others may not for
     /// [`VERIFY_AGAIN`].
     pub(super) fn begin_verification(&mut self) -> bool {

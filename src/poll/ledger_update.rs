@@ -155,15 +155,18 @@ impl<'a> LedgerUpdate<'a> {
     }
 
     /// Whether replies can be counted. Counters that continue from a cursor in Prometheus, or from a verified ledger of
-    /// the state file, need no check.
+    /// the state file, need no check, unless one has found that the service ignores ranges.
     ///
     /// # Errors
     /// The assumption that does not hold.
     pub(super) fn is_believed(&self) -> Result<bool, Assumption> {
         let Poll { context, plan, target, .. } = self.poll;
         let mut evidence = plan.evidence(target);
-        evidence.passed |= matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. }))
-            || self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
+        if matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. }))
+            || self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger))
+        {
+            evidence.continues();
+        }
         evidence.believes()
     }
 

@@ -106,6 +106,29 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_service_that_begins_to_ignore_ranges_is_not_counted_until_a_check_passes() {
+    let rig = after(unnamed(), "[accounting]\nrecheck_after = []\n", 5).await;
+    assert!(rig.ledger().total > 0);
+    rig.world.faults().set([Fault::value("total_requests", "5000").on(response_time::RESOURCE)]);
+    for _ in 0..70 {
+        if found(&rig).differences.is_empty() {
+            rig.pass(60).await;
+        }
+    }
+    assert!(remedy(&rig).starts_with("set api.query_names.start and"), "{}", remedy(&rig));
+    let stands = rig.ledger();
+    rig.minutes(3).await;
+    assert_eq!(rig.ledger(), stands);
+    assert!(!rig.page().contains("pds_app_window_requests{"), "{}", rig.page());
+    rig.world.faults().clear();
+    rig.minutes(3).await;
+    let ledger = rig.ledger();
+    assert!(ledger.until > stands.until && found(&rig).differences.is_empty());
+    assert_eq!(ledger.total - stands.total, rig.truth(stands.until, ledger.until));
+    assert!(rig.page().contains("pds_app_window_requests{"), "{}", rig.page());
+}
+
+#[tokio::test(start_paused = true)]
 async fn ranges_that_are_rounded_in_silence_are_not_counted() {
     let rig = after(Quirks { round_to: 900, ..unnamed() }, "", 20).await;
     assert_eq!(rig.ledger().total, 0);
