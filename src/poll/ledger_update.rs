@@ -125,7 +125,8 @@ impl<'a> LedgerUpdate<'a> {
                     }) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
-                    let next = if tally.total > Some(0) { plan.audit.verified(next) } else { next };
+                    let is_verified = tally.total > Some(0) && self.is_believed() == Ok(true);
+                    let next = if is_verified { plan.audit.verified(next) } else { next };
                     let objective = plan.app_of(target).and_then(|app| app.objective);
                     if let Some(step) = objective.and_then(|_| tally.rounding()) {
                         let known = &mut target.progress.lock().share_step;

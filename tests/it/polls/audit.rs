@@ -157,6 +157,18 @@ async fn rounded_ranges_that_claim_to_be_exact_are_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn counters_that_grew_without_audits_are_checked_once_there_are_audits() {
+    let quirks = Quirks { round_to: 900, echoes_ranges: true, ..Quirks::default() };
+    let mut rig = after(quirks, "[accounting]\naudit = false\n", 5).await;
+    let unchecked = rig.ledger();
+    assert!(unchecked.total > 0);
+    rig.reload("");
+    rig.minutes(5).await;
+    assert_eq!(rig.ledger(), unchecked);
+    assert_eq!(remedy(&rig), "set accounting.step to the length that the service rounds to");
+}
+
+#[tokio::test(start_paused = true)]
 async fn counters_stand_at_0_until_a_check_has_passed_which_the_state_file_remembers() {
     let folder = tempfile::tempdir().unwrap();
     let state = Some(folder.path().join("ledgers"));
