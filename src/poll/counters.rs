@@ -67,8 +67,9 @@ impl Plan {
         let (resource, is_shown) = (target.key.resource, cell.shows_counters(Instant::now()));
         let mut start = target.progress.lock().start.take();
         let moved = former.is_some();
+        let lacks_thresholds = |former: &&Ledger| !former.has_thresholds_of(ledger);
         if let (None, Some(former)) = (&start, former) {
-            let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
+            let is_new = if is_shown { lacks_thresholds(&former) } else { former.is_new() };
             start = is_new.then(|| Start::new(former.clone()));
         }
         let settled = self.watermark.at_present();
@@ -81,22 +82,24 @@ impl Plan {
                 if let Some(Hold::Begun { until, pending }) = hold {
                     start.get_or_insert_with(|| Start::new(Ledger::open_after(until, pending)));
                 }
-                let stands = |start: &&mut Box<Start>| !self.has_stood(context, target, start, hold, moved);
-                if let Some(start) = start.as_mut().filter(stands) {
+                let stood = start.take_if(|start| self.has_stood(context, target, start, hold, moved));
+                if stood.is_some() {
+                    if hold.is_some() {
+                        context.ledgers.release(&target.key);
+                    }
+                    // A threshold that appears in this very poll must be scraped before it grows, too.
+                    start = former.filter(lacks_thresholds).map(|former| Start::new(former.clone()));
+                }
+                if let Some(start) = &mut start {
                     // It stays on the page until the next poll at least, so that it can be read.
                     let shown_for = shown_for.max(self.stale_after(target));
                     let first = start.first.with_thresholds_of(ledger);
                     cell.put_counters(series(&first), Some(shown_for), behind);
                     start.stand(context.store.version(), moved);
+                } else if stood.is_some() || moved || !is_shown {
+                    cell.put_counters(series(ledger), Some(shown_for), behind);
                 } else {
-                    if hold.is_some() {
-                        context.ledgers.release(&target.key);
-                    }
-                    if start.take().is_some() || moved || !is_shown {
-                        cell.put_counters(series(ledger), Some(shown_for), behind);
-                    } else {
-                        cell.keep_counters(shown_for, behind);
-                    }
+                    cell.keep_counters(shown_for, behind);
                 }
             }
             None => {

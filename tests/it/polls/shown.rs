@@ -281,6 +281,32 @@ async fn a_new_threshold_is_on_a_page_before_it_counts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_threshold_that_follows_another_new_one_is_on_a_page_before_it_counts_too() {
+    let rig = Rig::start(one_app(), "").await;
+    let distribution = |text: &str| {
+        rig.world.faults().set([Fault::value("distribution", text).on(response_time::RESOURCE)]);
+    };
+    distribution("{\"100ms\": 50, \"10s\": 100}");
+    rig.minutes(4).await;
+    counted(&rig);
+    distribution("{\"100ms\": 50, \"500ms\": 75, \"10s\": 100}");
+    rig.pass(60).await;
+    let (_, _, buckets, _) = counted(&rig);
+    assert_eq!((buckets.len(), buckets[1]), (4, buckets[0]));
+    let before = rig.ledger();
+    distribution("{\"100ms\": 50, \"500ms\": 75, \"1s\": 90, \"10s\": 100}");
+    rig.pass(60).await;
+    let start = counted(&rig);
+    assert_eq!((start.0, start.3), (before.total as f64, before.until as f64));
+    assert!(start.2[1] > start.2[0] && start.2[2] == start.2[1], "{:?}", start.2);
+    rig.pass(60).await;
+    let (total, _, buckets, _) = counted(&rig);
+    assert_eq!(total, rig.ledger().total as f64);
+    let grown: Vec<f64> = buckets.iter().zip(&start.2).map(|(now, then)| now - then).collect();
+    assert!((grown[2] - 0.9 * (total - start.0)).abs() <= 1.0, "{grown:?} of {}", total - start.0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_app_has_the_thresholds_of_the_others_from_its_first_page() {
     let rig = Rig::start(Settings { apps: 2, ..Settings::default() }, "").await;
     let (_, apps) = rig.world.projects().remove(0);
