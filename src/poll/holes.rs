@@ -169,7 +169,8 @@ impl Search<'_, '_> {
             Err(error) => Err(error),
         };
         match taken {
-            Ok(()) => Some(true),
+            // A reply that is not added yet, such as the first zero of a busy app, is requested again.
+            Ok(()) => self.update.ledger().is_some_and(|ledger| ledger.until >= range.end).then_some(true),
             Err(error) => error.is_refusal().then_some(false),
         }
     }

@@ -60,6 +60,27 @@ async fn one_step_around_a_refused_second_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_zero_that_is_not_counted_yet_is_no_part_of_a_hole() {
+    let hole = NOON + 15 * 60;
+    let refused_seconds = [hole + 17, 0, 0, 0, 0, 0, 0, 0];
+    let rare = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
+    let rig = rig(Quirks { refused_seconds, ..Quirks::default() }, rare).await;
+    let requests = |json: &str| rig.world.faults().set([Fault::value("total_requests", json)]);
+    requests("5000");
+    for _ in 0..3 {
+        rig.pass(300).await;
+    }
+    assert_eq!(rig.ledger().until, hole - 60, "the app was busy until then");
+    requests("0");
+    for _ in 0..9 {
+        rig.pass(300).await;
+    }
+    let ledger = rig.ledger();
+    assert_eq!(ledger.until, rig.plan_in_force().watermark.settled_step());
+    assert_eq!(ledger.unaccounted + ledger.pending(), 60, "{ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_step_of_a_cluster_is_given_up_and_none_between() {
     let minutes = [10, 11, 13, 14, 18, 27, 43, 58];
     let refused_seconds = minutes.map(|minute| NOON + minute * 60 + 5);
