@@ -272,7 +272,7 @@ pub(super) fn exact(value: u64) -> f64 {
 }
 
 /// A number of a balance in whole requests; 0 if it is negative.
-fn whole_parts(number: Option<&i64>) -> u64 {
+pub(super) fn whole_parts(number: Option<&i64>) -> u64 {
     number.map_or(0, |number| number.max(&0).unsigned_abs() / PARTS.unsigned_abs())
 }
 

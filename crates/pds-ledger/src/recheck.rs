@@ -213,10 +213,12 @@ impl Ledger {
             let mut differences: Vec<i64> = figures.iter().zip(&added).map(difference).collect();
             let answered = if std::mem::take(&mut stretch.missing) { stretch.end - stretch.start } else { 0 };
             differences.push(answered * PARTS);
+            let pending = ledger::whole_parts(Some(&balance.of_total()));
             balance.add(self.until, &differences);
             outcome.counted = if is_first { whole(figure) } else { late };
             next.overcounted = next.overcounted.saturating_add(overcounted);
-            next.late = next.late.saturating_add(late.min(self.debt()));
+            // Late data and overcounts offset each other, whichever was found first.
+            next.late = next.late.saturating_add(late.min(self.debt()) + overcounted.min(pending));
             stretch.added = counts;
             (stretch.disputes, stretch.lacks) = (0, 0);
         }
@@ -581,6 +583,25 @@ pub(super) mod tests {
         let second = at(&second, 7200 + 86_400);
         let (third, _) = recheck(&second, range(3600, 7200), &tally(40, &[(0.1, 0.5), (1.0, 1.0)]), &ages);
         assert_eq!(starts(&third), [0; 0]);
+    }
+
+    #[test]
+    fn late_data_and_overcounts_offset_each_other_in_either_order() {
+        let ages = ages(&[3600]);
+        let after = |hours: [(i64, u64); 2]| {
+            let again = |ledger: Ledger, (hour, total): (i64, u64)| {
+                let range = range(hour * HOUR, (hour + 1) * HOUR);
+                recheck(&ledger, range, &tally(total, &[(0.1, 0.5), (1.0, 1.0)]), &ages).0
+            };
+            let ledger = idle(hours.into_iter().fold(two_hours(), again), 14_400);
+            (ledger.total, ledger.late, ledger.overcounted, ledger.debt(), buckets(&ledger))
+        };
+        let second = (1, 38);
+        let all = [((0, 52), (90, 12, 2, 0, vec![45, 90])), ((0, 41), (80, 1, 2, 1, vec![40, 80]))];
+        for (first, expected) in all {
+            assert_eq!(after([first, second]), expected);
+            assert_eq!(after([second, first]), expected);
+        }
     }
 
     #[test]
