@@ -35,8 +35,6 @@ pub struct Detail {
     pub rechecked: CountedAgain,
     /// Time between polls of its metrics, in seconds.
     pub interval: f64,
-    /// The length of its window.
-    pub window_minutes: f64,
     /// The last six hours, oldest first.
     pub six_hours: Vec<SlotSummary>,
     /// Builds that became ready within the last day, newest first.
@@ -106,7 +104,6 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .iter()
             .find(|part| part.target.endpoint.cadence == Cadence::Metrics)
             .map_or(0.0, |part| view.plan.interval(part.target).as_secs_f64()),
-        window_minutes: view.window_minutes(),
         six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
         changes,

@@ -183,25 +183,17 @@ impl View {
         }
     }
 
-    /// The length of the first window.
-    pub(super) fn window_minutes(&self) -> f64 {
-        let seconds = self.plan.shown().window as f64;
-        seconds / 60.0
-    }
-
     /// One app with these targets, but without its verdict and problems.
     pub(super) fn app(&self, place: Place, parts: &[Part<'_>]) -> App {
         let (project, app) = self.configured(place);
-        let minutes = self.window_minutes();
-        let per_minute = |count: f64| count / minutes;
+        let minutes = self.plan.shown().window as f64 / 60.0;
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
         let percentiles = times.by(&response_time::SECONDS, "percentile");
         let [p50, p90, p95, p99] = ["p50", "p90", "p95", "p99"]
             .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
-        let trend_point =
-            |at: Point| TrendPoint { p95: at.p95, requests_per_minute: at.requests.map(per_minute) };
+        let drawn = |at: Point| TrendPoint { p95: at.p95, requests_per_minute: at.requests_per_minute };
         let events = |part: &Part<'_>| part.subject.cell.history(|history| incidents(&history.events));
         let happened = parts.iter().flat_map(events).chain(builds(&self.changes(parts, REACH))).collect();
         let token = self.plan.client.account(&project.id);
@@ -224,7 +216,7 @@ impl View {
             error_message: message.map(|message| message.to_string()),
             window: self.plan.windows.first().map(|window| window.label.clone()).unwrap_or_default(),
             response_time: ResponseTime { p50, p90, p95, p99 },
-            requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(per_minute),
+            requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(|count| count / minutes),
             min_replicas: settings.value(&family::MIN_REPLICAS),
             max_replicas: settings.value(&family::MAX_REPLICAS),
             hardware: label(&family::INFO, "hardware"),
@@ -232,7 +224,7 @@ impl View {
             resources: parts.iter().map(Part::whole_status).collect(),
             last_error: last_error(parts),
             incidents: self.observed.of_app(happened, token.name(), interval, self.now),
-            trend: trend.map(trend_point).collect(),
+            trend: trend.map(drawn).collect(),
             ..App::default()
         }
     }

@@ -355,14 +355,14 @@ mod tests {
         let mut history = History::default();
         assert_eq!(history.trend(), []);
         for n in 0..40 {
-            let point =
-                Point { p95: (n != 39).then_some(f64::from(n)), requests: Some(0.0), ..Point::default() };
+            let p95 = (n != 39).then_some(f64::from(n));
+            let point = Point { p95, requests_per_minute: Some(0.0), ..Point::default() };
             history.sample(at(60 * i64::from(n)), 15, Some(point));
         }
         let trend = history.trend();
         assert_eq!(trend.len(), POINTS);
         assert!((trend[0].p95.unwrap() - 10.0).abs() < 0.01);
-        assert_eq!(trend[POINTS - 1], Point { requests: Some(0.0), ..Point::default() });
+        assert_eq!(trend[POINTS - 1], Point { requests_per_minute: Some(0.0), ..Point::default() });
     }
 
     #[test]

@@ -15,15 +15,16 @@ pub struct Point {
     pub p95: Option<f64>,
     /// The 99th percentile.
     pub p99: Option<f64>,
-    /// Requests in the window; `None` if the poll failed.
-    pub requests: Option<f64>,
+    /// Requests per minute of the window, whose length a reload may change; `None` if the poll failed.
+    pub requests_per_minute: Option<f64>,
 }
 
 impl Point {
-    /// The point in the response time endpoint's `samples`, which belong to `families`.
-    pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
-        let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
-        let mut point = Self { requests: requests.next().map(|(_, value)| value), ..Self::default() };
+    /// The point in the response time endpoint's `samples`, which belong to `families`, of a window of so many seconds.
+    pub(super) fn of(families: &[Family], samples: &Samples, window: u64) -> Self {
+        let requests = samples.series(families, &response_time::WINDOW_REQUESTS).next();
+        let requests_per_minute = requests.map(|(_, requests)| requests * 60.0 / window.max(1) as f64);
+        let mut point = Self { requests_per_minute, ..Self::default() };
         for (labels, value) in samples.series(families, &response_time::SECONDS) {
             match labels.get("percentile").as_deref() {
                 Some("p50") => point.p50 = Some(value),
@@ -75,7 +76,7 @@ impl SlotSummary {
             p50: highest(self.point.p50, point.p50),
             p95: highest(self.point.p95, point.p95),
             p99: highest(self.point.p99, point.p99),
-            requests: highest(self.point.requests, point.requests),
+            requests_per_minute: highest(self.point.requests_per_minute, point.requests_per_minute),
         };
         self.polls += polls;
         self.failures += failures;
@@ -122,7 +123,7 @@ impl SixHours {
         if let Some(slot) = self.slots.last_mut() {
             slot.polls = slot.polls.saturating_add(1);
             slot.failures = slot.failures.saturating_add(failed.into());
-            let values = [point.p50, point.p95, point.p99, point.requests].map(pack);
+            let values = [point.p50, point.p95, point.p99, point.requests_per_minute].map(pack);
             for (kept, value) in slot.values.iter_mut().zip(values) {
                 *kept = value.max(*kept);
             }
@@ -133,11 +134,11 @@ impl SixHours {
     pub(super) fn summaries(&self) -> Vec<SlotSummary> {
         let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
         let summary = |(number, slot): (i64, &Slot)| {
-            let [p50, p95, p99, requests] = slot.values.map(unpack);
+            let [p50, p95, p99, requests_per_minute] = slot.values.map(unpack);
             SlotSummary {
                 start: number * i64::from(self.width),
                 seconds: self.width.into(),
-                point: Point { p50, p95, p99, requests },
+                point: Point { p50, p95, p99, requests_per_minute },
                 polls: slot.polls.into(),
                 failures: slot.failures.into(),
             }
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     fn point(p95: f64) -> Point {
-        Point { p95: Some(p95), requests: Some(10.0), ..Point::default() }
+        Point { p95: Some(p95), requests_per_minute: Some(10.0), ..Point::default() }
     }
 
     #[test]

@@ -292,7 +292,7 @@ impl TargetState {
         let families = || self.key.resource.polled().families();
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
             let entry = contents.entry(shown).filter(|_| up)?;
-            Some(Point::of(&families(), &entry.samples))
+            Some(Point::of(&families(), &entry.samples, shown.window))
         });
         let former = contents.rare.as_mut().and_then(|rare| rare.former.take());
         let changed = former.zip(contents.entries.first());

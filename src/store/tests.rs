@@ -1,6 +1,7 @@
 //! The store seen from a poll and from a scrape.
 
 mod expiry;
+mod recorded;
 
 use std::sync::Arc;
 

@@ -108,7 +108,6 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
         OverTime { title, label, times, values, lines, deploys, instead, head, rows }.figure()
     };
     let window = &detail.app.window;
-    let per_minute = |column: &SlotSummary| column.point.requests.map(|count| count / detail.window_minutes);
     [
         figure(
             "Response time percentiles",
@@ -128,9 +127,9 @@ fn figures(detail: &Detail, times: &Range<f64>, gap: f64) -> [Markup; 3] {
             "Request rate",
             &format!("Requests per minute over the last {window}"),
             ("requests / min", Unit::Number),
-            &[line("line", "requests per minute", &per_minute)],
+            &[line("line", "requests per minute", &|column| column.point.requests_per_minute)],
             &["requests / min"],
-            rows(&|column| vec![value(per_minute(column), number)]),
+            rows(&|column| vec![value(column.point.requests_per_minute, number)]),
         ),
         figure(
             "Failed polls",
