@@ -38,3 +38,12 @@ async fn rates_stay_when_a_reload_changes_the_window() {
     let rates: Vec<f64> = rates.collect();
     assert!(rates.len() == 2 && rates.iter().all(|rate| (rate - 100.0).abs() < 0.1), "{rates:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_without_samples_of_the_shown_window_has_not_failed() {
+    let cell = response_times();
+    end_with(&cell, 1000, &window(300));
+    let slots = cell.history(History::six_hours);
+    assert_eq!((slots.len(), slots[0].polls, slots[0].failures), (1, 1, 0));
+    assert_eq!(slots[0].point, Point::default());
+}
