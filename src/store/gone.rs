@@ -68,9 +68,11 @@ impl GoneApps {
         }
     }
 
-    /// Records that the service answered for the app.
+    /// Records that the service answered for the app. A removed app stays gone: the poll began before its removal.
     pub fn found(&mut self, owner: &Owner) {
-        self.apps.remove(owner);
+        if self.apps.get(owner).is_some_and(|gone| gone.reason == NOT_FOUND) {
+            self.apps.remove(owner);
+        }
     }
 
     /// Records that these apps were removed from the configuration at `at`, and that apps for which `is_configured` is
@@ -141,6 +143,22 @@ mod tests {
         assert_eq!((named(&gone, 22), named(&gone, 23)), (Some(at(5)), None));
         tokio::time::advance(NAMED_FOR).await;
         gone.removed(std::iter::empty(), at(30), |_| false);
+        assert!(gone.apps.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_ends_a_404_but_brings_no_removed_app_back() {
+        let [missing, removed] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
+        let (mut gone, at) = (GoneApps::default(), Timestamp::UNIX_EPOCH);
+        gone.not_found(&missing, "t", at, Duration::ZERO);
+        gone.removed([Arc::clone(&removed)].into_iter(), at, |owner| *owner == *missing);
+        assert!(gone.apps.len() == 2 && gone.is_gone(&removed));
+        for owner in [&missing, &removed] {
+            gone.found(owner);
+        }
+        assert!(gone.apps.len() == 1 && gone.is_gone(&removed));
+        // A reload that has it again.
+        gone.removed(std::iter::empty(), at, |_| true);
         assert!(gone.apps.is_empty());
     }
 
