@@ -89,7 +89,7 @@ impl StateFile {
     pub async fn open(path: &Path) -> Result<(Self, Ledgers), StateError> {
         blocking(path, |path| {
             let folder = Folder::lock(path)?;
-            if !path.exists() {
+            if !path.try_exists().map_err(StateError::io(path))? {
                 let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
                 tracing::info!(path = %path.display(), "created a new state file: counters begin at zero");
                 return Ok((Self(log), Ledgers::default()));
