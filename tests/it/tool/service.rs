@@ -1,15 +1,15 @@
 //! `pdstool check service` against the simulator as each kind of service that the interface allows.
 
-use pds_interface::TimeRange;
 use pds_interface::range::instant;
-use pds_simulator::{Kind, Quirks, Settings};
+use pds_interface::{TimeRange, response_time};
+use pds_simulator::{Fault, Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
 use super::simulated::{Process, Simulated};
 use super::{Found, Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::ok;
 use crate::golden::assert_golden;
-use crate::rig::Configuration;
+use crate::rig::{Configuration, FaultExt as _};
 
 /// The findings of the check about a service with these habits, with these lines of the configuration.
 fn checked(settings: Settings, lines: &str, args: &[&str]) -> Found {
@@ -59,6 +59,14 @@ fn an_ideal_service_needs_no_change() {
     let findings = found.json["findings"].as_array().unwrap();
     assert!(findings.iter().all(|finding| finding["check"] != "objectives"), "exact shares: {findings:?}");
     assert!(found.json["requests"].as_u64().unwrap() < 40);
+}
+
+#[test]
+fn a_request_that_fails_is_counted_and_not_retried() {
+    let service = Simulated::start();
+    service.world.faults().set([Fault::status(503).on(response_time::RESOURCE).times(1)]);
+    let found = found(&service, "", &[]);
+    assert_eq!(found.code, Some(0), "another app answers: {:#}", found.json);
 }
 
 #[test]

@@ -149,7 +149,7 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     }
     console.say("Detecting what the interface leaves open, with up to 60 GET requests...");
     let mut report = Report::default();
-    if let Err(error) = examine(&mut Asking::new(service), &mut report, &apps).await {
+    if let Err(error) = examine(&mut Asking::new(service.config)?, &mut report, &apps).await {
         let error = plain_lines(&with_sources(&error));
         console.say(&format!("Detection failed: {error}. To repeat it: pdstool check service"));
     }

@@ -9,6 +9,7 @@ use crate::error::{Result, ToolError};
 use crate::report::Finding;
 use crate::service::{Service, skew};
 use pds_client::{FetchError, Reason, read_token, request_url};
+use pds_config::Config;
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::polled::{Reading, Terms};
@@ -41,13 +42,17 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Begins with no requests to `service`.
-    pub fn new(mut service: Service) -> Self {
+    /// Begins with no requests to the service of `config`.
+    ///
+    /// # Errors
+    /// If no client can be built for it.
+    pub fn new(mut config: Config) -> Result<Self> {
         // Retries would not be counted.
-        service.config.api.max_retries = 0;
+        config.api.max_retries = 0;
+        let service = Service::new(config)?;
         let now = Timestamp::now().as_second();
         let end = (now - HOURS_AGO * 3600).div_euclid(3600) * 3600;
-        Self {
+        Ok(Self {
             names: service.config.api.query_names.clone(),
             service,
             app: Default::default(),
@@ -56,7 +61,7 @@ impl Asking {
             sent: 0,
             skews: Vec::new(),
             share_step: None,
-        }
+        })
     }
 
     /// 47 minutes of the hour, with bounds that no service uses by default or rounds to: 06:07 to 06:54.

@@ -20,7 +20,7 @@ use crate::exporter::{Exporter, address};
 use crate::options::{OutputArg, OutputFormat};
 use crate::page;
 use crate::report::{Finding, Line, Report, grouped};
-use crate::service::{self, Environment, Service, ServiceArgs};
+use crate::service::{self, Environment, ServiceArgs};
 use pds_core::units;
 
 use asking::Asking;
@@ -103,7 +103,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
     let config = args.service.load(environment)?;
     let mut apps = service::meant_apps(&config, args.project.as_deref(), args.app.as_slice())?;
     apps.truncate(MAX_EXAMINED);
-    let mut asking = Asking::new(Service::new(config)?);
+    let mut asking = Asking::new(config)?;
     let mut report = Report::default();
     if examine(&mut asking, &mut report, &apps).await? {
         let late = match args.late_for {

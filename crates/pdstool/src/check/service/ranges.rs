@@ -61,7 +61,7 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
 /// # Errors
 /// If the service ignores ranges, or does not answer.
 pub async fn honoured(service: &Service, apps: &[(String, String)]) -> Result<()> {
-    let mut asking = Asking::new(Service::new(service.config.clone())?);
+    let mut asking = Asking::new(service.config.clone())?;
     asking.choose(apps.get(..MAX_EXAMINED).unwrap_or(apps)).await?;
     let Heeded::No(_) = heeded(&mut asking).await? else { return Ok(()) };
     let QueryNames { start, end, .. } = &asking.names;
