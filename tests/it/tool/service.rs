@@ -1,7 +1,7 @@
 //! `pdstool check service` against the simulator as each kind of service that the interface allows.
 
 use pds_interface::range::instant;
-use pds_interface::{TimeRange, response_time};
+use pds_interface::{TimeRange, response_time, run_execution_time};
 use pds_simulator::{Fault, Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
@@ -174,6 +174,25 @@ fn the_longest_range_is_found_and_catching_up_kept_within_it() {
     assert_eq!(found.code, Some(0));
     let found = checked(habits(Quirks { longest_range: 7200, ..Quirks::default() }), "", &[]);
     found.suggests(&json!({ "accounting.max_catch_up": "\"1h\"" }));
+}
+
+#[test]
+fn a_failure_is_the_limit_of_ranges_and_otherwise_follows_the_findings_before_it() {
+    for status in [402, 403, 500, 503] {
+        let service = Simulated::start();
+        service.world.faults().set([Fault::status(status).of_ranges_longer_than(8 * 86_400)]);
+        let long = found(&service, "", &[]);
+        long.finds("longest range", "ok", "7 d are answered, 30 d are ");
+        long.finds("container filter", "ok", "container_id filters");
+        assert_eq!(long.code, Some(0), "{:#}", long.json);
+    }
+    for (status, code) in [(503, 1), (401, 4)] {
+        let service = Simulated::start();
+        service.world.faults().set([Fault::status(status).on(run_execution_time::RESOURCE)]);
+        let failed = found(&service, "", &[]);
+        failed.finds("container filter", "ok", "container_id filters");
+        assert_eq!(failed.code, Some(code), "{:#}", failed.json);
+    }
 }
 
 #[test]

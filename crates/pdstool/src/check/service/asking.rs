@@ -20,6 +20,9 @@ use pds_interface::{
 /// Age of the requested hour's end, by which late data has arrived.
 const HOURS_AGO: i64 = 2;
 
+/// Statuses that refuse a request for its arguments, the range included.
+const REFUSALS: [u16; 8] = [400, 402, 403, 404, 413, 414, 416, 422];
+
 /// Requests data about one app.
 #[derive(Debug)]
 pub struct Asking {
@@ -49,7 +52,9 @@ impl Asking {
     pub fn new(mut config: Config) -> Result<Self> {
         // Retries would not be counted.
         config.api.max_retries = 0;
-        let service = Service::new(config)?;
+        let Service { config, client } = Service::new(config)?;
+        // Otherwise, a range that is refused with 403 would stop all others.
+        let service = Service { client: client.asking_again_after(Duration::ZERO), config };
         let now = Timestamp::now().as_second();
         let end = (now - HOURS_AGO * 3600).div_euclid(3600) * 3600;
         Ok(Self {
@@ -190,10 +195,11 @@ async fn exchange(asking: &mut Asking) -> Option<(http::Version, Option<String>)
 pub fn refused<T>(answer: Result<T>) -> Result<Result<T, String>> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
-        Err(ToolError::Fetch(FetchError {
-            reason: Reason::Status { status: status @ (400 | 404 | 413 | 414 | 416 | 422), message, .. },
-            ..
-        })) => Ok(Err(format!("{status} {message}").trim_end().to_owned())),
+        Err(ToolError::Fetch(FetchError { reason: Reason::Status { status, message, .. }, .. }))
+            if REFUSALS.contains(&status) =>
+        {
+            Ok(Err(format!("{status} {message}").trim_end().to_owned()))
+        }
         Err(error) => Err(error),
     }
 }

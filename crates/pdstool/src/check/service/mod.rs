@@ -68,8 +68,15 @@ pub const MAX_EXAMINED: usize = 5;
 /// The remedy of a finding that a suggested line corrects.
 pub const ADD_LINE: &str = "Add the line below to the configuration.";
 
-/// Prints the findings, and the lines that they suggest.
-fn print(console: &mut Console, report: &Report, format: OutputFormat, requests: usize) -> Result<()> {
+/// Prints the findings, and the lines that they suggest; if they are not `complete`, without a summary, as an error
+/// follows.
+fn print(
+    console: &mut Console,
+    report: &Report,
+    format: OutputFormat,
+    requests: usize,
+    complete: bool,
+) -> Result<()> {
     let lines = report.lines();
     if format == OutputFormat::Json {
         let mut json = report.json();
@@ -78,7 +85,10 @@ fn print(console: &mut Console, report: &Report, format: OutputFormat, requests:
         json["requests"] = requests.into();
         return Ok(page::print_json(console, &json)?);
     }
-    report.print(console, format)?;
+    match complete || !format.is_for_people() {
+        true => report.print(console, format)?,
+        false => report.print_findings(console, "")?,
+    }
     if format != OutputFormat::Csv {
         if !lines.is_empty() {
             let heading = console.styled(STRONG, "Suggested configuration");
@@ -105,9 +115,26 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
     apps.truncate(MAX_EXAMINED);
     let mut asking = Asking::new(config)?;
     let mut report = Report::default();
-    if examine(&mut asking, &mut report, &apps).await? {
+    let ended = examine_all(console, &mut asking, &mut report, &apps, args).await;
+    // An error follows the findings before it.
+    if ended.is_ok() || !report.is_empty() {
+        print(console, &report, args.output.format, asking.sent, ended.is_ok())?;
+    }
+    ended?;
+    report.result()
+}
+
+/// Makes all checks that `args` select.
+async fn examine_all(
+    console: &mut Console,
+    asking: &mut Asking,
+    report: &mut Report,
+    apps: &[(String, String)],
+    args: &CheckServiceArgs,
+) -> Result<()> {
+    if examine(asking, report, apps).await? {
         let late = match args.late_for {
-            Some(period) => data::late(console, &mut asking, period).await?,
+            Some(period) => data::late(console, asking, period).await?,
             None => Finding::note("not watched; use --late-for 10m"),
         };
         report.add("late data", [late]);
@@ -116,9 +143,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
         report.add("audits", data::audits(&Exporter::new(exporter, None, None)?).await);
     }
     report.add("clock", [service::clock(&asking.skews)]);
-    report.add("http", asking::http(&mut asking).await);
-    print(console, &report, args.output.format, asking.sent)?;
-    report.result()
+    report.add("http", asking::http(asking).await);
+    Ok(())
 }
 
 /// Determines ranges, filters and resolution with requests about the busiest of `apps`. Returns whether the service

@@ -230,15 +230,18 @@ pub async fn longest(asking: &mut Asking) -> Result<Finding> {
     let mut answered = 1;
     for hours in HOURS {
         let range = TimeRange { start: asking.hour.end - i64::from(hours) * 3600, end: asking.hour.end };
-        let limit = match refused(asking.requests(range).await)? {
-            Ok(Tally { range: Some(named), .. }) if !named.is_near(range) => {
+        let limit = match refused(asking.requests(range).await) {
+            Ok(Ok(Tally { range: Some(named), .. })) if !named.is_near(range) => {
                 format!("answered by one of {}", lasting(named.seconds()))
             }
-            Ok(_) => {
+            Ok(Ok(_)) => {
                 answered = hours;
                 continue;
             }
-            Err(why) => format!("refused: {why}"),
+            Ok(Err(why)) => format!("refused: {why}"),
+            // Some services fail at a long range, or time out.
+            Err(ToolError::Fetch(error)) if !error.is_unauthorized() => format!("not: {}", error.reason),
+            Err(error) => return Err(error),
         };
         let text = format!("{} are answered, {} are {limit}", length(answered), length(hours));
         if answered >= HOURS[0] {
