@@ -8,7 +8,7 @@ use pds_core::units;
 /// are unknown: an entry without a path or name is shown as received.
 pub(super) fn view(mut fields: Raw) -> Vec<Block> {
     let mut root = Node::default();
-    root.add_all(fields.take("tree").each());
+    root.add_all(fields.take("tree").each(), "");
     let mut lines = Vec::new();
     root.draw("", &mut lines);
     let noun = |count: f64| if count == 1.0 { "entry" } else { "entries" };
@@ -31,8 +31,8 @@ struct Node {
 const MAX_DEPTH: usize = 64;
 
 impl Node {
-    /// Adds entries, each below the folders of its path.
-    fn add_all(&mut self, entries: &[Raw]) {
+    /// Adds entries, each below the folders of its path, which may begin with the path of their `parent`.
+    fn add_all(&mut self, entries: &[Raw], parent: &str) {
         for entry in entries {
             let text = |names: &[&str]| names.iter().find_map(|name| entry.text_of(name));
             let Some(path) = text(&["path", "name"]) else {
@@ -40,12 +40,14 @@ impl Node {
                 continue;
             };
             let kind = text(&["type", "kind"]);
-            let node = path.trim_matches('/').split('/').take(MAX_DEPTH).fold(&mut *self, Self::child);
+            let path = path.trim_matches('/');
+            let below = path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path);
+            let node = below.split('/').take(MAX_DEPTH).fold(&mut *self, Self::child);
             node.folder |= kind.is_some_and(|kind| matches!(kind, "tree" | "dir" | "directory"));
             let below = ["children", "tree", "entries"].map(|name| entry.inside(name));
             if let Some(below) = below.iter().find(|below| matches!(below, Raw::List(_))) {
                 node.folder = true;
-                node.add_all(below.each());
+                node.add_all(below.each(), path);
             }
         }
     }
