@@ -19,6 +19,16 @@ fn check_config_prints_all_problems_or_the_request_budget() {
     assert_golden(&golden("check-config.txt"), &format!("{}\n{}", ended(&good), ended(&bad)));
 }
 
+#[test]
+fn a_ca_file_that_cannot_be_used_is_a_problem_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pds-exporter.toml");
+    let text = "[api]\nbase_url = 'http://x'\ntoken = 't'\nca_file = 'none.pem'\n[[projects]]\nid = 'p'\n";
+    std::fs::write(&file, text).unwrap();
+    let output = pdstool(&["check", "config"]).arg(&file).output().unwrap();
+    assert_has(&ended(&output), &["exit code 78\nstderr:\n", "api.ca_file: cannot read ", "none.pem"]);
+}
+
 /// A JWT that says when it expires; nobody here looks at its signature.
 pub(super) fn token(expires: &str) -> String {
     let part = |json: &str| URL_SAFE_NO_PAD.encode(json);

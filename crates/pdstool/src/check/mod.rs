@@ -12,7 +12,6 @@ use clap::Subcommand;
 
 use pds_config::Config;
 use pds_config::flags::DEFAULT_CONFIG;
-use pds_core::error_chain::with_sources;
 use pds_core::units::{count, number};
 use pds_web::webconfig::{self, ClientAuth, Rate};
 
@@ -70,7 +69,7 @@ pub async fn run(console: &mut Console, environment: &Environment, check: &Check
 /// Prints all problems of the configuration file at `path`, or its cost in requests.
 fn config(console: &mut Console, environment: &Environment, path: &Path, format: OutputFormat) -> Result<()> {
     let config = load(path, environment)?;
-    config.check_ca_files().map_err(|error| ToolError::failed(with_sources(&error)))?;
+    config.check_ca_files()?;
     let mut rate: fn(f64) -> String = |rate| rate.to_string();
     if format.is_for_people() {
         console.print(&format!("{} is valid", file(path).display()))?;
