@@ -198,8 +198,8 @@ impl Report {
         Ok(console.out.flush()?)
     }
 
-    /// Prints the verdict, then problems, warnings, and successful checks: their only finding, or the number of
-    /// findings. The format `wide` has all findings.
+    /// Prints the verdict, then problems, warnings, and successful checks: their only success, or the number of
+    /// successes, and notes. The format `wide` has all findings.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -215,7 +215,7 @@ impl Report {
             OutputFormat::Wide => well,
             _ => grouped(well.into_iter().map(|finding| (finding.check, finding)))
                 .into_iter()
-                .map(folded)
+                .flat_map(folded)
                 .collect(),
         };
         // The first finding explains the verdict, and follows it.
@@ -289,15 +289,14 @@ impl Report {
     }
 }
 
-/// The good findings of one check: the only one, or their number.
-fn folded((check, found): (&'static str, Vec<Finding>)) -> Finding {
-    match &*found {
-        [only] => only.clone(),
-        several => {
-            let count = units::count_of(several.len() as u64);
-            Finding { check, ..Finding::ok(format!("all {count} are ok (-o wide)")) }
-        }
+/// The good findings of one check: the only success, or the number of successes; then notes.
+fn folded((check, found): (&'static str, Vec<Finding>)) -> Vec<Finding> {
+    let (mut well, notes): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.state == State::Ok);
+    if well.len() > 1 {
+        let count = units::count_of(well.len() as u64);
+        well = vec![Finding { check, ..Finding::ok(format!("all {count} are ok (-o wide)")) }];
     }
+    [well, notes].concat()
 }
 
 /// The first few of `subjects` by name, the rest counted.
@@ -342,6 +341,17 @@ mod tests {
     fn lines_break_between_words_and_a_long_word_keeps_its_line() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("a https://api.example.com/ b", 10), ["a", "https://api.example.com/", "b"]);
+    }
+
+    #[test]
+    fn notes_do_not_count_as_successes() {
+        let texts = |found: Vec<Finding>| {
+            folded(("calls", found)).into_iter().map(|finding| finding.text).collect::<Vec<_>>()
+        };
+        let [one, two] = ["one", "two"].map(Finding::ok);
+        let note = Finding::note("few calls are made");
+        assert_eq!(texts(vec![one.clone(), note.clone()]), ["one", "few calls are made"]);
+        assert_eq!(texts(vec![note, one, two]), ["all 2 are ok (-o wide)", "few calls are made"]);
     }
 
     #[test]
