@@ -165,6 +165,13 @@ fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> Exi
     if has_user && is_url {
         error.insert(ContextKind::InvalidValue, ContextValue::String(REDACTED.to_owned()));
     }
+    for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        let may_be_url =
+            matches!(error.get(kind), Some(ContextValue::String(arg)) if arg.contains(['@', ':']));
+        if has_user && may_be_url {
+            error.insert(kind, ContextValue::String(REDACTED.to_owned()));
+        }
+    }
     let text = error.render();
     let text = if console.color { text.ansi().to_string() } else { text.to_string() };
     if error.use_stderr() {

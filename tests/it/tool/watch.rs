@@ -136,6 +136,16 @@ fn an_invalid_address_with_a_password_is_not_shown() {
         let said = stderr(&output);
         assert!(said.contains("'[redacted]' for '--exporter <URL>'") && !said.contains("pass"), "{said}");
     }
+    for misplaced in [
+        &["status", "http://admin:pass@h"][..],
+        &["status", "http://admin:pass", "word@h"],
+        &["http://admin:pass@h"],
+    ] {
+        let output = pdstool(misplaced).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = stderr(&output);
+        assert!(said.contains("'[redacted]'") && !said.contains("pass"), "{said}");
+    }
     let said = stderr(&pdstool(&["status", "--exporter", "localhost:1x"]).output().unwrap());
     assert!(said.contains("'localhost:1x'"), "{said}");
 }
