@@ -69,6 +69,22 @@ fn check_token_shows_projects_expiry_and_which_calls_succeed() {
 }
 
 #[test]
+fn a_reply_without_a_total_fails_the_check_of_a_token() {
+    let service = Service::start(|seen| match seen.target.split(['?']).next().unwrap().rsplit('/').next() {
+        Some("projects") => ok("[]"),
+        Some("domains") => ok(r#"{"domains":[]}"#),
+        Some("alerts") => ok(r#"{"thresholds":[]}"#),
+        Some("response-time" | "run-execution-time") => ok(r#"{"data":{},"status":"success"}"#),
+        _ => ok(r#"{"id":"p-1-a"}"#),
+    });
+    let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a", "-o", "csv"]);
+    command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", TOKEN);
+    let said = ended(&command.output().unwrap());
+    let failed = "response time percentiles,p-1-a,the reply cannot be used: the reply has no total\n";
+    assert_has(&said, &["exit code 1\n", failed, "2 of 6 calls failed"]);
+}
+
+#[test]
 fn a_refused_token_is_sent_once() {
     let service = Service::start(|_| status(401, r#"{"message":"expired"}"#));
     let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a"]);

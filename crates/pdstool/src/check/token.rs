@@ -114,8 +114,11 @@ async fn ask_all<'a>(
                 Scope::App => app,
             };
             if !target.is_empty() {
-                let probe = service.probe(resource, project, app);
-                calls.push(async move { (resource.call().purpose, &**target, probe.await.map(drop)) });
+                let (call, probe) = (resource.call(), service.probe(resource, project, app));
+                calls.push(async move {
+                    let judged = probe.await.and_then(|(fetched, _)| Ok(call.judge(&fetched.body)?));
+                    (call.purpose, &**target, judged)
+                });
             }
         }
     }
