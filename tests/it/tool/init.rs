@@ -85,6 +85,20 @@ fn a_projects_name_controls_no_terminal() {
 }
 
 #[test]
+fn a_reply_that_is_no_app_is_not_taken_for_one() {
+    let service = Service::start(|request| match request.target.as_str() {
+        "/v2/projects" => ok(r#"[{"id":"p-1","name":"n","role":"owner"}]"#),
+        _ => ok("<html><title>Sign in</title>"),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), "t").unwrap();
+    let mut command = pdstool(&["init", "--base-url", &service.url(), "--token-file", "token", "--app", "x"]);
+    let said = ended(&command.current_dir(folder.path()).output().unwrap());
+    assert_has(&said, &["exit code 1\n", "the reply is a web page (Sign in)"]);
+    assert!(!folder.path().join("pds-exporter.toml").exists(), "{said}");
+}
+
+#[test]
 fn prompts_on_a_terminal_repeat_until_the_answer_is_valid() {
     let service = Simulated::start();
     let (project, token, apps) = first(&service);

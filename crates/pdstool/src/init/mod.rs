@@ -295,7 +295,10 @@ async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<S
     for id in candidates {
         let request = get_app::CALL.request(&Arguments::about(project, id), names)?;
         match service.client.call(&service.client.account(project), &request).await {
-            Ok(_) => return Ok(Some(id.to_owned())),
+            Ok(fetched) => {
+                get_app::CALL.judge(&fetched.body)?;
+                return Ok(Some(id.to_owned()));
+            }
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
