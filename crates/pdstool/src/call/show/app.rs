@@ -8,7 +8,8 @@ use pds_core::units;
 pub(super) fn view(mut fields: Raw) -> Vec<Block> {
     let heading = |text: &str| Block::Heading(text.to_owned());
     let name = fields.text("name");
-    let cost = fields.take("costPerSecondCents").number().map(|cents| {
+    let cost = fields.take("costPerSecondCents");
+    let dollars = cost.number().map(|cents| {
         let dollars = cents / 100.0;
         format!("{}/s ({}/h) while a replica runs", units::dollars(dollars), units::dollars(dollars * 3600.0))
     });
@@ -43,7 +44,7 @@ pub(super) fn view(mut fields: Raw) -> Vec<Block> {
             ("cpu", fields.with_unit("cpu", " cores")),
             ("memory", fields.with_unit("memory", " GB")),
             ("gpus", fields.text("gpuCount")),
-            ("cost", cost.unwrap_or_default()),
+            ("cost", dollars.unwrap_or_else(|| cost.cell())),
         ]),
         heading("Scaling"),
         Block::Facts(vec![
@@ -73,6 +74,16 @@ pub(super) fn view(mut fields: Raw) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_in_another_form_is_shown_as_it_is() {
+        let body =
+            br#"{"costPerSecondCents":"n/a","cooldownPeriodSeconds":" 90 ","rollOutDurationSeconds":"5m"}"#;
+        let printed = format!("{:?}", view(Raw::of(body)));
+        for fact in [r#"("cost", "n/a")"#, r#"("cooldown", "1 min 30 s")"#, r#"("roll-out", "5m")"#] {
+            assert!(printed.contains(fact), "{fact}: {printed}");
+        }
+    }
 
     #[test]
     fn an_unknown_field_is_shown_at_the_end() {

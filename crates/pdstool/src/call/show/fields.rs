@@ -46,9 +46,10 @@ impl Raw {
         if text.is_empty() { text } else { text + unit }
     }
 
-    /// Takes a number of seconds out as a duration; empty if it has no value.
+    /// Takes a number of seconds out as a duration, any other value as text; empty if it has no value.
     pub(super) fn duration(&mut self, name: &str) -> String {
-        self.text(name).parse().map(units::seconds).unwrap_or_default()
+        let value = self.take(name);
+        value.number().map_or_else(|| value.cell(), units::seconds)
     }
 
     /// The fields except these.
