@@ -11,7 +11,7 @@ const APP: &str = r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","statu
 const RESPONSE_TIME: &str = r#"{"data":{"percentiles":{"p50":12.34,"p90":"250","p95":null,"p99":4200},"distribution":{"1ms":0,"10ms":40.0,"100ms":"75.5","1s":97.25,"1hr":100},"total_requests":1234567,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z","sampled":false},"status":"success"}"#;
 const RUNS: &str = r#"{"data":{"time_series":[{"timestamp":1769817600,"p50":0.5,"p90":1.25,"p99":8},{"timestamp":1769817660,"p50":null,"p90":"","p99":"4"}],"total_runs":42,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z"},"status":"success"}"#;
 const KEY: &str = r#"{"apiKey":"sk-0123456789","id":"k-1","name":"ci","description":"for_the_build","projectId":"p-1","source":"api","status":"active","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z","expiresAt":"2999-12-31T00:00:00Z"}"#;
-const DOMAINS: &str = r#"{"domains":[{"id":"d-1","domain":"api.example.com","validationStatus":"pending","record":{"type":"CNAME","name":"_v.api.example.com","value":"x\u001b[31my"},"region":"us-east-1","createdAt":"2026-01-01T00:00:00Z"}]}"#;
+const DOMAINS: &str = r#"{"domains":[{"id":"d-1","domain":"api.example.com","name":"api","validationStatus":"pending","status":"active","record":{"type":"CNAME","name":"_v.api.example.com","value":"x\u001b[31my"},"region":"us-east-1","createdAt":"2026-01-01T00:00:00Z"}]}"#;
 const TREE: &str = r#"{"tree":[{"path":"src","type":"tree","children":[{"name":"main.py","type":"blob"},{"name":"io","path":"src/io","type":"tree","children":[{"path":"src/io/load.py"}]}]},{"path":"README.md"},{"odd":1}],"totalCount":6,"truncated":true}"#;
 
 /// A service with one of everything.

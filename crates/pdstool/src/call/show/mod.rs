@@ -95,7 +95,14 @@ fn domains(mut fields: Raw, wide: bool) -> Vec<Block> {
     // The interface names no field of a domain.
     let is_known = |(_, names): &&(&str, &[&str])| domains.iter().any(|it| !value(it, names).is_empty());
     let known: Vec<_> = DOMAIN.iter().filter(is_known).collect();
-    let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
+    // A column shows one field of each domain.
+    let has = |domain: &Vec<Field>, name: &str| domain.iter().any(|(known, _)| known == name);
+    let is_second = |name: &str, names: &[&str]| {
+        let mut before = names.iter().take_while(|known| **known != name);
+        before.any(|first| domains.iter().any(|it| has(it, first) && has(it, name)))
+    };
+    let is_shown =
+        |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name) && !is_second(name, names));
     let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
     let wide = if wide || known.is_empty() { &*others } else { &[] };
     let titles = known.iter().map(|(title, _)| Cow::from(*title));
