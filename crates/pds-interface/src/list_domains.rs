@@ -62,15 +62,16 @@ impl MetricSource for Facts {
     }
 }
 
-/// The validation status of a domain, from the first of `fields` that holds a text; unexpected if they hold only other
-/// values.
+/// The validation status of a domain, from the first of `fields` that holds a word; unexpected if they hold other values
+/// instead.
 fn status(domain: &Domain, fields: &[&str]) -> Field<&'static str> {
-    let values = fields.iter().filter_map(|field| domain.fields.get(*field)).filter(|value| !value.is_null());
-    let Some(word) = values.clone().find_map(Value::as_str).map(str::trim) else {
-        return if values.count() > 0 { Field::Unexpected } else { Field::Missing };
+    let mut values = fields.iter().filter_map(|field| domain.fields.get(*field)).filter(|it| !it.is_null());
+    let mut words = values.clone().filter_map(Value::as_str).map(str::trim);
+    let Some(word) = words.find(|word| !word.is_empty()) else {
+        return if values.any(|value| !value.is_string()) { Field::Unexpected } else { Field::Missing };
     };
     let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
-    if word.is_empty() { Field::Missing } else { Field::Value(known.unwrap_or(OTHER)) }
+    Field::Value(known.unwrap_or(OTHER))
 }
 
 /// The custom domains of a project.
@@ -128,6 +129,12 @@ mod tests {
         let body = r#"{"domains":[{"id":"d-1","validationStatus":"validated","status":"active","records":[{"type":"CNAME"}]},{"status":" PENDING"},{"validation_status":"verifying"},{"status":null},{"state":"failed"},{}],"next":null}"#;
         assert_eq!(exposed(&CALL, body), (page(6, Some([1, 1, 1, 1])), vec![]));
         assert_eq!(exposed(&CALL, r#"{"domains":[]}"#).0, page(0, Some([0; 4])));
+    }
+
+    #[test]
+    fn an_empty_field_does_not_hide_the_status_in_another() {
+        let body = r#"{"domains":[{"validationStatus":" ","status":"validated"},{"status":"pending"}]}"#;
+        assert_eq!(exposed(&CALL, body), (page(2, Some([1, 1, 0, 0])), vec![]));
     }
 
     #[test]
