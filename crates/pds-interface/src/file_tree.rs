@@ -43,8 +43,7 @@ pub struct FileTreeReply {
     #[schemars(extend("type" = "integer"))]
     pub total_count: Number,
     /// Whether the tree was cut short.
-    #[schemars(with = "bool")]
-    pub truncated: Option<bool>,
+    pub truncated: Flag,
 }
 
 #[cfg(test)]
@@ -56,5 +55,7 @@ mod tests {
         let body = r#"{"tree":[{"children":[],"path":"src"},"README.md"],"totalCount":2,"truncated":false}"#;
         let reply = FileTreeReply::decode(body.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&reply).unwrap(), body);
+        let quoted = body.replace("false", "\"false\"");
+        assert_eq!(FileTreeReply::decode(quoted.as_bytes()).unwrap().tree, reply.tree);
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use pds_interface::change_plan::{PLAN, PLANS};
 use pds_interface::create_api_key::{DEFAULT_NAME, NEVER};
+use pds_interface::wire::Flag;
 use pds_interface::{
     Number, Service, branches, change_plan, create_api_key, delete_app, delete_domain, file_tree, get_app,
     list_domains, list_projects, payment_url, response_time, run_execution_time, unassign_domain,
@@ -158,7 +159,7 @@ impl Service for CallRequest {
             return Err(Answer::no_such("directory"));
         }
         let total_count = Number::Value(f64::from(count));
-        Ok(file_tree::Reply { tree, total_count, truncated: Some(false) })
+        Ok(file_tree::Reply { tree, total_count, truncated: Flag::Value(false) })
     }
 
     fn zip_contents(&self) -> Answered<zip_contents::Reply> {
