@@ -259,8 +259,12 @@ fn data_that_a_running_exporter_found_to_come_too_late_is_a_problem_with_the_age
 
 #[test]
 fn a_window_shorter_than_two_datapoints_is_warned_of() {
-    let found = checked(Settings::default(), "[poll]\nwindows = [\"90s\"]\n", &[]);
-    found.suggests(&json!({ "poll.windows": "[\"2m\"]" }));
+    for (configured, suggested) in
+        [("[\"90s\"]", "[\"2m\"]"), ("[\"90s\", \"2m\", \"1h\"]", "[\"2m\", \"1h\"]")]
+    {
+        let found = checked(Settings::default(), &format!("[poll]\nwindows = {configured}\n"), &[]);
+        found.suggests(&json!({ "poll.windows": suggested }));
+    }
 }
 
 #[test]

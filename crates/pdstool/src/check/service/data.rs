@@ -96,8 +96,11 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     if let Some((.., width)) = width.filter(|(.., width)| 2.0 * width > window) {
         let text = format!("a window of {} may hold no whole datapoint", units::seconds(window));
         let remedy = "Make the first of poll.windows longer, or poll.resolution higher.";
-        let longer = written(Duration::from_secs_f64((2.0 * width).ceil()).as_secs());
-        found.push(Finding::warning(text, remedy).with("poll", "windows", format!("[{longer}]")));
+        let longer = Duration::from_secs_f64((2.0 * width).ceil());
+        let others = poll.windows.iter().skip(1).filter(|other| **other != longer);
+        let windows = [&longer].into_iter().chain(others).map(|window| written(window.as_secs()));
+        let windows = windows.collect::<Vec<_>>().join(", ");
+        found.push(Finding::warning(text, remedy).with("poll", "windows", format!("[{windows}]")));
     }
     Ok(found)
 }
