@@ -142,9 +142,15 @@ pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
     }
 }
 
-/// The ages in seconds at which the range is requested.
+/// The ages in seconds at which the range is requested, before the last.
 const AGES: [u64; 22] =
     [1, 2, 3, 5, 8, 12, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600];
+
+/// The ages in seconds at which the range is requested, the last at the end of `period`.
+fn ages(period: Duration) -> impl Iterator<Item = u64> {
+    let last = period.as_secs().max(1);
+    AGES.into_iter().filter(move |age| *age < last).chain([last])
+}
 
 /// Watches the last minute for `period`, and determines when no more data arrives.
 ///
@@ -155,8 +161,8 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     let range = TimeRange { start: end - 60, end };
     let began = Instant::now();
     let mut seen: Vec<(u64, f64)> = Vec::new();
-    let (last, mut previous) = (period.as_secs().clamp(1, 3600), 0);
-    for age in AGES.into_iter().filter(|age| *age < last).chain([last]) {
+    let mut previous = 0;
+    for age in ages(period) {
         if console.can_ask {
             console.say(&format!("late data: requesting again at age {}", lasting(age)));
         }
@@ -201,6 +207,13 @@ fn lateness(seen: &[(u64, f64)], settle: u64) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_is_watched_to_the_end_of_the_period() {
+        let ages = |seconds| ages(Duration::from_secs(seconds)).collect::<Vec<_>>();
+        assert_eq!((ages(0), ages(4)), (vec![1], vec![1, 2, 3, 4]));
+        assert_eq!(ages(7200).split_last(), Some((&7200, &AGES[..])));
+    }
 
     #[test]
     fn a_settle_time_is_suggested_after_which_nothing_more_arrives() {
