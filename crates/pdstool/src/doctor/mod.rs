@@ -18,7 +18,7 @@ use url::Url;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{Exporter, ExporterError, ExporterStatus, address, local_exporter};
+use super::exporter::{Exporter, ExporterError, ExporterStatus, VARIABLE, address, local_exporter};
 use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
@@ -41,8 +41,15 @@ Examples:
 )]
 pub struct DoctorArgs {
     /// Address of the running daemon [default: the daemon on this machine].
-    #[arg(long, value_name = "URL", value_parser = address, env = "PDSTOOL_EXPORTER", hide_env_values = true)]
-    exporter: Option<Url>,
+    #[arg(
+        long = "exporter",
+        value_name = "URL",
+        value_delimiter = ',',
+        value_parser = address,
+        env = VARIABLE,
+        hide_env_values = true
+    )]
+    exporters: Vec<Url>,
 
     /// Address that the daemon listens on; repeatable [default: that of the running daemon, or :10090].
     #[arg(long = "web.listen-address", value_name = "ADDRESS")]
@@ -79,7 +86,13 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     step("looking at the daemon");
     let mut listens = args.listen_addresses.clone();
     let ours = service.as_ref().map(|service| &service.config);
-    let daemon = daemon(args, &mut listens, ours).await?;
+    let mut daemons = Vec::new();
+    for url in &args.exporters {
+        daemons.extend(daemon(args, Some(url), &mut listens, ours).await?);
+    }
+    if args.exporters.is_empty() {
+        daemons.extend(daemon(args, None, &mut listens, ours).await?);
+    }
     if let Some(service) = &service {
         let config = &service.config;
         step("connecting to the service");
@@ -94,19 +107,15 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         report.add("limits", settings::limits(config, &answers));
         step("looking at the state file");
         let state = args.state_path.as_ref().or(config.state.path.as_ref());
-        let may_hold = daemon.as_ref().is_none_or(|daemon| daemon.may_hold_state);
+        let may_hold = daemons.is_empty() || daemons.iter().any(|daemon| daemon.may_hold_state);
         report.add("state file", [daemon::state_file(state.map(PathBuf::as_path), may_hold).await]);
         if let Some(prometheus) = &config.state.prometheus {
             report.add("restore source", [daemon::restore_source(prometheus).await]);
         }
     }
     report.add("web configuration", args.web_config.iter().map(|path| daemon::web_config(path)));
-    if let Some(daemon) = daemon {
-        let (known, new): (Vec<_>, Vec<_>) =
-            daemon.found.into_iter().partition(|finding| report.explains(finding));
-        let same = (!known.is_empty()).then(|| Finding::note(format!("{} reports the same", daemon.name)));
-        report.add("daemon", new.into_iter().chain(same));
-    }
+    let found = of_daemons(&report, daemons);
+    report.add("daemon", found);
     report.add("listening address", listens.iter().map(|address| daemon::listening(address)));
     progress.finish_and_clear();
     report.print_verdict_first(console, args.output.format)?;
@@ -122,17 +131,34 @@ struct Daemon {
     may_hold_state: bool,
 }
 
-/// The daemon of `args`, if it has an address, with its verdict, or only with the other service that it polls instead
-/// of `ours`. Leaves in `listens` the addresses that must be free because it does not run.
+/// The findings of all daemons, each with its daemon's address if there are several. Causes that `report` explains are
+/// not repeated.
+fn of_daemons(report: &Report, daemons: Vec<Daemon>) -> Vec<Finding> {
+    let are_several = daemons.len() > 1;
+    let mut all = Vec::new();
+    for Daemon { name, found, .. } in daemons {
+        let (known, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| report.explains(finding));
+        all.extend(new.into_iter().map(|finding| match are_several && !finding.text.contains(&name) {
+            true => Finding { text: format!("{name}: {}", finding.text), ..finding },
+            false => finding,
+        }));
+        all.extend((!known.is_empty()).then(|| Finding::note(format!("{name} reports the same"))));
+    }
+    all
+}
+
+/// The daemon at the `given` address, or else of `args`, if it has an address, with its verdict, or only with the other
+/// service that it polls instead of `ours`. Leaves in `listens` the addresses that must be free because it does not run.
 async fn daemon(
     args: &DoctorArgs,
+    given: Option<&Url>,
     listens: &mut Vec<String>,
     ours: Option<&Config>,
 ) -> Result<Option<Daemon>> {
-    let Some(url) = args.exporter.clone().or_else(|| local_exporter(listens).ok()) else { return Ok(None) };
+    let Some(url) = given.cloned().or_else(|| local_exporter(listens).ok()) else { return Ok(None) };
     let exporter = Exporter::new(&url, None, None)?;
     let name = exporter.name.clone();
-    let is_given = args.exporter.is_some();
+    let is_given = given.is_some();
     let flags = flags_of_exporter().filter(|_| listens.is_empty());
     // Another program answers if no daemon is known to run.
     let means_none = |error: &ExporterError| !is_given && (error.is_connect() || flags.is_none());

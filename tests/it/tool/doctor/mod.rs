@@ -258,6 +258,20 @@ fn a_daemon_that_was_named_must_answer() {
 }
 
 #[test]
+fn every_daemon_of_a_list_is_examined() {
+    let (patient, service, down) =
+        (Patient::new(), Service::start(answering), Service::start(|_| status(503, "")));
+    let file = patient.path("pds-exporter.toml");
+    std::fs::write(&file, format!("[api]\n{}", polling(&service, ""))).unwrap();
+    let mut command = pdstool(&["doctor", "-o", "json", "--config.file", file.to_str().unwrap()]);
+    command.env("PDSTOOL_EXPORTER", format!("{},{}", patient.exporter.url(), down.url()));
+    let found = Found::of(&command.output().unwrap());
+    found.says("daemon", "1 of 1 app ok, verdict ok");
+    let (check, text, _) = found.only();
+    assert!(check == "daemon" && text.contains(&down.url()) && text.contains("503"), "{text}");
+}
+
+#[test]
 fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy() {
     let patient = Patient::new();
     let service = Service::start(answering);
