@@ -1,6 +1,7 @@
 //! The one door to files: those that others write (configuration, tokens, certificates) and our own (state, journals).
 //! A pipe or device in the place of a file is refused at once, and our own files are never reached through a link.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -75,18 +76,14 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, it has
-/// the name of `path` with `.new` added.
+/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, its name
+/// is `.FILE.0.new`, or has a higher number.
 ///
 /// # Errors
 /// Same as [`open_own`], and if it cannot be written, synced or renamed; the file at `path` is as before.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let write = || {
-        let options = File::options().write(true).create(true).mode(PRIVATE).clone();
-        let mut file = open_own(new.as_ref(), &options)?;
-        file.set_len(0)?;
+    let (new, mut file) = create_beside(path)?;
+    let mut write = || {
         file.set_permissions(Permissions::from_mode(PRIVATE))?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -94,6 +91,23 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     // An incomplete file left behind does no harm.
     write().inspect_err(|_| drop(fs::remove_file(&new)))
+}
+
+/// Creates a file beside `path`, under a name that no file has.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let options = File::options().write(true).create_new(true).mode(PRIVATE).clone();
+    let mut number = 0_u32;
+    loop {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(format!(".{number}.new"));
+        let new = path.with_file_name(name);
+        match open_own(&new, &options) {
+            // Another process writes it, or was killed.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            file => return Ok((new, file?)),
+        }
+    }
 }
 
 /// Creates a file of our own, or opens the one that is there, to append to it.
@@ -224,6 +238,18 @@ mod tests {
         assert_eq!(fs::read(&link).unwrap(), b"kept", "and it is read through the link");
         create(&target).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_replacement_takes_the_name_of_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let others = ["file.new", ".file.0.new"].map(|name| folder.path().join(name));
+        others.iter().for_each(|other| fs::write(other, "kept").unwrap());
+        let path = folder.path().join("file");
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(others.iter().all(|other| fs::read(other).is_ok_and(|bytes| bytes == b"kept")));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left behind");
     }
 
     #[test]
