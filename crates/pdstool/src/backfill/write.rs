@@ -70,16 +70,17 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     }
     let mut lines = Lines::new(&work.folder, target);
     let mut ledger = Ledger::open(plan.start);
-    let mut times = Vec::new();
+    let longest = plan.lengths().into_iter().max().unwrap_or(plan.step);
+    let mut spacing = Spacing { times: Vec::new(), smallest: f64::INFINITY };
     journal::read(&journal, |record| {
         // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
         if let Some(learnt) = ledger.learn(record.tally.shares.iter().map(|(threshold, _)| *threshold)) {
             ledger = learnt;
         }
-        times.extend(record.points.iter().map(|(point, _)| point.time));
+        spacing.add(record.points.iter().map(|(point, _)| point.time), record.end - longest);
         Ok(())
     })?;
-    let width = smallest_distance(times);
+    let width = spacing.smallest;
     lines.put_all(pds_ledger::FAMILIES, counters(&ledger), plan.start)?;
     let mut newest = (plan.start as f64).next_down();
     journal::read(&journal, |record| {
@@ -109,11 +110,25 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     lines.append_to_families()
 }
 
-/// The width of the buckets of datapoints at `times`; infinite if they do not show it.
-fn smallest_distance(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.dedup();
-    times.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?)).fold(f64::INFINITY, f64::min)
+/// The distances between datapoints.
+struct Spacing {
+    /// The last times, in order: a later datapoint may lie between them.
+    times: Vec<f64>,
+    /// The width of the buckets; infinite if the times do not show it.
+    smallest: f64,
+}
+
+impl Spacing {
+    /// Adds times. No later addition is before the second `settled`.
+    fn add(&mut self, times: impl Iterator<Item = f64>, settled: i64) {
+        self.times.extend(times);
+        self.times.sort_by(f64::total_cmp);
+        self.times.dedup();
+        let distances = self.times.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?));
+        self.smallest = distances.fold(self.smallest, f64::min);
+        let before = self.times.partition_point(|time| *time < settled as f64);
+        self.times.drain(..before.saturating_sub(1));
+    }
 }
 
 /// The datapoints with a value whose buckets end within their requested range, sorted by time.
@@ -146,4 +161,22 @@ fn assemble(path: &Path, families: &[Family], folder: &Path) -> io::Result<()> {
     }
     out.write_all(Format::OpenMetrics.trailer().as_bytes())?;
     out.into_inner()?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_distance_takes_no_more_memory_for_a_longer_range() {
+        let mut spacing = Spacing { times: Vec::new(), smallest: f64::INFINITY };
+        for end in (120..600_000).step_by(60) {
+            // Ranges of two minutes. A single range has another datapoint, in a minute that it shares.
+            let other = (end == 6000).then_some(5900);
+            let times = [end - 120, end - 60].into_iter().chain(other);
+            spacing.add(times.map(f64::from), i64::from(end) - 120);
+        }
+        assert_eq!(spacing.smallest, 20.0);
+        assert!(spacing.times.len() < 5, "{:?}", spacing.times);
+    }
 }
