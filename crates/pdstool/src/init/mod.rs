@@ -147,7 +147,7 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     if apps.is_empty() {
         return Ok(draft.text());
     }
-    console.say("Detecting what the interface leaves open, with up to 60 GET requests...");
+    console.say("Detecting what the interface leaves open, with up to 70 GET requests...");
     let mut report = Report::default();
     if let Err(error) = examine(&mut Asking::new(service.config)?, &mut report, &apps).await {
         let error = plain_lines(&with_sources(&error));

@@ -28,7 +28,7 @@ use asking::Asking;
 /// `pdstool check service`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Sends at most 60 GET requests, mostly for an hour that ended two hours ago; with --late-for, 25 more. \
+    after_help = "Sends at most 70 GET requests, mostly for an hour that ended two hours ago; with --late-for, 25 more. \
 Prints findings, and the configuration lines that fix them.
 
 Exit code: 0 if the configuration fits the service, 1 if it should be changed.
