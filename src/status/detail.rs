@@ -107,7 +107,10 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         six_hours: parts.iter().flat_map(|part| part.subject.cell.history(History::six_hours)).collect(),
         builds: builds(&changes),
         changes,
-        changes_since: parts.iter().filter_map(|part| part.subject.cell.history(History::changes_since)).max(),
+        changes_since: parts
+            .iter()
+            .filter_map(|part| part.subject.cell.history(History::changes_since))
+            .max(),
         created: settings.value(&get_app::family::CREATED).and_then(from_unix_seconds),
         settings: settings::groups(&settings),
         next_polls: parts.iter().map(|part| next_poll(part.target.progress.lock().due, view.now)).collect(),

@@ -80,7 +80,9 @@ impl Causes {
         };
         let polled = match (&resource.failing, resource.state) {
             (Some(failing), _) => Some(match view.cause_of(&failing.class, &part.target.account) {
-                cause if *cause == cause::NOT_FOUND && self.knew_app(part, failing, view) => &cause::CALL_MISSING,
+                cause if *cause == cause::NOT_FOUND && self.knew_app(part, failing, view) => {
+                    &cause::CALL_MISSING
+                }
                 // A panic is a reason of its own; lost values are a problem.
                 cause if *cause == cause::PANICKED && resource.state == State::Stale => self.stale,
                 cause => cause,

@@ -41,7 +41,8 @@ fn row(frame: Frame<'_>, setting: &Setting) -> Markup {
 /// The changes, and the time since which they are recorded.
 pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
     let yesterday = frame.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(frame.now);
-    let since: Timestamp = yesterday.max(frame.status.exporter.started).max(detail.changes_since.unwrap_or_default());
+    let since: Timestamp =
+        yesterday.max(frame.status.exporter.started).max(detail.changes_since.unwrap_or_default());
     let since = html! { time datetime=(since) { (format::absolute(since)) } };
     let rows = html! {
         tbody { @for change in &detail.changes {

@@ -239,8 +239,10 @@ pub async fn longest(asking: &mut Asking) -> Result<Finding> {
                 continue;
             }
             Ok(Err(why)) => format!("refused: {why}"),
-            // Some services fail at a long range, or time out.
-            Err(ToolError::Fetch(error)) if !error.is_unauthorized() => format!("not: {}", error.reason),
+            // Some services fail at a long range, or time out. A failure that passes must suggest nothing.
+            Err(ToolError::Fetch(error)) if answered >= HOURS[0] && !error.is_unauthorized() => {
+                format!("not: {}", error.reason)
+            }
             Err(error) => return Err(error),
         };
         let text = format!("{} are answered, {} are {limit}", length(answered), length(hours));
