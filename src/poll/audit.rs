@@ -125,7 +125,7 @@ pub(super) fn begin_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> boo
 pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
     let Poll { plan, target, .. } = poll;
     let Some(sample) = ledger.sample.as_deref().filter(|_| plan.audit.verifies(ledger)) else { return };
-    if !plan.config.accounting.audit {
+    if !plan.config.accounting.audit || plan.is_replaced() {
         return;
     }
     begin_sample(poll, sample.range().end);
@@ -292,6 +292,10 @@ impl Check<'_> {
     /// Counts the result of the check, and logs a finding that is new or over.
     fn note(self, finding: Finding) {
         let Poll { context, plan, target, .. } = self.poll;
+        // The settings that it is about may have been corrected since.
+        if plan.is_replaced() {
+            return;
+        }
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         let mut evidence = plan.evidence(target);
         let finding = match finding {

@@ -1,10 +1,13 @@
 //! Audits: services that count otherwise than assumed are found out, honest ones never.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use pds_interface::{Cadence, response_time};
 use pds_simulator::{Fault, Quirks, Settings};
 use pds_telemetry::AuditSnapshot;
 
-use crate::rig::FaultExt as _;
+use crate::rig::{self, FaultExt as _};
 
 use super::Rig;
 
@@ -96,11 +99,16 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
         assert!(problem.contains("the service ignores the requested ranges"), "{problem}");
         if !names.is_empty() {
             // The right names: the same process counts on from where it began.
+            let old = Arc::clone(rig.plan_in_force());
             rig.reload("");
             rig.minutes(3).await;
             assert!(rig.page().contains("pds_app_window_requests{"), "{}", rig.page());
             assert_exact(&rig, ledger.until);
             assert!(found(&rig).differences.is_empty(), "settings changed, so nothing is known to differ");
+            // An audit that the reload has overtaken finds nothing either.
+            tokio::time::advance(Duration::from_secs(60)).await;
+            rig::poll(rig.context(), &old, |target| target.endpoint.cadence == Cadence::Metrics).await;
+            assert!(found(&rig).differences.is_empty());
         }
     }
 }
