@@ -235,4 +235,8 @@ fn a_configuration_can_come_from_a_pipe() {
     }
     let check = ["--config.check", "--config.file=/dev/stdin"];
     assert_ends(&check, &[], folder.path(), 78, "can be read only once");
+    let line = "exec \"$0\" --web.listen-address 127.0.0.1:0 --config.file <(cat pds-exporter.toml)";
+    let mut daemon = command("bash", ["-c", line, env!("CARGO_BIN_EXE_pds-exporter")]);
+    daemon.current_dir(folder.path());
+    assert_eq!(Exporter::of(daemon).terminate().code(), Some(0));
 }

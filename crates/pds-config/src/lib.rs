@@ -145,8 +145,11 @@ fn declared() -> Vec<Key> {
 }
 
 /// A checksum of the configuration file at `path` and of all files it includes under this `environment`. It changes
-/// when a file changes, appears, vanishes, or becomes unreadable. Reads all of them.
+/// when a file changes, appears, vanishes, or becomes unreadable. Reads all of them; a pipe is left for [`load`].
 pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> u64 {
+    if !path.is_file() {
+        return 0;
+    }
     let values = file::read(path).unwrap_or_default();
     let environment = file::read_environment(environment, &mut Vec::new());
     let include = environment.get("include").or_else(|| values.get("include"));
