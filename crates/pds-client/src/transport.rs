@@ -39,6 +39,11 @@ use pds_interface::reply::{error_message, is_web_page};
 const KEEP_IDLE: Duration = Duration::from_secs(90);
 /// Missing replies to these pings reveal a dead connection before requests time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// The most unread bytes of a reply over HTTP/2. The connection has room for as many per request in flight, so that
+/// replies that wait for memory do not block others.
+const WINDOW: u32 = 64 * 1024;
+/// The largest window that HTTP/2 allows.
+const MAX_WINDOW: u32 = u32::MAX >> 1;
 /// The most bytes read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The longest pause that one reply can request.
@@ -89,6 +94,7 @@ impl Transport {
             shared.redactor.add(&"api.proxy_url".into(), &Secret::new(password));
         }
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
+        let window = WINDOW.saturating_mul(api.max_concurrent_requests.get()).min(MAX_WINDOW);
         let reached = api.reached();
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -97,6 +103,8 @@ impl Transport {
             .pool_max_idle_per_host(most_idle)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(api.connect_timeout)
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(window)
             .build(pds_http::connector(reached.client()?.tcp_keepalive(KEEP_ALIVE))?);
         Ok(Self {
             http,

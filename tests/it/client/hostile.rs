@@ -205,15 +205,25 @@ async fn a_large_reply_is_read_off_the_event_loop_and_a_small_one_on_it() {
 async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
     // 30 replies of 1 MB, none of which announces its length: 60 MB if all were read at once, with room for 16 MiB.
     let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(1_000_000)).leak();
-    let server = Server::start(move |_| ok(body).after(Duration::from_millis(50))).await;
-    // Reading all of them takes long where other tests run beside.
-    let asking = std::sync::Arc::new(Asking::with(&server, |api| api.timeout = Duration::from_secs(60)));
-    let mut asks = tokio::task::JoinSet::new();
-    for _ in 0..30 {
-        let asking = std::sync::Arc::clone(&asking);
-        asks.spawn(async move { asking.ask("p", "a").await.unwrap().len() });
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "127.0.0.1");
+    for (scheme, tls) in [("http", None), ("https", Some(tls))] {
+        let reply = move |_: &_| ok(body).after(Duration::from_millis(50));
+        let server = Server::on("127.0.0.1:0", tls, reply).await;
+        let mut api = api(&format!("{scheme}://{}", server.address));
+        api.ca_file = Some(ca.clone());
+        // Reading all of them takes long where other tests run beside.
+        api.timeout = Duration::from_secs(60);
+        let asking = std::sync::Arc::new(Asking::new(&api, &[]));
+        // All on one connection if it is of HTTP/2.
+        asking.ask("p", "a").await.unwrap();
+        let mut asks = tokio::task::JoinSet::new();
+        for _ in 0..30 {
+            let asking = std::sync::Arc::clone(&asking);
+            asks.spawn(async move { asking.ask("p", "a").await.unwrap().len() });
+        }
+        assert!(asks.join_all().await.into_iter().all(|length| length == body.len()), "{scheme}");
     }
-    assert!(asks.join_all().await.into_iter().all(|length| length == body.len()));
 }
 
 #[tokio::test]
