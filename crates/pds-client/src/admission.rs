@@ -32,8 +32,7 @@ pub(super) struct Admission {
     started: Notify,
 }
 
-/// Due time, whether it is a poll, and a unique number. A request of a running poll goes before polls due at the same
-/// time, so few polls run at a time.
+/// Due time, whether it is a poll, and a unique number. At equal times requests go first, so few polls run at a time.
 type Place = (Instant, bool, u64);
 
 /// When the turn of a queue comes or came, and the number of that turn.
@@ -50,6 +49,8 @@ struct State {
     queues: BTreeMap<u64, Queue>,
     /// The number of queues with something in flight.
     holding: usize,
+    /// The number of queues for which no place is reserved, because no project uses their account.
+    unused: usize,
     /// Queues with waiters, by the time of their turn; the third field is the queue's number.
     line: BTreeSet<(Instant, u64, u64)>,
     /// Polls that may start, with queue and place.
@@ -97,12 +98,12 @@ pub(super) struct AccountQueue {
 }
 
 impl Admission {
-    /// Sets the limits.
-    pub(super) fn configure(self: &Arc<Self>, api: &Config) {
+    /// Sets the limits, and how many accounts no project uses.
+    pub(super) fn configure(self: &Arc<Self>, api: &Config, unused: usize) {
         let mut state = self.state.lock();
         state.limit = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         state.rate = api.max_requests_per_second.map(Rate::new);
-        state.patience = api.timeout;
+        (state.patience, state.unused) = (api.timeout, unused);
         self.settle(&mut state);
     }
 
@@ -230,14 +231,14 @@ impl State {
         self.line.extend(wanted.map(|(at, turn)| (at, turn, number)));
     }
 
-    /// Admits everything that may be sent `now`. Returns when the next may be sent, unless that depends on the end of a
-    /// request.
+    /// Admits what may be sent `now`. Returns when the next may be sent, unless that depends on the end of a request.
     fn admit(&mut self, now: Instant) -> Option<Instant> {
         let end_of_ready = (now, u64::MAX, u64::MAX);
         while self.in_flight < self.limit {
             let ready = || self.line.range(..=end_of_ready).map(|(_, _, number)| *number);
             let share = self.limit.div_ceil(ready().take(self.limit).count().max(1));
-            let kept = (self.queues.len() - self.holding).min(self.limit / KEPT_DIVISOR);
+            let kept = self.queues.len().saturating_sub(self.holding + self.unused);
+            let kept = kept.min(self.limit / KEPT_DIVISOR);
             let may_send = |number: &u64| {
                 self.queues.get(number).is_some_and(|queue| match queue.in_flight {
                     0 => true,

@@ -149,7 +149,8 @@ impl Client {
             self.inner.known().map(|account| (account.name(), account)).collect();
         let before = before.into_iter().flat_map(|before| before.inner.known());
         before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
-        shared.admission.configure(api);
+        let unused = self.inner.known().count() - self.inner.accounts.len();
+        shared.admission.configure(api, unused);
         self.inner.known().for_each(Account::report);
         other_projects::warn_of(&self.for_other_projects());
     }

@@ -196,6 +196,17 @@ async fn no_more_requests_are_under_way_than_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_account_that_no_project_uses_takes_no_place() {
+    let server = Server::start(|_| ok("{}").after(Duration::from_millis(50))).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_concurrent_requests = NonZeroU32::new(2).unwrap();
+    let asking = Asking::new(&api, &[project("p-1", inline("another-account"))]);
+    let asked = ["a", "b", "c"].map(|app| asking.ask("p-1", app));
+    assert!(futures_util::future::join_all(asked).await.iter().all(Result::is_ok));
+    assert_eq!(server.most_under_way(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_rate_holds_over_all_accounts_and_waiting_for_it_is_counted() {
     let server = Server::start(|_| ok("{}")).await;
     let mut api = api(&format!("http://{}", server.address));
