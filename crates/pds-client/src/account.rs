@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::admission::AccountQueue;
+use super::attempt::Budget;
 use super::class::Class;
 use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
@@ -37,6 +38,7 @@ pub struct Account {
 pub(super) struct AccountParts {
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
+    pub(super) budget: Budget,
     state: Mutex<State>,
 }
 
@@ -84,8 +86,8 @@ const WHOLE_ACCOUNT: &str = "";
 impl Account {
     pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: &Shared) -> Self {
         let credentials = Credentials::new(Arc::clone(&name), source, shared.clone());
-        let queue = shared.admission.queue();
-        Self { name, inner: Arc::new(AccountParts { credentials, queue, state: Mutex::default() }) }
+        let (queue, budget, state) = (shared.admission.queue(), Budget::new(), Mutex::default());
+        Self { name, inner: Arc::new(AccountParts { credentials, queue, budget, state }) }
     }
 
     /// The same account under its name in another configuration.
@@ -129,7 +131,7 @@ impl Account {
 
     /// Starts to report its state and changes, unless it has started before.
     pub(super) fn report(&self) {
-        let (AccountParts { credentials, queue, state }, reporter) = (&*self.inner, self.reporter());
+        let (AccountParts { credentials, queue, state, .. }, reporter) = (&*self.inner, self.reporter());
         // A reload is an attempt to end the pause.
         queue.pace(|pace, _| pace.resume());
         if !reporter.begin(&self.name) {

@@ -67,14 +67,15 @@ impl Exchange<'_> {
         let client = &*self.client.inner;
         let mut left = if self.request.method == Method::GET { client.transport.api.max_retries } else { 0 };
         let mut waits = waits();
-        client.transport.shared.budget.earn();
+        let budget = &self.turn.account.inner.budget;
+        budget.earn();
         loop {
             let error = match self.attempt().await {
                 Ok(fetched) => return Ok(fetched),
                 Err(error) => error,
             };
             let too_long = error.retry_after().is_some_and(|wait| wait > client.transport.api.timeout);
-            if left == 0 || too_long || !is_retryable(&error) || !client.transport.shared.budget.spend() {
+            if left == 0 || too_long || !is_retryable(&error) || !budget.spend() {
                 return Err(error);
             }
             left -= 1;
@@ -211,8 +212,8 @@ fn ceilings() -> impl Iterator<Item = Duration> {
     successors(Some(FIRST_WAIT), |wait| Some((*wait * 2).min(MAX_WAIT)))
 }
 
-/// The budget of retries over all requests: one retry per ten requests, and a few in reserve. So an outage increases
-/// the load by at most a tenth, instead of `max_retries` times.
+/// The retries of an account: one per ten requests, and a few in reserve. So an outage increases the load by at most a
+/// tenth, instead of `max_retries` times.
 #[derive(Debug)]
 pub(super) struct Budget(AtomicU32);
 

@@ -47,7 +47,7 @@ pub use observer::{Observer, Unobserved};
 pub use transport::{Fetched, broken, request_url, retry_after};
 
 use admission::Admission;
-use attempt::{Budget, Exchange};
+use attempt::Exchange;
 use body::ReplyRoom;
 use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
@@ -92,7 +92,6 @@ struct Shared {
     observer: Arc<dyn Observer>,
     redactor: Redactor,
     admission: Arc<Admission>,
-    budget: Arc<Budget>,
 }
 
 /// Larger replies are decoded off the event loop, so that they delay no other poll.
@@ -301,8 +300,7 @@ impl Inner {
 
 impl Shared {
     fn new(observer: Arc<dyn Observer>, clock: Clock) -> Self {
-        let (redactor, admission, budget) = (Redactor::default(), Arc::default(), Arc::new(Budget::new()));
-        Self { clock, observer, redactor, admission, budget }
+        Self { clock, observer, redactor: Redactor::default(), admission: Arc::default() }
     }
 }
 

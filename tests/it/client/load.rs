@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -134,6 +135,23 @@ async fn an_outage_never_multiplies_the_load() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_account_whose_requests_fail_leaves_the_retries_of_others() {
+    let failed_once = AtomicBool::new(false);
+    let server = Server::start(move |seen| {
+        let fails = seen.target.contains("/p-2/") || !failed_once.swap(true, Ordering::Relaxed);
+        if fails { status(503, "") } else { ok("{}") }
+    })
+    .await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_retries = 5;
+    let asking = Asking::new(&api, &[project("p-1", None), project("p-2", inline("another-account"))]);
+    while server.count() < 100 {
+        asking.ask("p-2", "a").await.unwrap_err();
+    }
+    asking.ask("p-1", "a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
     let server = Server::start(|_| status(503, "")).await;
     let asking = Asking::with(&server, |api| api.max_retries = 5);
@@ -154,10 +172,10 @@ async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_429s_slow_the_account_down_and_it_recovers() {
-    let refuse = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let refuse = std::sync::Arc::new(AtomicBool::new(true));
     let refusing = refuse.clone();
     let server = Server::start(move |_| {
-        if refusing.load(std::sync::atomic::Ordering::Relaxed) { status(429, "") } else { ok("{}") }
+        if refusing.load(Ordering::Relaxed) { status(429, "") } else { ok("{}") }
     })
     .await;
     let asking = Asking::of(&server);
@@ -169,7 +187,7 @@ async fn repeated_429s_slow_the_account_down_and_it_recovers() {
     let first = asking.value(pace).unwrap();
     asking.ask("p", "a").await.unwrap_err();
     assert!(asking.value(pace).unwrap() < first);
-    refuse.store(false, std::sync::atomic::Ordering::Relaxed);
+    refuse.store(false, Ordering::Relaxed);
     let began = Instant::now();
     while asking.value(pace).is_some() {
         asking.ask("p", "a").await.unwrap();
