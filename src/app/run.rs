@@ -115,7 +115,7 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
     let loaded = source.load()?;
     let config = &loaded.config;
     config.check_ca_files().map_err(DaemonError::from)?;
-    web_config(flags).check_flags()?;
+    checked_web_config(flags)?;
     if let Some(path) = &flags.web_config_file {
         pds_web::webconfig::check(path)
             .map_err(|source| pds_web::Error::WebConfig { path: path.clone(), source })?;
@@ -193,7 +193,7 @@ async fn run(
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);
     }
-    let server = pds_web::Config { memory, ..web_config(flags) }.bind(telemetry.clone())?;
+    let server = pds_web::Config { memory, ..checked_web_config(flags)? }.bind(telemetry.clone())?;
     tokio::spawn(telemetry.clone().watch_stalls());
     let polls = PollThread::start()
         .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
@@ -207,7 +207,6 @@ async fn run(
         .with_telemetry_path(&flags.web_telemetry_path)
         .with_replies(flags.web_show_replies)
         .routes();
-    server.check_pages(&pages)?;
     tokio::spawn(status.clone().watch());
     let served = Served::new(handle, status, source, log);
 
@@ -295,6 +294,13 @@ async fn told_to_stop(terminate: &mut Signal, interrupt: &mut Signal) {
 fn link_prefix(flags: &Flags) -> String {
     let external = flags.web_external_url.as_ref().map(|url| url.path().to_owned());
     external.or_else(|| flags.web_route_prefix.clone()).unwrap_or_default()
+}
+
+fn checked_web_config(flags: &Flags) -> Result<pds_web::Config, pds_web::Error> {
+    let config = web_config(flags);
+    config.check_flags()?;
+    config.check_pages(StatusPages::paths())?;
+    Ok(config)
 }
 
 fn web_config(flags: &Flags) -> pds_web::Config {

@@ -92,6 +92,11 @@ impl StatusPages {
         self
     }
 
+    /// The paths of all pages.
+    pub fn paths() -> impl Iterator<Item = String> {
+        PAGES.iter().map(|(path, _)| (*path).to_owned()).chain([assets()])
+    }
+
     /// The routes of all pages.
     pub fn routes(&self) -> Vec<Route> {
         let handler = |make: Make| {
@@ -99,7 +104,7 @@ impl StatusPages {
             move |ask| site.clone().answer(make, ask)
         };
         let pages = PAGES.iter().map(|(path, make)| Route::page(*path, handler(*make)));
-        let assets = Route::page(format!("{FOLDER}{{file}}"), async |ask| asset(ask.segment("file")));
+        let assets = Route::page(assets(), async |ask| asset(ask.segment("file")));
         pages.chain([assets, Route::fallback(handler(Self::no_such_page))]).collect()
     }
 
@@ -208,6 +213,11 @@ fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
 fn none(frame: Frame<'_>, title: &str, why: Markup) -> Rendered {
     let main = html! { h1 { (title) } (why) p { a href=(frame.links.to("/")) { "All apps" } } };
     Rendered::NoPage(page(frame, &Page::beside("", title, main)).into_string())
+}
+
+/// The path of the assets.
+fn assets() -> String {
+    format!("{FOLDER}{{file}}")
 }
 
 fn asset(file: &str) -> Response {

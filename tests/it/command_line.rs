@@ -104,8 +104,21 @@ fn a_configuration_that_exceeds_its_own_limits_is_reported() {
     configuration(folder.path(), &format!("{text}{PROJECT}"));
     let warning = "set api.max_requests_per_second = 3 (3 a second needed, 1 allowed)";
     assert_ends(&["--config.check"], &[], folder.path(), 0, warning);
-    let flag = "--web.telemetry-path=/";
-    assert_ends(&["--config.check", flag], &[], folder.path(), 2, "the status page has this path");
+}
+
+#[test]
+fn the_check_refuses_the_flags_that_the_daemon_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    configuration(folder.path(), &format!("[api]\nbase_url = \"https://a\"\ntoken = \"abc\"\n{PROJECT}"));
+    for (flag, problem) in [
+        ("--web.telemetry-path=/", "the status page has this path"),
+        ("--web.telemetry-path=/api/v1/status", "another page has this path"),
+        ("--web.telemetry-path=/métriques", "it must be visible ASCII"),
+        ("--web.listen-address=127.0.0.1", "the port is missing"),
+        ("--web.listen-address=unix:", "the path is missing"),
+    ] {
+        assert_ends(&["--config.check", flag], &[], folder.path(), 2, problem);
+    }
 }
 
 #[test]

@@ -106,10 +106,8 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
         };
         Error::address(address, problem, Some(source))
     };
+    check(address)?;
     if let Some(path) = path {
-        if path.as_os_str().is_empty() {
-            return Err(Error::address(address, "the path is missing; write unix:/path", None));
-        }
         return unix(path).map_err(refused);
     }
     let address = resolve(address)?;
@@ -133,6 +131,15 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
 /// If the daemon could not listen there.
 pub fn try_listen(address: &str) -> Result<(), Error> {
     open(address).map(drop)
+}
+
+/// Checks the form of an address.
+pub(super) fn check(address: &str) -> Result<(), Error> {
+    match address.strip_prefix("unix:") {
+        Some("") => Err(Error::address(address, "the path is missing; write unix:/path", None)),
+        Some(_) => Ok(()),
+        None => split(address).map(drop),
+    }
 }
 
 /// Host and port of an address, as Go writes them; an empty host is all interfaces of both families.

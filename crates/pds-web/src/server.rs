@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pds_core::error_chain::with_sources;
 use pds_core::memory::Holder;
+use pds_core::template::Template;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::watch;
 
@@ -66,20 +67,22 @@ impl Config {
         Ok(Server { auth: Auth::new()?, live, connections, config: self, listeners })
     }
 
-    /// Checks the values of flags about paths, hosts and URLs.
+    /// Checks the values of flags about addresses, paths, hosts and URLs.
     ///
     /// # Errors
-    /// The first one that [`Config::bind`] would refuse.
+    /// The first one that [`Config::bind`] would refuse whatever the state of the system.
     pub fn check_flags(&self) -> Result<(), Error> {
+        self.listen_addresses.iter().try_for_each(|address| listen::check(address))?;
         let metrics = ("--web.telemetry-path", self.telemetry_path.as_str());
         let prefix = ("--web.route-prefix", self.prefix());
         let unrooted = |(_, path): (_, &str)| !path.is_empty() && !path.starts_with('/');
-        let unfit = |(_, path): (_, &str)| path.contains(['?', '#', '{', '}', ' ']);
+        // Clients send other characters percent-encoded.
+        let unfit = |(_, path): (_, &str)| path.contains(|c: char| !c.is_ascii_graphic() || "?#{}".contains(c));
         let rules = [
             (metrics, unrooted(metrics), "it must begin with '/'"),
-            (metrics, unfit(metrics), "it must not contain ? # { } or spaces"),
+            (metrics, unfit(metrics), "it must be visible ASCII without ? # { }"),
             (prefix, unrooted(prefix), "it must begin with '/'"),
-            (prefix, unfit(prefix), "it must not contain ? # { } or spaces"),
+            (prefix, unfit(prefix), "it must be visible ASCII without ? # { }"),
             (metrics, ["", "/"].contains(&metrics.1), "the status page has this path"),
             (metrics, metrics.1.starts_with("/-/"), "paths below /-/ are for health and lifecycle"),
         ];
@@ -97,6 +100,18 @@ impl Config {
         broken.map_or(Ok(()), |((flag, value), _, problem)| Err(Error::flag(flag, value, problem)))
     }
 
+    /// Checks that none of the pages with these `paths`, which may hold `{name}` segments, has the path of the metrics.
+    ///
+    /// # Errors
+    /// If one has.
+    pub fn check_pages(&self, mut paths: impl Iterator<Item = String>) -> Result<(), Error> {
+        let metrics = &self.telemetry_path;
+        match paths.any(|path| Template(&path).values(metrics).is_some()) {
+            true => Err(Error::flag("--web.telemetry-path", metrics, "another page has this path")),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn prefix(&self) -> &str {
         self.route_prefix.trim_end_matches('/')
     }
@@ -111,18 +126,6 @@ impl Server {
     /// The first TCP address; port 0 is resolved.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.listeners.iter().find_map(Listener::tcp_address)
-    }
-
-    /// Checks the paths of `pages`.
-    ///
-    /// # Errors
-    /// If one of them has the path of the metrics.
-    pub fn check_pages(&self, pages: &[Route]) -> Result<(), Error> {
-        let path = &self.config.telemetry_path;
-        match pages.iter().any(|page| page.matches(path).is_some()) {
-            true => Err(Error::flag("--web.telemetry-path", path, "another page has this path")),
-            false => Ok(()),
-        }
     }
 
     /// Serves until `shutdown` completes, then finishes the requests in progress within
