@@ -87,8 +87,11 @@ pub fn main(
     // Without flags or a file of its own, a check is of the exporter that runs on this machine.
     let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
     let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
-    let running = program.and_then(|program| running_exporter(&program)).map(|running| running.flags);
+    let running = program.and_then(|program| running_exporter(&program));
+    let (running, variables) = running.map(|running| (running.flags, running.environment)).unzip();
     let flags = running.as_ref().unwrap_or(&line.flags);
+    // The last of a name counts.
+    let environment = variables.flatten().into_iter().flatten().chain(environment).collect();
     let source = ConfigSource::new(flags, environment).map_err(Error::from);
     let result = source.and_then(|source| {
         if health {

@@ -195,11 +195,11 @@ async fn the_demo_keeps_its_counters_in_a_state_file() {
 }
 
 /// The result of a check without further flags in its own process namespace, as in a container, beside an exporter with
-/// these flags, or without any.
-fn checked_beside(check: &str, flags: &[&str]) -> (bool, String) {
+/// these flags in `folder` and with a token in its environment, or without any.
+fn checked_beside(check: &str, folder: &Path, flags: &[&str]) -> (bool, String) {
     const SCRIPT: &str = r#"
         exporter=$0
-        [ $# = 0 ] || "$exporter" "$@" 2>/dev/null &
+        [ $# = 0 ] || (cd "$FOLDER" && PDS_EXPORTER__API__TOKEN=t exec "$exporter" "$@" 2>/dev/null) &
         for _ in $(seq 300); do
             "$exporter" "$CHECK" && exit 0
             [ $# = 0 ] && exit 1
@@ -209,27 +209,32 @@ fn checked_beside(check: &str, flags: &[&str]) -> (bool, String) {
     "#;
     let namespace = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT];
     let mut unshare = command("unshare", namespace);
-    unshare.env("CHECK", check).current_dir("/");
+    unshare.env("CHECK", check).env("FOLDER", folder).current_dir("/");
     let output = unshare.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(flags).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }
 
 #[test]
 fn a_check_without_flags_takes_those_of_the_exporter_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |check, flags: &[&str]| checked_beside(check, folder.path(), flags);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = format!("--web.listen-address={free}");
-    let (healthy, said) = checked_beside("--health", &["--demo", &address, "--web.route-prefix=/pds"]);
-    assert!(healthy, "{said}");
-    let (healthy, said) = checked_beside("--health", &[]);
+    for address in [&*address, "--web.listen-address=unix:web.sock"] {
+        let (healthy, said) = check("--health", &["--demo", address, "--web.route-prefix=/pds"]);
+        assert!(healthy, "{said}");
+    }
+    let (healthy, said) = check("--health", &[]);
     assert!(!healthy && said.contains("10090"), "{said}");
 
-    let folder = tempfile::tempdir().unwrap();
-    let api = "[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n";
-    configuration(folder.path(), &format!("{api}{PROJECT}"));
-    let file = format!("--config.file={}", folder.path().join("pds-exporter.toml").display());
-    let (valid, said) = checked_beside("--config.check", &[&file, &address]);
-    assert!(valid && said.contains(&format!("of the running exporter: {file}\n")), "{said}");
-    let (valid, said) = checked_beside("--config.check", &[]);
+    configuration(folder.path(), &format!("[api]\nbase_url = \"https://a.example.com\"\n{PROJECT}"));
+    std::fs::write(folder.path().join("web.yml"), "http_server_config: {http2: true}\n").unwrap();
+    let flags = ["--config.file=pds-exporter.toml", "--web.config.file=web.yml", &address];
+    let (valid, said) = check("--config.check", &flags);
+    let file = folder.path().join("pds-exporter.toml");
+    let file = format!("of the running exporter: --config.file={}\n", file.display());
+    assert!(valid && said.contains(&file), "{said}");
+    let (valid, said) = check("--config.check", &[]);
     assert!(!valid && said.contains("there is no configuration file"), "{said}");
 }
 

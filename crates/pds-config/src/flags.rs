@@ -175,7 +175,7 @@ pub enum LogFormat {
 /// An exporter that runs on this machine.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// Its flags, with configuration and state file as absolute paths.
+    /// Its flags, with absolute paths.
     pub flags: Flags,
     /// The variables in its environment that set keys; `None` if another user runs it.
     pub environment: Option<Vec<(String, String)>>,
@@ -199,6 +199,12 @@ pub fn running_exporter(program: &Path) -> Option<Running> {
         if let Ok(folder) = std::fs::read_link(process.join("cwd")) {
             flags.config_file = folder.join(flags.config_file);
             flags.state_path = flags.state_path.map(|path| folder.join(path));
+            flags.web_config_file = flags.web_config_file.map(|path| folder.join(path));
+            for address in &mut flags.web_listen_address {
+                if let Some(path) = address.strip_prefix("unix:") {
+                    *address = format!("unix:{}", folder.join(path).display());
+                }
+            }
         }
         Some(Running { flags, environment: environment_of(&process) })
     });
