@@ -277,17 +277,15 @@ pub(super) fn id() -> Reader<Arc<str>> {
     })
 }
 
-/// A bearer token: visible ASCII, which a header can carry. Messages never show it.
+/// A bearer token: visible ASCII, which a header can carry, and nothing else. Messages never show it.
 pub(super) fn token() -> Reader<Secret> {
     Reader::new(Kind::Secret, |raw| {
         let token = not_empty(raw, "; set the token, or remove the key")?;
-        if token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Ok(Secret::new(token));
+        let unfit = !token.bytes().all(|byte| byte.is_ascii_graphic());
+        match surplus(token).or(unfit.then_some("holds other characters")) {
+            Some(problem) => Err(format!("{problem}; write only the token, on one line")),
+            None => Ok(Secret::new(token)),
         }
-        Err(format!(
-            "{}; write only the token, on one line",
-            surplus(token).unwrap_or("holds other characters")
-        ))
     })
 }
 

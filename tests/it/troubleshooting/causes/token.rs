@@ -31,7 +31,7 @@ pub(super) fn of_a_token() -> Vec<SetUp> {
         unreadable("no token file", |text| {
             text.replace(&format!("token = \"{}\"", token(&text)), "token_file = \"missing\"")
         }),
-        unreadable("an assignment for a token", |text| text.replace("token = \"", "token = \"TOKEN="))
+        unreadable("an assignment for a token", |text| in_file(&text, |token| format!("TOKEN={token}\n")))
             .saying("is an assignment"),
         unreadable("a header for a token", |text| {
             in_file(&text, |token| format!("Authorization: Bearer {token}"))
