@@ -29,7 +29,6 @@ impl pds_client::Observer for Telemetry {
 
     fn request_not_sent(&self, resource: Resource, code: &str) {
         self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.0.figures.lock().request_rate.count(true);
     }
 
     fn retried(&self, resource: Resource) {

@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub restoring: Option<Restoring>,
     /// How late the last poll began.
     pub poll_lag_seconds: f64,
-    /// Requests of the last minutes.
+    /// Requests sent in the last minutes.
     pub request_rate: Recent,
     /// The service's clock minus ours.
     pub clock_skew_seconds: Option<f64>,
@@ -71,7 +71,7 @@ impl Telemetry {
 /// Minutes kept, the current one included.
 const MINUTES: usize = 5;
 
-/// Requests of the last minutes, by minute, for the status page; Prometheus computes its own rates.
+/// Requests sent in the last minutes, by minute, for the status page; Prometheus computes its own rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recent {
     began: Instant,
@@ -122,6 +122,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use pds_client::Observer as _;
+    use pds_interface::get_app;
     use tokio::time::{Duration, advance};
 
     use super::*;
@@ -151,6 +152,15 @@ mod tests {
             ..Snapshot::default()
         };
         assert_eq!(telemetry.snapshot(), expected);
+    }
+
+    #[test]
+    fn a_request_that_is_not_sent_is_not_in_the_rate() {
+        let telemetry = Telemetry::new(false).unwrap();
+        telemetry.request_not_sent(get_app::RESOURCE, "paused");
+        assert_eq!(telemetry.snapshot().request_rate.rate(), RequestRate::default());
+        telemetry.request_done(get_app::RESOURCE, "200", Duration::ZERO);
+        assert_eq!(telemetry.snapshot().request_rate.rate().requests_per_minute, 1.0);
     }
 
     #[tokio::test(start_paused = true)]
