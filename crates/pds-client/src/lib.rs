@@ -97,6 +97,9 @@ struct Shared {
 /// Larger replies are decoded off the event loop, so that they delay no other poll.
 const LARGE: usize = 256 * 1024;
 
+/// The name of the account of projects without their own.
+pub const DEFAULT_ACCOUNT: &str = "default";
+
 /// The default of the configuration.
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 
@@ -276,7 +279,7 @@ impl Inner {
             Some(account) => account.named(name),
             None => Account::new(name, source.cloned(), shared),
         };
-        let default = account("default".into(), api.token.as_ref());
+        let default = account(DEFAULT_ACCOUNT.into(), api.token.as_ref());
         let mut by_source = HashMap::from([(api.token.as_ref(), default.clone())]);
         let mut used = HashSet::new();
         let (mut accounts, mut by_project) = (Vec::new(), HashMap::with_capacity(projects.len()));

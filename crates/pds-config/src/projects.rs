@@ -11,7 +11,7 @@ use super::key::{Kind, as_written};
 use super::raw::{Position, Shared, Table, has_table, key_in};
 use super::reader::{Reader, as_list, as_table, as_text, id, list, millionths, milliseconds, seconds};
 use super::section::{declare_entries, fixed, optional, or_empty, read_strictly, required, section, tokens};
-use pds_client::TokenSource;
+use pds_client::{DEFAULT_ACCOUNT, TokenSource};
 use pds_core::units;
 use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 
@@ -162,7 +162,11 @@ pub(super) fn projects(table: &Table<'_>, name: &'static str) -> Option<Vec<Proj
     let mut known = HashMap::new();
     let projects = entries.into_iter().filter_map(|(position, entry)| {
         let mut project = read_strictly::<Project>(&position.table(entry))?;
-        refuse_duplicate(&mut known, "project", &project.id, &position.member("id"));
+        let id_at = position.member("id");
+        refuse_duplicate(&mut known, "project", &project.id, &id_at);
+        if &*project.id == DEFAULT_ACCOUNT && project.token.is_some() {
+            id_at.refuse::<()>("names the token of [api]; set the project's token there");
+        }
         project.pass_on();
         Some(project)
     });
