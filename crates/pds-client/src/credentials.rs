@@ -156,10 +156,9 @@ impl Credentials {
 
     /// Reports a token. Replies are searched for it from now on.
     fn report_token(&self, token: &Token) {
-        self.reporter.fact(|observer, name| {
-            observer.token_expiry(name, expiry(&token.secret));
-            self.reporter.shared.redactor.add(&name.into(), &token.secret);
-        });
+        self.reporter.fact(|observer, name| observer.token_expiry(name, expiry(&token.secret)));
+        // Requests of an account that is no longer in force may be in flight.
+        self.reporter.shared.redactor.add(&self.reporter.name(), &token.secret);
     }
 
     fn read_into(&self, state: &mut State) {

@@ -48,6 +48,9 @@ impl Redactor {
     pub fn add(&self, account: &Arc<str>, token: &Secret) {
         let mut state = self.0.lock();
         let tokens = state.tokens.entry(Arc::clone(account)).or_default();
+        if tokens.first() == Some(token) {
+            return;
+        }
         tokens.insert(0, token.clone());
         tokens.truncate(2);
         state.matcher = None;

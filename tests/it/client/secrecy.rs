@@ -130,6 +130,25 @@ async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_read_after_a_reload_removed_its_account_is_redacted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    std::fs::write(&path, "the-first-t0ken").unwrap();
+    let server = Server::start(|seen| match seen.header("authorization") {
+        Some("Bearer the-second-t0ken") => ok(r#"{"name":"the-second-t0ken"}"#),
+        _ => status(401, ""),
+    })
+    .await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.token = super::file(&path);
+    let asking = Asking::new(&api, &[]);
+    api.token = inline(TOKEN);
+    asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));
+    std::fs::write(&path, "the-second-t0ken").unwrap();
+    assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#);
+}
+
+#[tokio::test]
 async fn a_refusal_that_breaks_off_within_the_token_shows_nothing_of_it() {
     let server =
         Server::start(|_| status(500, "").with("content-length", "99").cut("bad token s3rvice-acc0")).await;
