@@ -3,7 +3,7 @@
 /// Label names that Prometheus or its operator sets, or that have a special meaning in the formats. Neither families nor
 /// configured labels may use them, nor names that begin with `__`.
 pub const RESERVED_LABELS: &[&str] =
-    &["job", "instance", "endpoint", "service", "container", "pod", "namespace", "le", "quantile"];
+    &["job", "instance", "endpoint", "service", "container", "pod", "namespace", "cluster", "le", "quantile"];
 
 /// The type of a family, as Prometheus names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
