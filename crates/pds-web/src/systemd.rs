@@ -1,7 +1,9 @@
 //! Sockets from systemd, and notifications to systemd (`sd_notify(3)`) if `NOTIFY_SOCKET` is set.
 
 use std::io;
-use std::os::unix::net::UnixDatagram;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use listenfd::ListenFd;
@@ -68,11 +70,15 @@ pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked)
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
 fn tell(state: &[NotifyState<'_>]) {
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let message: String = state.iter().map(|state| format!("{state}\n")).collect();
     let sent = UnixDatagram::unbound().and_then(|socket| {
         socket.set_write_timeout(Some(MAX_WAIT))?;
-        socket.send_to(message.as_bytes(), path)
+        let address = match name.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+            _ => SocketAddr::from_pathname(&name)?,
+        };
+        socket.send_to_addr(message.as_bytes(), &address)
     });
     if let Err(error) = sent {
         tracing::debug!(%error, "cannot notify systemd");

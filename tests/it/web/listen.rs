@@ -1,5 +1,7 @@
 //! Several addresses, IPv6, unix sockets, systemd's sockets.
 
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -132,6 +134,22 @@ async fn systemd_is_notified_of_every_step() {
     assert_eq!(told[0], "READY=1\n");
     assert!(told[1].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{told:?}");
     assert_eq!(told[2..], ["STOPPING=1\n", "WATCHDOG=1\n", "WATCHDOG=1\n"]);
+}
+
+#[tokio::test]
+async fn systemd_may_listen_on_an_abstract_socket() {
+    if std::env::var_os(TOLD).is_some() {
+        return systemd::stopping();
+    }
+    let name = format!("pds-exporter-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let socket = UnixDatagram::bind_addr(&address).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let path = format!("@{name}");
+    teller("systemd_may_listen_on_an_abstract_socket", Path::new(&path)).wait().await.unwrap();
+    let mut message = [0; 64];
+    let length = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..length], b"STOPPING=1\n");
 }
 
 #[tokio::test]
