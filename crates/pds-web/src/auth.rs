@@ -1,4 +1,5 @@
-//! Basic auth: checks passwords against bcrypt hashes. Neither a flood of guesses nor response times help an attacker.
+//! Basic auth: checks passwords against bcrypt hashes. A flood of guesses keeps no user out. Response times reveal no user
+//! name while no check waits; otherwise a configured user waits less than a stranger.
 //!
 //! A hash costs tens of milliseconds by design. So hashes are computed off the I/O threads, few at a time and once for
 //! each credential. The outcome is remembered under a keyed hash of the credential, never with the password itself.
