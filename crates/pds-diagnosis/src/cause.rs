@@ -262,7 +262,7 @@ causes! {
         "Inspect the reply with pdstool call; invalid values count as missing." => "/metrics-catalogue#pds_api_unexpected_values_total"
     PANICKED "panicked" Numbers Warning Exporter ["panic"]
         "a part of the exporter panicked within the last hour"
-        "Report the log line of the panic; the target is polled again at its next interval." => "/metrics-catalogue#pds_exporter_panics_total"
+        "Report the log line of the panic; only the poll or page concerned failed." => "/metrics-catalogue#pds_exporter_panics_total"
     COUNTERS_AHEAD "counters_ahead" Numbers Problem Target []
         "counters stand still, because a clock was set back"
         "Check the clocks of this machine and of the service: one of them was set back."
