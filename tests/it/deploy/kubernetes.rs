@@ -23,6 +23,13 @@ pub(crate) fn kustomize(folder: &str) -> String {
     output(command("kubectl", ["kustomize".as_ref(), folder.as_os_str()]))
 }
 
+/// The manifests of an overlay in `folder`, beside a link `kubernetes` to ours: other tests read the tree of sources.
+pub(crate) fn kustomize_in(folder: &Path, overlay: &str) -> String {
+    std::os::unix::fs::symlink(deploy("kubernetes"), folder.join("kubernetes")).unwrap();
+    fs::write(folder.join("kustomization.yaml"), overlay).unwrap();
+    output(command("kubectl", ["kustomize".as_ref(), folder.as_os_str()]))
+}
+
 /// Whether the API of each version accepts the manifests, and the operator's and the gateway's those of theirs.
 pub(crate) fn validate(manifests: &str) {
     // No model of it is published; the table of the chart's values holds it whole.
@@ -140,10 +147,8 @@ fn the_shards_know_their_number_from_one_place() {
     assert_eq!(Value::from(flags(container(&set)).shard_count.get()), set["spec"]["replicas"]);
 
     // Another number in that one place changes both.
-    let folder = tempfile::tempdir_in(deploy("kubernetes/overlays")).unwrap();
-    let overlay = "resources: [../sharded]\nreplicas: [{ name: pds-exporter, count: 7 }]\n";
-    fs::write(folder.path().join("kustomization.yaml"), overlay).unwrap();
-    let built = output(command("kubectl", ["kustomize".as_ref(), folder.path().as_os_str()]));
+    let overlay = "resources: [kubernetes/overlays/sharded]\nreplicas: [{ name: pds-exporter, count: 7 }]\n";
+    let built = kustomize_in(tempfile::tempdir().unwrap().path(), overlay);
     let set = object(&yaml(&built), "StatefulSet");
     assert_eq!(set["spec"]["replicas"], 7);
 }

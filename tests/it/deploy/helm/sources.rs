@@ -11,8 +11,8 @@ use pds_config::Shard;
 use serde_json::{Value, json};
 
 use super::{example, template};
-use crate::deploy::kubernetes::{object, validate};
-use crate::deploy::{command, deploy, list, output, string, succeed, yaml};
+use crate::deploy::kubernetes::{kustomize_in, object, validate};
+use crate::deploy::{command, list, output, string, succeed, yaml};
 
 /// The volume of this name.
 fn volume(workload: &Value, name: &str) -> Value {
@@ -158,7 +158,7 @@ fn kustomization(files: &[PathBuf], names: &[String]) -> Value {
             { "name": "config", "projected": { "sources": sources } } },
     ]);
     json!({
-        "resources": ["../sharded"],
+        "resources": ["kubernetes/overlays/sharded"],
         "namespace": "pds-exporter",
         "replicas": [{ "name": "pds-exporter", "count": 10 }],
         "configMapGenerator": generators,
@@ -168,7 +168,7 @@ fn kustomization(files: &[PathBuf], names: &[String]) -> Value {
 
 #[test]
 fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
-    let folder = tempfile::tempdir_in(deploy("kubernetes/overlays")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let text = a_hundred_thousand_apps();
     assert!(text.len() > 3_000_000, "no ConfigMap holds {} bytes", text.len());
@@ -197,9 +197,7 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
     chart.extend(maps);
 
     // Kustomize makes them of the same files.
-    let kustomization = kustomization(&files, &names);
-    fs::write(at("kustomization.yaml"), kustomization.to_string()).unwrap();
-    let built = output(command("kubectl", ["kustomize".as_ref(), folder.path().as_os_str()]));
+    let built = kustomize_in(folder.path(), &kustomization(&files, &names).to_string());
     validate(&built);
     let kustomized = yaml(&built);
 

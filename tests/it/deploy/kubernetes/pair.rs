@@ -7,10 +7,8 @@ const OVERLAYS: [&str; 4] = ["base", "overlays/sharded", "overlays/operator", "o
 
 /// An overlay of another that changes a field: the prefix of names, or the namespace.
 fn overlaid(overlay: &str, change: &str) -> Vec<Value> {
-    let folder = tempfile::tempdir_in(deploy("kubernetes/overlays")).unwrap();
-    let text = format!("resources: [../../{overlay}]\n{change}\n");
-    fs::write(folder.path().join("kustomization.yaml"), text).unwrap();
-    yaml(&output(command("kubectl", ["kustomize".as_ref(), folder.path().as_os_str()])))
+    let text = format!("resources: [kubernetes/{overlay}]\n{change}\n");
+    yaml(&kustomize_in(tempfile::tempdir().unwrap().path(), &text))
 }
 
 fn workload(objects: &[Value]) -> &Value {
