@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::deploy::{command, output};
 use crate::process::{Exporter, assert_has, run, value};
+use crate::server::free_port;
 
 /// Fails where the daemon, started so, does not end with `code` after saying `sentence`.
 fn assert_ends(args: &[&str], environment: &[(&str, &str)], folder: &Path, code: i32, sentence: &str) {
@@ -150,9 +151,7 @@ fn files_that_cannot_be_used_are_reported_by_the_check_as_by_the_daemon() {
 #[tokio::test]
 async fn the_daemon_reports_a_service_that_is_down_and_exits_with_0_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();
-    // A port that nobody listens on: it was free a moment ago.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let api = format!("[api]\nbase_url = \"http://127.0.0.1:{port}\"\ntoken = \"abc\"\n");
+    let api = "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"abc\"\n";
     configuration(folder.path(), &format!("{api}{PROJECT}"));
     let config = folder.path().join("pds-exporter.toml").display().to_string();
     let exporter = Exporter::ready(&["--config.file", &config]).await;
@@ -207,8 +206,10 @@ fn checked_beside(check: &str, folder: &Path, flags: &[&str]) -> (bool, String) 
         done
         exit 1
     "#;
+    // Others may listen on the default port.
+    let network = flags.is_empty().then_some("--net");
     let namespace = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT];
-    let mut unshare = command("unshare", namespace);
+    let mut unshare = command("unshare", network.into_iter().chain(namespace));
     unshare.env("CHECK", check).env("FOLDER", folder).current_dir("/");
     let output = unshare.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(flags).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
@@ -218,8 +219,7 @@ fn checked_beside(check: &str, folder: &Path, flags: &[&str]) -> (bool, String) 
 fn a_check_without_flags_takes_those_of_the_exporter_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let check = |check, flags: &[&str]| checked_beside(check, folder.path(), flags);
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let address = format!("--web.listen-address={free}");
+    let address = format!("--web.listen-address=127.0.0.1:{}", free_port());
     for address in [&*address, "--web.listen-address=unix:web.sock"] {
         let (healthy, said) = check("--health", &["--demo", address, "--web.route-prefix=/pds"]);
         assert!(healthy, "{said}");

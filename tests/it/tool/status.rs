@@ -155,10 +155,11 @@ fn a_name_with_several_addresses_is_read_like_the_exporters_at_each() {
         r#"{"summary":{"verdict":"ok","apps":{"all":1,"ok":1}},"apps":[{"project":"p-3","id":"p-3-well"}]}"#;
     let well = exporter(WELL);
     let port = well.server.address.port();
-    let ill = Service::on(&format!("127.0.0.2:{port}"), |_| ok(STATUS));
-    let urls = [1, 2].map(|host| format!("http://127.0.0.{host}:{port}"));
+    // Attacks of other tests take ports of 127.0.0.2.
+    let ill = Service::on(&format!("127.0.0.3:{port}"), |_| ok(STATUS));
+    let urls = [1, 3].map(|host| format!("http://127.0.0.{host}:{port}"));
     let hosts = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(hosts.path(), "127.0.0.1 pds-headless\n127.0.0.2 pds-headless\n").unwrap();
+    std::fs::write(hosts.path(), "127.0.0.1 pds-headless\n127.0.0.3 pds-headless\n").unwrap();
     let run = |args: &[&str], urls: &[String]| {
         let mut command = pdstool(args);
         command.env("COLUMNS", "200").args(urls.iter().flat_map(|url| ["--exporter", url]));
