@@ -57,6 +57,7 @@ pub(crate) struct Reply {
     headers: Vec<(&'static str, String)>,
     body: Told,
     delay: Duration,
+    beside: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ pub(crate) fn ok(body: impl Into<Bytes>) -> Reply {
 
 /// A status with a body.
 pub(crate) fn status(status: u16, body: impl Into<Bytes>) -> Reply {
-    Reply { status, headers: Vec::new(), body: Told::Whole(body.into()), delay: Duration::ZERO }
+    Reply { status, headers: Vec::new(), body: Told::Whole(body.into()), delay: Duration::ZERO, beside: 0 }
 }
 
 impl Reply {
@@ -107,6 +108,11 @@ impl Reply {
 
     pub(crate) fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
+    }
+
+    /// Not before so many requests have been under way at once.
+    pub(crate) fn beside(self, requests: usize) -> Self {
+        Self { beside: requests, ..self }
     }
 }
 
@@ -256,6 +262,9 @@ impl State {
         let now = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_under_way.fetch_max(now, Ordering::Relaxed);
         let reply = (self.handler)(&seen);
+        while self.most_under_way.load(Ordering::Relaxed) < reply.beside {
+            tokio::time::sleep(DRIP).await;
+        }
         tokio::time::sleep(reply.delay).await;
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         let mut response = Response::builder().status(reply.status);

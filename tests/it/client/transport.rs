@@ -19,7 +19,7 @@ use pds_core::error_chain::with_sources;
 use pds_http::BuildError;
 use pds_telemetry::Telemetry;
 
-use super::server::{Server, ok, status};
+use super::server::{Seen, Server, ok, status};
 use super::{Asking, TOKEN, api};
 use crate::deploy::{command, succeed};
 
@@ -67,7 +67,9 @@ async fn a_private_authority_is_trusted_only_if_ca_file_names_it() {
 async fn http_2_carries_all_requests_over_one_connection() {
     let dir = tempfile::tempdir().unwrap();
     let (ca, tls) = authority(dir.path(), "127.0.0.1");
-    let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}").after(Duration::from_millis(20))).await;
+    // The first request makes the connection that the next ones share.
+    let reply = |seen: &Seen| ok("{}").beside(32 * seen.number.min(1)).after(Duration::from_millis(20));
+    let server = Server::on("127.0.0.1:0", Some(tls), reply).await;
     let mut api = api(&format!("https://{}", server.address));
     api.ca_file = Some(ca);
     let at_once = async |asking: &Arc<Asking>, how_many: usize| {
