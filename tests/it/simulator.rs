@@ -35,7 +35,7 @@ impl Service {
     }
 
     pub(crate) async fn of(settings: Settings) -> Self {
-        let clock = Clock::starting_at(Timestamp::from_second(NOON).unwrap());
+        let clock = Clock::standing_at(Timestamp::from_second(NOON).unwrap());
         let world = World::new(settings, clock.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
