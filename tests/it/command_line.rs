@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::deploy::{command, output};
-use crate::process::{Exporter, assert_has, run, value};
+use crate::process::{Exporter, assert_has, run, until, value};
 use crate::server::free_port;
 
 /// Fails where the daemon, started so, does not end with `code` after saying `sentence`.
@@ -161,7 +161,7 @@ async fn the_daemon_reports_a_service_that_is_down_and_exits_with_0_on_sigterm()
         assert_eq!(value(&page, &up), Some(0.0), "{resource}");
     }
     assert!(!page.contains("pds_app_info{"), "a missing fact is a missing series");
-    assert!(exporter.log().contains("class=connect_refused"), "{}", exporter.log());
+    until("the cause is logged", async || exporter.log().contains("class=connect_refused")).await;
     assert_eq!(exporter.terminate().code(), Some(0));
 }
 

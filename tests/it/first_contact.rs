@@ -63,6 +63,7 @@ async fn a_service_with_other_names_is_reported_once_and_counted_with_the_lines_
         page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(honoured))
     };
     until_page(&exporter, "the metric says so", |page| shows(page, " 0")).await;
+    until("the log says so", async || exporter.log().contains("the service ignores")).await;
     let log = exporter.log();
     let told: Vec<&str> = log.lines().filter(|line| line.contains("the service ignores")).collect();
     let [line] = &*told else { panic!("{log}") };

@@ -208,6 +208,7 @@ async fn a_missing_token_file_is_logged_once_and_its_appearance_too() {
     let owner_only = owner_only.write(true).create_new(true).mode(0o600);
     owner_only.open(folder.path().join("token")).unwrap().write_all(token.expose().as_bytes()).unwrap();
     until_all(&exporter, "1").await;
+    until("the log says so", async || exporter.log().contains("can be used again")).await;
     let log = exporter.log();
     let told = messages(&log, 0).into_iter().filter(|message| message.contains("the token"));
     let unusable = format!("the token of {} cannot be used", world.projects()[0].0);
