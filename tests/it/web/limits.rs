@@ -120,15 +120,16 @@ async fn a_connection_above_the_cap_takes_the_place_of_an_idle_one() {
 
 #[tokio::test]
 async fn a_connection_ends_at_its_age_after_the_request_in_progress() {
-    let limits = Limits { max_connection_age: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits { max_connection_age: Duration::from_secs(2), ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });
     let mut kept = connect(&server).await;
     kept.write_all(REQUEST).await.unwrap();
-    assert!(read_to_close(&mut kept).await.ends_with("pds_up 1\n"));
+    kept.readable().await.unwrap();
     server.stub.held.send_replace(true);
     let mut busy = connect(&server).await;
     busy.write_all(REQUEST).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(read_to_close(&mut kept).await.ends_with("pds_up 1\n"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
     server.stub.held.send_replace(false);
     assert!(read_to_close(&mut busy).await.ends_with("pds_up 1\n"));
 }
