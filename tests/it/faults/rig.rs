@@ -58,14 +58,19 @@ impl Rig {
     /// Two projects with two apps each and a token of their own; `resource` of the first app, or of the first project,
     /// is to have trouble.
     pub(super) async fn start(resource: Resource) -> Self {
+        Self::within(resource, 30).await
+    }
+
+    /// The same with this timeout in seconds.
+    pub(super) async fn within(resource: Resource, timeout: u64) -> Self {
         let start = "2026-03-01T12:00:07Z".parse().unwrap();
         let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
         let settings = Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() };
         let world = World::new(settings, service_clock.clone());
         let service = rig::serve(&world).await;
-        let api =
-            "max_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\nmax_response_bytes = \"1MiB\"\n";
-        let config = Configuration::new(&world, &service).api(api).load();
+        let api = "max_retries = 1\nmax_requests_per_second = 0\nmax_response_bytes = \"1MiB\"\n";
+        let api = format!("{api}timeout = \"{timeout}s\"\n");
+        let config = Configuration::new(&world, &service).api(&api).load();
         let (context, _) = rig::open(None, &clock).await;
         let plan = Arc::new(rig::plan(config, &context, None));
         Self { world, service_clock, clock, context, plan, resource }
