@@ -105,7 +105,7 @@ fn certificates_may_be_inline() {
     );
     std::fs::write(&file, &text).unwrap();
     assert!(ours(&file).unwrap().tls);
-    std::fs::write(&file, text.replace("cert: |", "cert: |\n    x")).unwrap();
-    let refusal = ours(&file);
-    assert!(refusal.is_ok() || !refusal.unwrap_err().contains("BEGIN"));
+    std::fs::write(&file, text.replace("CERTIFICATE-----", "CERTIFICATE----")).unwrap();
+    let refusal = ours(&file).unwrap_err();
+    assert!(refusal.contains("not PEM") && !refusal.contains('['), "quotes nothing: {refusal}");
 }
