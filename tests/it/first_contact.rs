@@ -98,11 +98,16 @@ async fn a_service_that_ignores_every_range_is_reported_without_a_suggestion() {
     let (code, said) = tool(&["check", "service", "--config.file", &config]).await;
     assert!(code == Some(1) && said.contains("Ask the owner of the service for the names"), "{said}");
     let polls = "pds_api_requests_total{code=\"200\",resource=\"response_time\"}";
-    until_page(&exporter, "each app was polled a few times", |page| value(page, polls) > Some(20.0)).await;
-    // A new total is served at 0 for two polls.
-    let page = exporter.get("/metrics").await;
-    let mut totals = page.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
-    assert!(totals.all(|line| line.ends_with(" 0")), "nothing wrong is counted:\n{page}");
+    let behind = |line: &&str| {
+        line.starts_with("pds_app_accounting_behind_seconds{") && line.contains("resource=\"response_time\"")
+    };
+    until_page(&exporter, "each app was polled a few times, and its counter is behind", |page| {
+        // A new total is served at 0 until then.
+        let mut totals = page.lines().filter(|line| line.starts_with("pds_app_requests_total{"));
+        assert!(totals.all(|line| line.ends_with(" 0")), "nothing wrong is counted:\n{page}");
+        value(page, polls) > Some(20.0) && page.lines().filter(behind).count() == 3
+    })
+    .await;
 }
 
 #[test]
