@@ -66,28 +66,38 @@ fn an_exporter_is_watched_until_ctrl_c_and_a_lost_one_is_read_again() {
 fn a_dumb_terminal_and_a_pipe_get_no_escape_sequences() {
     let service = exporter(&Arc::new(AtomicBool::new(true)));
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("raw");
     let program = crate::process::pdstool();
+    let writes_plain = |name: &str, command: &str, wanted: &dyn Fn(&str) -> bool| {
+        let [file, gate] = ["raw", "gate"].map(|part| folder.path().join(format!("{name}.{part}")));
+        let waiting = format!("until [ -e {} ]; do sleep 0.05; done; {command}", gate.display());
+        let terminal = Terminal::run(name, &waiting);
+        terminal.tmux(&["pipe-pane", &format!("cat > {}", file.display())]);
+        std::fs::write(&gate, "").unwrap();
+        let raw = || String::from_utf8_lossy(&std::fs::read(&file).unwrap_or_default()).into_owned();
+        terminal.wait_for(name, |screen| wanted(screen) && wanted(&raw()));
+        assert!(!raw().contains('\u{1b}'), "{:?}", raw());
+    };
     let watch = format!("TERM=dumb {program} apps --watch=100ms --exporter {}", service.url());
-    let terminal = Terminal::run("dumb", &format!("sleep 1; {watch}"));
-    terminal.tmux(&["pipe-pane", &format!("cat > {}", file.display())]);
-    terminal.wait_for("two tables", |screen| screen.matches("p-1-ranker").count() > 1);
-    let raw = std::fs::read_to_string(&file).unwrap();
-    assert!(raw.contains("p-1-ranker") && !raw.contains('\u{1b}'), "{raw:?}");
+    writes_plain("dumb", &watch, &|text| text.matches("p-1-ranker").count() > 1);
 
-    let file = folder.path().join("doctor");
-    let slow = Service::start(|_| status(403, "{}").after(Duration::from_millis(700)));
+    let is_seen = Arc::new(AtomicBool::new(false));
+    let seen_by_us = Arc::clone(&is_seen);
+    let slow = Service::start(move |seen| {
+        // Requests with a token wait until the progress is seen.
+        while seen.header("authorization").is_some() && !seen_by_us.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        status(403, "{}")
+    });
     let (exporter, token) = (service.url(), "PDS_EXPORTER__API__TOKEN=t");
     let doctor = format!("{program} doctor --base-url {} --exporter {exporter}", slow.url());
     let terminal = Terminal::run("doctor", &format!("{token} {doctor}; sleep 60"));
     terminal.wait_for("the progress", |screen| screen.contains("making each call"));
+    is_seen.store(true, SeqCst);
     terminal.wait_for("the verdict", |screen| screen.starts_with("2 problems"));
     assert_red_problem(&terminal);
-    let terminal = Terminal::run("plain", &format!("sleep 1; TERM=dumb {token} {doctor}; sleep 60"));
-    terminal.tmux(&["pipe-pane", &format!("cat > {}", file.display())]);
-    terminal.wait_for("the verdict", |screen| screen.contains("2 problems"));
-    let raw = std::fs::read_to_string(&file).unwrap();
-    assert!(raw.contains("problem") && !raw.contains('\u{1b}'), "{raw:?}");
+    let doctor = format!("TERM=dumb {token} {doctor}; sleep 60");
+    writes_plain("plain", &doctor, &|text| text.contains("2 problems"));
 
     let watch = format!("{program} apps --watch=100ms --exporter {} | head -7", service.url());
     let output = std::process::Command::new("sh").args(["-c", &watch]).output().unwrap();
