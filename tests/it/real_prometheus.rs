@@ -34,12 +34,12 @@ async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) ->
 #[tokio::test]
 async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
     let exporter = Exporter::demo().await;
+    let prometheus = Server::scraping(PROMETHEUS_2, &exporter.url).await;
     let page = exporter.get("/metrics").await;
     let started: f64 = series(&page)
         .filter(|(name, _)| name.starts_with("pds_app_accounted_until_timestamp_seconds"))
         .map(|(_, until)| until)
         .fold(f64::MAX, f64::min);
-    let prometheus = Server::scraping(PROMETHEUS_2, &exporter.url).await;
     let service = service(&exporter);
     let expression =
         "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket[1m])))";
