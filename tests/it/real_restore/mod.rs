@@ -225,9 +225,7 @@ impl Cast {
                 }
                 let all = truth(samples[0].until, samples.last().unwrap().until);
                 let late = all - increase - missed;
-                // Five standard deviations above the usual.
-                let usual = self.world.settings().quirks.late_share * all;
-                let most = usual + 5.0 * usual.sqrt();
+                let most = rig::most_late(self.world.settings().quirks.late_share * all);
                 assert!(
                     (0.0..=most).contains(&late),
                     "{name} of {app:?} in {server}: {late} of {all}, {missed} missed"

@@ -177,9 +177,7 @@ impl Rig {
                 let of_counter =
                     unchecked.iter().filter(|(key, _)| *key.owner.app == *app && key.resource == resource);
                 let all = of_counter.map(|(_, of)| self.truth(&app, resource, of.start, of.end)).sum::<u64>();
-                // Five standard deviations above the usual.
-                let usual = share * all as f64;
-                let late = usual + 5.0 * usual.sqrt();
+                let late = rig::most_late(share * all as f64);
                 let lost = truth - self.prometheus.increase(name, &app);
                 assert!((0.0..=late).contains(&lost), "{name} of {app}, {first} to {last}: {lost} lost");
             }

@@ -58,6 +58,11 @@ pub(crate) async fn service(settings: Settings) -> (World, TempDir, String) {
     (world, folder, config)
 }
 
+/// The most requests that come late where `usual` is expected: six standard deviations, and more for small counts.
+pub(crate) fn most_late(usual: f64) -> f64 {
+    if usual > 0.0 { usual + 6.0 * usual.sqrt() + 5.0 } else { 0.0 }
+}
+
 /// Runs a daemon without a web server until the test ends.
 pub(crate) async fn daemon(config: Config, clock: &Clock) -> Handle {
     let daemon = Daemon::build(config, clock.clone(), Telemetry::new(false).unwrap()).await.unwrap();
