@@ -197,6 +197,7 @@ async fn without_proc_everything_is_served_but_process_metrics() {
     let exporter = Exporter::of(mounted("mount -t tmpfs tmpfs \"$0\"", Path::new("/proc"), &program));
     rig.counted_beyond(&exporter, 0, 0.0).await;
     exporter.signal("HUP");
+    until("it is reloaded", async || exporter.log().contains("the configuration was reloaded")).await;
     for path in ["/", "/config", "/api/v1/status"] {
         exporter.get(path).await;
     }

@@ -194,5 +194,6 @@ async fn a_second_daemon_on_the_same_file_ends_with_a_clear_error() {
         );
         assert!(said.contains(&expected), "{said}");
     }
-    assert!(rig.counted_beyond(&exporter, 0, 0.0).await.0 >= 0.0, "the first one goes on");
+    // The first one goes on.
+    rig.counted_beyond(&exporter, 0, 0.0).await;
 }
