@@ -57,7 +57,7 @@ fn selectors(expression: &str) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
-    let mut files: Vec<(String, Value)> = Vec::new();
+    let (mut files, mut found): (Vec<(String, Value)>, usize) = (Vec::new(), 0);
     for (name, namespace) in [("pds", "team-a"), ("pds", "team-b"), ("other", "team-b")] {
         for example in examples() {
             let values = deploy(&format!("helm/pds-exporter/ci/{example}-values.yaml"));
@@ -74,11 +74,13 @@ async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
             for rule in list(&rule["spec"]["groups"]).iter().flat_map(|group| list(&group["rules"])) {
                 for selector in selectors(string(rule, "/expr")) {
                     assert!(selector.contains(&of_release), "{example}: {selector} in {rule}");
+                    found += 1;
                 }
             }
             files.push((format!("rules/{name}-{namespace}-{example}.yml"), rule["spec"].clone()));
         }
     }
+    assert!(found > 1000, "{found}");
     let overlay = object(&yaml(&kustomize("overlays/operator")), "PrometheusRule");
     for namespace in ["team-a", "team-b"] {
         files.push((format!("rules/overlay-{namespace}.yml"), overlay["spec"].clone()));
