@@ -10,7 +10,6 @@ mod stage;
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pds_client::Observer as _;
@@ -69,7 +68,11 @@ async fn an_outage_of_the_service_is_shown_with_its_beginning() {
     let stage = Stage::of(|usual| usual).await;
     stage.filled(2).await;
     stage.service.abort();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    until("every target finds it gone", async || {
+        let status = get(&format!("{}api/v1/status", stage.url)).await.unwrap().text().await.unwrap();
+        status.contains("Nothing listens") && status.contains(": 8 apps and 3 projects")
+    })
+    .await;
     stage.look("down", None).await;
 }
 
