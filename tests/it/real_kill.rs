@@ -1,13 +1,10 @@
 //! Killed at any moment, again and again: nothing that was scraped is ever taken back, and nothing is lost.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::time::Duration;
 
-use fastrand::Rng;
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
-use pds_ledger::{Key, Ledger, state::StateFile};
 use pds_simulator::{Fault, Settings, World};
 
 use crate::process::{Exporter, series, until_page};
@@ -115,73 +112,4 @@ pub(crate) fn counted_exactly(
         counted += total;
     }
     counted
-}
-
-/// `good` with damage of some kind: a bit turned over, some bytes or a sector overwritten, a page in the place of
-/// another, a page of an older file, an end cut off.
-fn damaged(good: &[u8], older: &[u8], numbers: &mut Rng) -> Vec<u8> {
-    const PAGE: usize = 4096;
-    let mut bad = good.to_vec();
-    let at = numbers.usize(..good.len());
-    let pages = good.len() / PAGE;
-    // The first page alone, as it was, is the file as it was before its last commits: nothing can tell.
-    let page = (1 + numbers.usize(..pages - 1)) * PAGE;
-    match numbers.usize(..6) {
-        0 => bad[at] ^= 1 << numbers.u8(..8),
-        1 => bad[at..].iter_mut().take(64).for_each(|byte| *byte = numbers.u8(..)),
-        2 => bad[at / 512 * 512..].iter_mut().take(512).for_each(|byte| *byte = 0),
-        3 => {
-            let from = numbers.usize(..pages) * PAGE;
-            bad.copy_within(from..from + PAGE, page);
-        }
-        4 if older.len() >= page + PAGE => bad[page..][..PAGE].copy_from_slice(&older[page..][..PAGE]),
-        _ => bad.truncate(at),
-    }
-    bad
-}
-
-async fn ledgers(path: &Path) -> Result<Vec<(Key, Ledger)>, String> {
-    StateFile::open(path).await.map(|(_, found)| found.sorted()).map_err(|error| error.to_string())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
-    let (_world, folder, config) =
-        rig::service(Settings { projects: 2, apps: 6, ..Settings::default() }).await;
-    let (state, copy) = (folder.path().join("state.log"), folder.path().join("copy.log"));
-    let state_path = state.display().to_string();
-    let mut numbers = Rng::with_seed(7);
-    let (mut older, mut refused, mut whole) = (Vec::new(), 0, 0);
-    for life in 0..3 {
-        let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state_path]);
-        until_page(&exporter, "every app is counted", |page| {
-            let counts = ["pds_app_requests_total{", "pds_app_runs_total{"];
-            series(page).filter(|(name, _)| counts.iter().any(|count| name.starts_with(count))).count() == 12
-        })
-        .await;
-        tokio::time::sleep(Duration::from_millis(700 * life)).await;
-        exporter.kill();
-        std::fs::copy(&state, &copy).unwrap();
-        let counted = ledgers(&copy).await.unwrap();
-        // The start cuts off an entry that the kill may have torn.
-        let good = std::fs::read(&copy).unwrap();
-        assert_eq!(counted.len(), 12);
-        for number in 0..100 {
-            let bad = damaged(&good, &older, &mut numbers);
-            std::fs::write(&copy, &bad).unwrap();
-            match ledgers(&copy).await {
-                Ok(found) => {
-                    assert!(found == counted, "life {life}, damage {number}: other counters without a word");
-                    whole += 1;
-                }
-                Err(said) => {
-                    assert!(said.contains("copy.log") && said.contains("damaged"), "{said}");
-                    assert!(std::fs::read(&copy).unwrap() == bad, "a file that is refused stays as it is");
-                    refused += 1;
-                }
-            }
-        }
-        older = good;
-    }
-    assert!(refused > 50 && whole > 20, "{refused} refused, {whole} whole");
 }

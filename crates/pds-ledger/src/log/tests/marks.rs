@@ -21,6 +21,17 @@ fn each_commit_notes_its_length_in_the_older_mark() {
 }
 
 #[test]
+fn a_mark_of_an_older_file_hides_no_commit() {
+    let (bytes, state) = good();
+    for number in 0..2 {
+        let (place, older) = mark(number, Lengths { snapshot: START, whole: START });
+        let mut replaced = bytes.clone();
+        replaced[usize::try_from(place).unwrap()..][..older.len()].copy_from_slice(&older);
+        assert!(read(&replaced).unwrap() == state, "mark {number}");
+    }
+}
+
+#[test]
 fn a_file_shortened_while_it_is_read_is_damaged_and_one_that_cannot_be_read_is_not() {
     struct Broken;
 
