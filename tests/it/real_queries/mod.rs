@@ -141,7 +141,7 @@ fn queries(recording: &Recording, pages: &[String]) -> BTreeSet<String> {
 }
 
 /// The queries that a page of the exporter shows for copying.
-pub(crate) fn to_copy(page: &str) -> impl Iterator<Item = String> {
+fn to_copy(page: &str) -> impl Iterator<Item = String> {
     page.split("data-copy=\"").skip(1).map(|rest| {
         let query = rest.split('"').next().unwrap().replace("&quot;", "\"");
         query.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

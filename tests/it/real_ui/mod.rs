@@ -20,7 +20,6 @@ use pds_simulator::{Fault, Kind};
 use tokio::process::Command;
 
 use crate::process::{Exporter, get, http, until};
-use crate::real_queries::to_copy;
 use crate::rig::{self, Configuration, FaultExt as _};
 use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
@@ -229,32 +228,4 @@ async fn documented_paths_exist_and_answer_304_when_unchanged() {
         })
         .await;
     }
-}
-
-#[tokio::test]
-async fn every_query_to_copy_is_promql() {
-    let exporter = Exporter::demo().await;
-    let status = exporter.status().await;
-    let mut rules = "groups:\n- name: queries\n  rules:\n".to_owned();
-    let mut add = |page: &str| {
-        for (index, query) in to_copy(page).enumerate() {
-            let query = serde_json::Value::from(query);
-            rules.push_str(&format!(
-                "  - record: r:{index}\n    labels: {{ page: {:?} }}\n    expr: {query}\n",
-                page.len()
-            ));
-        }
-    };
-    for app in status["apps"].as_array().unwrap() {
-        let part = |name: &str| encode(app[name].as_str().unwrap());
-        add(&exporter.get(&format!("/apps/{}/{}", part("project"), part("id"))).await);
-    }
-    add(&exporter.get("/metrics-catalogue").await);
-    let count = rules.matches("expr:").count();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), rules).unwrap();
-    let output =
-        Command::new(tool("promtool")).args(["check", "rules"]).arg(file.path()).output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && count > 100, "{count}: {said}");
 }
