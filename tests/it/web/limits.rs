@@ -104,12 +104,6 @@ async fn a_scrape_counts_until_its_body_is_read_and_a_stuck_reader_is_disconnect
 }
 
 #[tokio::test]
-async fn unlimited_scrapes_are_possible() {
-    let server = Running::start(Config { max_requests: 0, ..Config::default() });
-    assert_eq!(curl(&[&server.url("/metrics")]).await.status, 200);
-}
-
-#[tokio::test]
 async fn a_connection_above_the_cap_takes_the_place_of_an_idle_one() {
     let limits = Limits { max_connections: 3, ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });

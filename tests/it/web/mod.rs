@@ -1,4 +1,4 @@
-//! The web server with real clients: curl, openssl, nmap, Prometheus, systemd.
+//! The web server with real clients: curl, nmap, Prometheus, systemd.
 
 mod attacks;
 mod auth;

@@ -1,8 +1,6 @@
 //! Answers that nobody reads.
 
-use std::time::{Duration, Instant};
-
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 
 use super::protocol::{PREFACE, frame, headers};
 use super::{Authority, MEMORY_LIMIT, attack, attack_http2, http2, in_time, start};
@@ -61,21 +59,4 @@ async fn http2_clients_with_a_window_of_zero_cost_bounded_memory_and_no_scrape()
     let peak = exporter.peak_memory();
     println!("peak with 720 streams of a window of zero: {} KiB", peak / 1024);
     assert!(peak < MEMORY_LIMIT, "{peak}");
-}
-
-#[tokio::test]
-async fn a_client_that_reads_nothing_for_ten_seconds_is_disconnected() {
-    let (_folder, exporter) = start(APPS, &[]);
-    let mut stream = attack(&exporter).await;
-    let began = Instant::now();
-    stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-    in_time(stream.peek(&mut [0])).await.unwrap();
-    // The scrape itself is answered, too.
-    let one_is_active = "pds_exporter_connections{state=\"active\"} 1\n";
-    until("it is disconnected", async || exporter.get("/metrics").await.contains(one_is_active)).await;
-    assert!(began.elapsed() >= Duration::from_secs(10), "{:?}", began.elapsed());
-    let mut read = Vec::new();
-    // A reset is an end as well.
-    let _ = in_time(stream.read_to_end(&mut read)).await;
-    assert!(read.len() < 1_000_000, "{}", read.len());
 }
