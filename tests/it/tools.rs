@@ -36,9 +36,3 @@ fn find(name: &str) -> Option<PathBuf> {
         .map(|folder| folder.join(name))
         .find(|program| program.is_file())
 }
-
-#[test]
-#[should_panic(expected = "the program no-such-program is not installed: run tests/run")]
-fn a_missing_program_fails_the_test_with_its_remedy() {
-    tool("no-such-program");
-}

@@ -165,17 +165,3 @@ fn divided(expression: &str, pace: u64) -> String {
 fn shorter(duration: &str, pace: u64) -> String {
     format!("{}s", humantime::parse_duration(duration).unwrap().as_secs() / pace)
 }
-
-#[test]
-fn every_duration_of_a_rule_is_divided() {
-    let rule = |interval: &str, expr: &str, time: &str| {
-        let rules =
-            serde_json::json!([{ "alert": "A", "expr": expr, "for": time, "annotations": { "a": "in 5m" } }]);
-        serde_json::json!({ "groups": [{ "name": "g", "interval": interval, "rules": rules }] }).to_string()
-    };
-    let given =
-        "count_over_time(pds:x:rate5m[5m:1m]) > 900 and y[1d] offset 1m) > a:count / 3600) >= 0.9 * 21600";
-    let expected =
-        "count_over_time(pds:x:rate5m[5s:1s]) > 15 and y[1440s] offset 1s) > a:count / 60) >= 0.2 * 360";
-    assert_eq!(faster(&rule("2m", given, "1h"), FASTER), rule("2s", expected, "60s"));
-}

@@ -272,9 +272,3 @@ fn notation(values: &[Option<f64>], scrapes: usize) -> String {
     }
     text
 }
-
-#[test]
-fn values_are_written_as_promtool_reads_them() {
-    let values = [None, Some(1.0), Some(1.0), Some(2.5), None, None, None];
-    assert_eq!(notation(&values, 8), "_x0 1x1 2.5x0 stale _x2 ");
-}
