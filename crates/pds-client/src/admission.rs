@@ -143,8 +143,7 @@ impl Admission {
     pub(super) fn withdraw_polls(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let started = std::mem::take(&mut state.started);
-        let queues: Vec<u64> = state.queues.keys().copied().collect();
-        for number in queues {
+        for number in state.queues.keys().copied().collect::<Vec<u64>>() {
             state.queue(number).waiting.retain(|_, waiter| matches!(waiter, Waiter::Request(_)));
             state.list(number);
         }

@@ -77,7 +77,8 @@ impl Config {
         let prefix = ("--web.route-prefix", self.prefix());
         let unrooted = |(_, path): (_, &str)| !path.is_empty() && !path.starts_with('/');
         // Clients send other characters percent-encoded.
-        let unfit = |(_, path): (_, &str)| path.contains(|c: char| !c.is_ascii_graphic() || "?#{}".contains(c));
+        let unfit =
+            |(_, path): (_, &str)| path.contains(|c: char| !c.is_ascii_graphic() || "?#{}".contains(c));
         let rules = [
             (metrics, unrooted(metrics), "it must begin with '/'"),
             (metrics, unfit(metrics), "it must be visible ASCII without ? # { }"),

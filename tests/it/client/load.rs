@@ -170,10 +170,9 @@ async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
 async fn repeated_429s_slow_the_account_down_and_it_recovers() {
     let refuse = std::sync::Arc::new(AtomicBool::new(true));
     let refusing = refuse.clone();
-    let server = Server::start(move |_| {
-        if refusing.load(Ordering::Relaxed) { status(429, "") } else { ok("{}") }
-    })
-    .await;
+    let server =
+        Server::start(move |_| if refusing.load(Ordering::Relaxed) { status(429, "") } else { ok("{}") })
+            .await;
     let asking = Asking::of(&server);
     let pace = "pds_api_pace_requests_per_second{token=\"default\"}";
     asking.ask("p", "a").await.unwrap_err();
