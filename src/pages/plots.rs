@@ -24,6 +24,8 @@ const STEPS: [f64; 12] =
     [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0];
 /// The most labels on the time axis, without seconds and with them.
 const TIMES: [f64; 2] = [5.0, 3.0];
+/// No time axis has as many.
+const MAX_TICKS: u8 = 8;
 /// Round numbers of seconds that are far enough apart for a logarithmic axis.
 const ROUND: [f64; 13] =
     [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 36_000.0, 360_000.0];
@@ -73,7 +75,7 @@ impl Axis {
             Self::Time(times) => {
                 let step = step(times);
                 let first = (times.start / step).ceil();
-                let ticks = std::iter::successors(Some(first), |n| Some(n + 1.0)).map(|n| n * step);
+                let ticks = (0..MAX_TICKS).map(|n| (first + f64::from(n)) * step);
                 return ticks.take_while(inside).map(|time| (time, tick(time, step))).collect();
             }
             Self::Log(_) => ROUND.into_iter().filter(inside).collect(),
@@ -250,19 +252,31 @@ fn round_step(top: f64) -> f64 {
 fn step(times: &Range<f64>) -> f64 {
     let span = times.end - times.start;
     let fits = STEPS.into_iter().find(|step| span / step <= TIMES[usize::from(*step < 60.0)]);
-    fits.unwrap_or_else(|| (span / TIMES[0] / 86_400.0).ceil() * 86_400.0)
+    fits.unwrap_or_else(|| (span / TIMES[0] / DAY).ceil() * DAY)
 }
 
-/// A time of day.
-#[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-pub(super) fn clock(time: f64) -> String {
-    Timestamp::from_second(time as i64).map(format::clock).unwrap_or_default()
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+
+/// One of `times`: the time of day, with the date if they span more than a day.
+pub(super) fn moment(time: f64, times: &Range<f64>) -> String {
+    let write = if times.end - times.start > DAY { format::absolute } else { format::clock };
+    timestamp(time).map(write).unwrap_or_default()
 }
 
-/// A time on an axis, with seconds only if they differ.
+/// A time on an axis: a day, or a time of day, with seconds only if they differ.
 fn tick(time: f64, step: f64) -> String {
-    let written = clock(time);
-    if step < 60.0 { written } else { written.get(..5).unwrap_or_default().to_owned() }
+    let written = match step {
+        DAY.. => "%m-%d",
+        60.0.. => "%H:%M",
+        _ => "%H:%M:%S",
+    };
+    timestamp(time).map(|time| time.strftime(written).to_string()).unwrap_or_default()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
+fn timestamp(time: f64) -> Option<Timestamp> {
+    Timestamp::from_second(time as i64).ok()
 }
 
 /// From the last threshold without requests to the first that covers all of them, including all percentiles.
@@ -331,7 +345,14 @@ mod tests {
             let times = plot.matches(":00<").count() + plot.matches("0<").count();
             assert!(times < 20, "{times}");
         }
-        assert_eq!((tick(61.0, 15.0), tick(61.0, 60.0)), ("00:01:01".to_owned(), "00:01".to_owned()));
+        assert_eq!(
+            [15.0, 60.0, DAY].map(|step| tick(DAY + 61.0, step)),
+            ["00:01:01", "00:01", "01-02"].map(str::to_owned)
+        );
+        assert_eq!(moment(61.0, &(0.0..DAY)), "00:01:01");
+        assert_eq!(moment(61.0, &(0.0..7.0 * DAY)), "1970-01-01 00:01:01 UTC");
+        // Numbers so large lie further apart than the ticks.
+        assert!(Axis::Time(1e18..1e18 + 128.0).ticks().len() <= usize::from(MAX_TICKS));
     }
 
     #[test]

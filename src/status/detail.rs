@@ -4,7 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Change, Event, History, Reply, SlotSummary};
 use pds_core::clock::{from_unix_seconds, to_second};
-use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
+use pds_interface::reader::Unexpected;
+use pds_interface::{
+    Cadence, Counted, Point, ReplyBody as _, TimeRange, get_app, response_time, run_execution_time,
+};
 
 use super::exporter::next_poll;
 use super::judge::{Judged, judge_app};
@@ -22,7 +25,9 @@ pub struct Detail {
     /// The latency distribution of the window: (threshold in seconds, share 0..=1), sorted by threshold.
     pub distribution: Vec<(f64, f64)>,
     /// The window's run execution times as the service sent them; `None` if its reply was not kept, or is stale.
-    pub runs: Option<Vec<RunPoint>>,
+    pub runs: Option<Vec<Point>>,
+    /// Whether the configuration leaves shares out of the distribution.
+    pub leaves_out_shares: bool,
     /// Requests in the window.
     pub window_requests: Option<f64>,
     /// Runs in the window.
@@ -55,17 +60,6 @@ pub struct Detail {
     pub replies: Vec<(&'static str, Option<Reply>)>,
 }
 
-/// One datapoint of run execution times, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the fields are the percentiles that their names say")]
-pub struct RunPoint {
-    /// Unix seconds.
-    pub time: f64,
-    pub p50: Option<f64>,
-    pub p90: Option<f64>,
-    pub p99: Option<f64>,
-}
-
 pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let ids = |place| (&*view.configured(place).0.id, &*view.configured(place).1.id);
     let place = view.places().find(|place| ids(*place) == (project, app))?;
@@ -85,7 +79,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
     let requests = parts.iter().find(|part| part.resource() == response_time::RESOURCE);
-    let polls = polls(&parts);
+    let (poll, polls) = (&view.plan.config.poll, polls(&parts));
     let changes = view.changes(&parts, SignedDuration::from_hours(24));
     Some(Detail {
         token: view.plan.client.account(project).name().to_owned(),
@@ -93,6 +87,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
             .collect(),
         runs: runs(view, &parts),
+        leaves_out_shares: !poll.within_ratio || !poll.thresholds.is_empty(),
         window_requests: times.value(&response_time::WINDOW_REQUESTS),
         window_runs: view
             .values(&parts, run_execution_time::RESOURCE)
@@ -133,26 +128,15 @@ fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, Event)> {
 }
 
 /// The datapoints of the last reply, if it was kept, its poll succeeded, and it is not stale.
-fn runs(view: &View, parts: &[Part<'_>]) -> Option<Vec<RunPoint>> {
+fn runs(view: &View, parts: &[Part<'_>]) -> Option<Vec<Point>> {
     let part = parts.iter().find(|part| part.resource() == run_execution_time::RESOURCE)?;
     part.subject.cell.fresh(&view.shown(part.target), view.instant)?;
     let reply = view.context.store.replies().of(&part.target.key)?;
-    let is_good = part.status.last_success >= Some(to_second(reply.at));
-    run_points(&reply).filter(|_| is_good)
-}
-
-/// The datapoints of a reply, by time.
-fn run_points(reply: &Reply) -> Option<Vec<RunPoint>> {
+    if part.status.last_success < Some(to_second(reply.at)) {
+        return None;
+    }
     let runs = run_execution_time::Reply::decode(reply.text.as_bytes()).ok()?.data;
-    let mut points: Vec<RunPoint> = runs
-        .time_series
-        .iter()
-        .filter_map(|point| {
-            let value = |number: Number| number.value().filter(|value| *value >= 0.0);
-            let [p50, p90, p99] = [point.p50, point.p90, point.p99].map(value);
-            Some(RunPoint { time: value(point.timestamp)?, p50, p90, p99 })
-        })
-        .collect();
-    points.sort_by(|one, other| one.time.total_cmp(&other.time));
-    Some(points)
+    // The same values as the gauges show.
+    let until_reply = TimeRange { start: 0, end: reply.at.as_second() };
+    Some(runs.points(Some(until_reply), &mut Unexpected::default()))
 }

@@ -1,12 +1,12 @@
 //! The model against real plan, store and metrics.
 
+mod detail;
 pub(crate) mod fixture;
 
 use std::sync::Arc;
 
 use tokio::time::{Duration, advance};
 
-use super::settings::Value;
 use fixture::Fixture;
 use pds_client::{Observer as _, TokenSource};
 use pds_config::{Config, Project};
@@ -170,24 +170,6 @@ async fn counters_from_before_a_restart_are_judged_after_the_first_poll() {
     let fixture = fixture::fixture(1).await;
     fixture.count_until(7200).await;
     assert_eq!(fixture.source.status().apps[0].verdict, Verdict::Waiting);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_detail_has_what_the_page_draws() {
-    let fixture = answered().await;
-    let (project, app) = ("p-00000000", "p-00000000-app-0");
-    let detail = fixture.source.detail(project, app).unwrap();
-    assert_eq!(detail.distribution.len(), 10);
-    assert_eq!(detail.distribution[2], (0.05, 0.58));
-    let runs = detail.runs.unwrap();
-    assert_eq!((runs.len(), runs[0].p50), (5, Some(0.03)));
-    assert_eq!(detail.window_runs, Some(1498.0));
-    let settings = |title| &detail.settings.iter().find(|group| group.title == title).unwrap().settings;
-    let memory = settings("Replicas and cost").iter().find(|setting| setting.name == "memory").unwrap();
-    assert_eq!(memory.value, Value::Text("16 GB".to_owned()));
-    assert_eq!(settings("Labels from the configuration")[0].name, "tier");
-    assert!(detail.replies.iter().all(|(_, reply)| reply.is_some()));
-    assert!(fixture.source.detail(project, "p-other").is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -93,9 +93,9 @@ fn keep_newest(points: &mut Vec<Datapoint>) {
 }
 
 impl RunExecutionTime {
-    /// The datapoints that have a time, by rising time; if times are equal, the datapoint sent last. Bad values are
-    /// noted and left out.
-    fn points(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Vec<Point> {
+    /// The datapoints that have a time, by rising time; if times are equal, the datapoint sent last. Bad values, and
+    /// times long after the range that was `asked` for, are noted and left out.
+    pub fn points(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Vec<Point> {
         let latest = asked.map_or(f64::MAX, |range| range.end as f64 + BUCKET_SECONDS);
         let mut points = Vec::with_capacity(self.time_series.len());
         for point in &self.time_series {

@@ -4,9 +4,12 @@ use std::ops::Range;
 
 use maud::{Markup, html};
 
-use crate::status::detail::{Detail, RunPoint};
+use pds_core::units::percent;
+use pds_interface::Point;
 
-use super::super::format::{number, seconds, value};
+use crate::status::detail::Detail;
+
+use super::super::format::{seconds, value};
 use super::super::plots::{self, Line, Plot, Unit};
 
 /// All plots of the window.
@@ -62,7 +65,7 @@ impl OverTime<'_> {
             table { caption .hidden { (label) }
                 thead { tr { th scope="col" { "time" } @for name in *head { th scope="col" .number { (name) } } } }
                 tbody { @for (time, cells) in rows {
-                    tr data-x=[plot.x(*time)] { th scope="row" { (plots::clock(*time)) } @for cell in cells { td .number { (cell) } } }
+                    tr data-x=[plot.x(*time)] { th scope="row" { (plots::moment(*time, times)) } @for cell in cells { td .number { (cell) } } }
                 } }
             }
         };
@@ -75,6 +78,9 @@ fn no_distribution(detail: &Detail) -> String {
     let window = &detail.app.window;
     match detail.app.requests_per_minute {
         Some(0.0) => format!("No requests in the last {window}."),
+        Some(_) if detail.leaves_out_shares => {
+            "poll.within_ratio or poll.thresholds leaves the distribution out.".to_owned()
+        }
         Some(_) => format!("The service sent no distribution for the last {window}."),
         None => nothing_known(detail),
     }
@@ -106,7 +112,7 @@ fn distribution(detail: &Detail) -> Markup {
         table { caption .hidden { "Share of requests by response time" }
             thead { tr { th scope="col" { "within" } th scope="col" .number { "share" } } }
             tbody { @for (threshold, share) in &detail.distribution {
-                tr data-x=[plot.x(*threshold)] { th scope="row" { (seconds(*threshold)) } td .number { (number(share * 100.0)) " %" } }
+                tr data-x=[plot.x(*threshold)] { th scope="row" { (seconds(*threshold)) } td .number { (percent(*share)) } }
             } }
         }
     };
@@ -115,18 +121,18 @@ fn distribution(detail: &Detail) -> Markup {
 
 fn runs(detail: &Detail) -> Markup {
     let points = detail.runs.as_deref().unwrap_or_default();
-    let line = |name, of: fn(&RunPoint) -> Option<f64>| Line {
+    let line = |name, place: usize| Line {
         class: name,
         name,
-        points: points.iter().map(|point| (point.time, of(point))).collect(),
+        points: points.iter().map(|point| (point.time, point.values[place])).collect(),
     };
-    let cells = |point: &RunPoint| [point.p50, point.p90, point.p99].map(|at| value(at, seconds)).to_vec();
+    let cells = |point: &Point| point.values.map(|at| value(at, seconds)).to_vec();
     OverTime {
         title: "Run execution times",
         label: &format!("Run execution time percentiles over the last {}", detail.app.window),
         times: points.first().map_or(0.0, |point| point.time)..points.last().map_or(0.0, |point| point.time),
         values: ("run execution time", Unit::Seconds),
-        lines: &[line("p50", |p| p.p50), line("p90", |p| p.p90), line("p99", |p| p.p99)],
+        lines: &[line("p50", 0), line("p90", 1), line("p99", 2)],
         deploys: &[],
         instead: &no_runs(detail),
         head: &["p50", "p90", "p99"],

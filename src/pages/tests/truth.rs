@@ -32,6 +32,18 @@ async fn nothing_known_is_never_no_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_distribution_that_the_configuration_leaves_out_is_not_missed_from_the_service() {
+    let without = |mut config: pds_config::Config| {
+        config.poll.within_ratio = false;
+        config
+    };
+    let fixture = fixture::with_config(&[("p-00000000", "p-00000000-app-0")], without).await;
+    fixture.answer_with(1.0, |body| body.replace("\"distribution\"", "\"left_out\""));
+    let page = get(&site(&fixture.source, ""), APP, "");
+    assert!(page.contains("poll.within_ratio or poll.thresholds leaves the distribution out."), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_shorter_than_a_minute_shows_at_once_and_is_over_at_once() {
     let fixture = answered(2).await;
     let says = || texts(&get(&site(&fixture.source, ""), "/", ""));
