@@ -62,7 +62,7 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
             ul .told aria-label="Incidents, times in UTC" {
                 @for (name, incident) in listed.iter().take(MAX_LISTED) {
                     li class=(class(incident.kind)) {
-                        (when(incident)) " " strong { (incident.kind.as_str()) }
+                        (when(incident, frame.now)) " " strong { (incident.kind.as_str()) }
                         @if *name != service.0 && incident.kind != IncidentKind::Build { ", " bdi { (name) } }
                         @if let Some(detail) = &incident.detail { ": " bdi { (detail) } }
                     }
@@ -79,6 +79,7 @@ fn drawn(frame: Frame<'_>, (name, incidents): Line<'_>) -> Markup {
     // Minutes from the left end.
     let x = |at: Timestamp| (at.as_second().div_euclid(60) - now + minutes).clamp(0, minutes);
     let least = (minutes / 120).max(1);
+    let text = |it: &Incident| text(it, frame.now);
     let said: Vec<String> = incidents.iter().map(text).collect();
     let said = if said.is_empty() { "nothing happened".to_owned() } else { said.join("; ") };
     let rect = |start: i64, end: i64, class: &str, title: &str| {
@@ -110,13 +111,15 @@ fn class(kind: IncidentKind) -> &'static str {
 }
 
 /// An incident in words.
-fn text(incident: &Incident) -> String {
+fn text(incident: &Incident, now: Timestamp) -> String {
     let detail = incident.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-    format!("{} {}{detail}", when(incident), incident.kind.as_str())
+    format!("{} {}{detail}", when(incident, now), incident.kind.as_str())
 }
 
-fn when(Incident { start, end, .. }: &Incident) -> String {
-    let start = minute(*start, 0);
+/// The times of day, with the date of a start before those that the line shows.
+fn when(Incident { start, end, .. }: &Incident, now: Timestamp) -> String {
+    let is_recent = *start >= now - REACH;
+    let start = if is_recent { minute(*start, 0) } else { start.strftime("%F %H:%M").to_string() };
     match end.map(|end| minute(end, 0)) {
         None => format!("since {start}"),
         Some(end) if end == start => start,

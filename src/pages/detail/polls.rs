@@ -1,5 +1,6 @@
 //! The polls of an app: targets, outcomes and replies.
 
+use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::detail::Detail;
@@ -83,7 +84,7 @@ fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
             td {
                 time datetime=(until) { (format::clock(until)) } " " span .sub { (ago(until, frame.now)) }
                 @if event.polls > 1 {
-                    " " span .sub { "and " (format::count_of(u64::from(event.polls - 1))) " more since " time datetime=(from) { (format::clock(from)) } }
+                    " " span .sub { "and " (format::count_of(u64::from(event.polls - 1))) " more since " time datetime=(from) { (since(from, until)) } }
                 }
             }
             td { (format::resource(resource)) }
@@ -92,6 +93,12 @@ fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
             @match why { Some(why) => td .message { (why) }, None => td { (missing()) } }
         }
     }
+}
+
+/// The time of day, and the date before it unless it is that of `until`.
+fn since(from: Timestamp, until: Timestamp) -> String {
+    let day = |at: Timestamp| at.strftime("%F").to_string();
+    if day(from) == day(until) { format::clock(from) } else { format::absolute(from) }
 }
 
 /// The shortest and the longest poll, written once if they are equal.

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::status::detail::Detail;
 use crate::status::settings::{self, Setting, Value, name_of};
+use crate::store::{Change, Fact};
 
 use super::super::format::{self, ago, missing};
 use super::super::layout::{Frame, table};
@@ -49,8 +50,7 @@ pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
             tr {
                 td { (ago(change.at, frame.now)) }
                 th scope="row" { (name_of(change.family, change.label)) }
-                @for fact in [&change.before, &change.after] {
-                    @let value = fact.as_ref().and_then(|fact| settings::value(change.family, fact));
+                @for value in values(change) {
                     td .value { @match value { Some(value) => (written(&value)), None => (missing()) } }
                 }
             }
@@ -64,6 +64,17 @@ pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
             @else { (table("", "Changes of settings", caption, &["When", "Setting", "Before", "Now"], rows)) }
         }
     }
+}
+
+/// The values before and after a change; numbers in full if they would read the same.
+fn values(change: &Change) -> [Option<Value>; 2] {
+    let facts = [&change.before, &change.after].map(Option::as_ref);
+    let values = facts.map(|fact| settings::value(change.family, fact?));
+    let in_full = |fact: &Fact| match fact {
+        Fact::Number(number) => Value::Text(number.to_string()),
+        Fact::Text(text) => Value::Text(text.to_string()),
+    };
+    if values[0] == values[1] { facts.map(|fact| fact.map(in_full)) } else { values }
 }
 
 /// A value as people read it.

@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, advance};
 
-use super::{answered, get, site, texts};
+use super::{answered, fixture, get, site, texts};
 
 const APP: &str = "/apps/p-00000000/p-00000000-app-0";
 
@@ -114,6 +114,32 @@ async fn a_new_build_is_marked_and_listed_with_the_other_changes() {
     let rows = texts(changes.split_once("</tbody>").unwrap().0.split_once("<tbody>").unwrap().1);
     assert_eq!(rows, "65 s ago max replicas 8 12 65 s ago latest ready build id b-31 b-32");
     assert_eq!(page.matches("<li class=\"deploy\">new build</li>").count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_its_unit_hides_is_shown_in_full() {
+    let fixture = fixture::fixture(1).await;
+    for seconds in ["3600", "3620"] {
+        fixture.answer_with(1.0, |body| {
+            let mut reply: serde_json::Value = serde_json::from_str(&body).unwrap();
+            if reply.get("maxReplicaCount").is_some() {
+                reply["cooldownPeriodSeconds"] = seconds.into();
+            }
+            reply.to_string()
+        });
+        advance(Duration::from_secs(60)).await;
+    }
+    let page = texts(&get(&site(&fixture.source, ""), APP, ""));
+    assert!(page.contains("cooldown 3600 3620"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_that_began_on_another_day_have_its_date() {
+    let fixture = answered(1).await;
+    advance(Duration::from_secs(2 * 86_400)).await;
+    fixture.answer(1.0);
+    let page = texts(&get(&site(&fixture.source, ""), APP, ""));
+    assert!(page.contains("more since 2026-03-01 03:0"), "{page}");
 }
 
 #[tokio::test(start_paused = true)]

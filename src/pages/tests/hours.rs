@@ -109,6 +109,10 @@ async fn an_incident_of_one_token_or_app_is_shown_only_there() {
     let page = get(&site(&fixture.source, ""), "/", "");
     assert!(texts(&page).contains("since 03:00 outage , p-a : "), "{page}");
     assert!(page.contains("1 other token had none."), "{page}");
+    advance(Duration::from_secs(2 * 86_400)).await;
+    drop(fixture.source.look());
+    let page = get(&site(&fixture.source, ""), "/", "");
+    assert!(texts(&page).contains("since 2026-03-01 03:00 outage , p-a : "), "{page}");
 }
 
 #[tokio::test(start_paused = true)]
