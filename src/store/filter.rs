@@ -56,7 +56,8 @@ impl Filter {
     /// Whether the family is requested by its name, the name of its samples, or its OpenMetrics name.
     pub fn wants(&self, family: &Family) -> bool {
         let bare = |name: &String| {
-            let of_histogram = name.strip_suffix("_bucket").or_else(|| name.strip_suffix("_count"));
+            let of_histogram =
+                ["_bucket", "_count", "_sum"].iter().find_map(|suffix| name.strip_suffix(suffix));
             of_histogram.unwrap_or(name) == family.name
         };
         self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
@@ -136,6 +137,15 @@ mod tests {
         assert_eq!(filter.names, ["pds_app_info", "pds_up"]);
         assert_eq!(filter.projects, ["p-1"]);
         assert!(filter.apps.is_empty() && !filter.is_empty());
+    }
+
+    #[test]
+    fn a_histogram_is_wanted_by_the_name_of_any_of_its_samples() {
+        let family = Family::histogram("pds_x_seconds", &[], "help");
+        for (sample, wanted) in [("bucket", true), ("count", true), ("sum", true), ("max", false)] {
+            let filter = Filter::parse(Some(&format!("name[]=pds_x_seconds_{sample}")));
+            assert_eq!(filter.wants(&family), wanted, "{sample}");
+        }
     }
 
     #[test]
