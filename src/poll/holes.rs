@@ -7,15 +7,12 @@
 //! the oldest answered step. A service that fails at random answers the same step a moment later, so both ends of a
 //! hole must be refused repeatedly.
 
-use jiff::Timestamp;
-
 use pds_interface::{Counted, TimeRange};
 use pds_ledger::Ledger;
 
-use super::ledger_update::LedgerUpdate;
+use super::ledger_update::{Hole, LedgerUpdate};
 use super::plan::Poll;
 use super::ranges::{self, Purpose, RangeAsk};
-use pds_diagnosis::GivenUp;
 
 /// The most steps that are requested one by one.
 const MAX_SINGLE: i64 = 8;
@@ -35,7 +32,7 @@ pub(super) async fn give_up<'a>(
     refused: TimeRange,
     reason: &str,
 ) -> bool {
-    let Poll { context, plan, target, .. } = poll;
+    let Poll { plan, target, .. } = poll;
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };
@@ -52,17 +49,9 @@ pub(super) async fn give_up<'a>(
         // The refusals so far prove nothing.
         target.progress.lock().refusals = None;
     } else if update.give_up(range.end) {
-        let time = |second| Timestamp::from_second(second).unwrap_or_default();
-        let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
-        let mut progress = target.progress.lock();
-        progress.hole = Some(Box::new(hole));
-        // A shorter hole may be alone.
-        if range.end - range.start > MAX_SINGLE * step {
-            progress.answers_from = range.end;
-        }
-        drop(progress);
-        let reason = format!("the service refuses it, although it answers later ranges: {reason}");
-        context.transitions.gave_up(&target.key, range, &reason);
+        target.progress.lock().refusals = None;
+        let is_long = range.end - range.start > MAX_SINGLE * step;
+        update.hole = Some(Hole { range, reason: reason.to_owned(), is_long });
         return true;
     }
     false

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pds_diagnosis::CountedAgain;
+use jiff::Timestamp;
+use pds_diagnosis::{CountedAgain, GivenUp};
 use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::recheck::{Due, Recheck};
 use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
@@ -28,7 +29,19 @@ pub struct LedgerUpdate<'a> {
     /// Whether a reply was added.
     added: bool,
     gave_up: Option<TimeRange>,
+    /// The hole that this poll found; recorded once it is on disk.
+    pub(super) hole: Option<Hole>,
     rechecked: Option<Recheck>,
+}
+
+/// Time that the service refuses, although it answers later ranges.
+#[derive(Debug)]
+pub(super) struct Hole {
+    pub(super) range: TimeRange,
+    /// The service's refusal.
+    pub(super) reason: String,
+    /// Whether it is too long for a hole alone: the service may no longer have older time.
+    pub(super) is_long: bool,
 }
 
 impl<'a> LedgerUpdate<'a> {
@@ -42,7 +55,7 @@ impl<'a> LedgerUpdate<'a> {
         let ledger = before.clone().filter(|_| may_open);
         ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
         let mut update =
-            Self { poll, ledger, before, may_open, added: false, gave_up: None, rechecked: None };
+            Self { poll, ledger, before, may_open, added: false, gave_up: None, hole: None, rechecked: None };
         update.follow_clock();
         update
     }
@@ -217,6 +230,16 @@ impl<'a> LedgerUpdate<'a> {
             target.progress.lock().rechecked.add(CountedAgain { counted, late, overcounted });
         }
         let mut progress = target.progress.lock();
+        if let Some(Hole { range, reason, is_long }) = self.hole {
+            let time = |second| Timestamp::from_second(second).unwrap_or_default();
+            let (start, end) = (time(range.start), time(range.end));
+            progress.hole = Some(Box::new(GivenUp { start, end, reason: reason.as_str().into() }));
+            if is_long {
+                progress.answers_from = range.end;
+            }
+            let reason = format!("the service refuses it, although it answers later ranges: {reason}");
+            context.transitions.gave_up(&target.key, range, &reason);
+        }
         if let Some(gone) = self.gave_up.filter(|_| !std::mem::replace(&mut progress.gave_up, true)) {
             let reason = "it was older than accounting.max_catch_up; pds_app_unaccounted_seconds_total counts further \
                           seconds";
