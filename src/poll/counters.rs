@@ -9,7 +9,7 @@ use pds_interface::Resource;
 use pds_ledger::{Hold, Ledger, Settled};
 
 use super::plan::{Context, Plan, Target};
-use super::progress::Start;
+use super::progress::{MAX_SILENCE, Start};
 
 /// The most polls for which a new counter is served at its starting value.
 const MAX_WAITS: u8 = 2;
@@ -119,8 +119,9 @@ impl Plan {
     pub(super) fn is_silent(&self, target: &Target) -> bool {
         let (at, known) = &mut *self.silences.lock();
         if at.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
-            *at = Some(Instant::now());
-            let before = std::mem::take(known);
+            // Only outages look here: after a while without one, the next is news.
+            let is_recent = at.replace(Instant::now()).is_some_and(|at| at.elapsed() < MAX_SILENCE);
+            let before = Some(std::mem::take(known)).filter(|_| is_recent).unwrap_or_default();
             let mut all = Silence::default();
             self.targets.iter().for_each(|target| all.add(target));
             for ((account, resource), apps) in all.outages() {
