@@ -5,7 +5,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -44,6 +44,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const WINDOW: u32 = 64 * 1024;
 /// The largest window that HTTP/2 allows.
 const MAX_WINDOW: u32 = u32::MAX >> 1;
+/// Time without a large difference after which clocks agree again.
+const AGREED: Duration = Duration::from_secs(600);
 /// The most bytes read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The longest pause that one reply can request.
@@ -75,7 +77,8 @@ pub(super) struct Transport {
     proxy_login: Option<HeaderValue>,
     pub(super) shared: Shared,
     /// Whether the log has reported that the clocks differ.
-    skewed: AtomicBool,
+    /// When a large difference of clocks was measured last, until the clocks agree again.
+    skewed_at: Mutex<Option<Instant>>,
 }
 
 /// The URL of `request` to the service at `base`. The request's path and query, which are encoded, follow the path of
@@ -113,7 +116,7 @@ impl Transport {
             proxy: reached.proxy(),
             proxy_login: reached.proxy_login(&api.base_url),
             shared,
-            skewed: AtomicBool::new(false),
+            skewed_at: Mutex::default(),
         })
     }
 
@@ -163,24 +166,24 @@ impl Transport {
     }
 
     /// Compares the service's clock with ours: a request sent at `sent_at` got a reply dated `date` after `round_trip`.
-    /// A difference is logged once.
+    /// A difference is logged once: clocks agree again if no reply has differed for a while.
     fn compare_clocks(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration) {
         // The service wrote the date half a round trip ago, in whole seconds, so half a second early on average.
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
         let skew = date - ours;
         self.shared.observer.clock_skew(skew);
-        let large = differ(skew);
-        if self.skewed.swap(large, Ordering::Relaxed) == large {
-            return;
-        }
-        if large {
+        let mut skewed_at = self.skewed_at.lock();
+        if differ(skew) {
+            if skewed_at.replace(Instant::now()).is_some() {
+                return;
+            }
             tracing::warn!(
                 skew_seconds = skew.round(),
                 limit_seconds = MAX_SKEW.as_secs(),
                 "the clocks of the service and of this machine differ; synchronise this machine's clock with NTP"
             );
-        } else {
+        } else if skewed_at.take_if(|at| at.elapsed() >= AGREED).is_some() {
             tracing::info!(
                 skew_seconds = skew.round(),
                 "the clocks of the service and of this machine agree again"
