@@ -122,12 +122,14 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, StateError> {
     let owned = path.to_owned();
     let mut working = tokio::task::spawn_blocking(move || work(&owned));
-    loop {
-        if let Ok(done) = tokio::time::timeout(MAX_COMMIT, &mut working).await {
-            return done.map_err(|error| StateError::io(path)(error.into()))?;
+    let done = match tokio::time::timeout(MAX_COMMIT, &mut working).await {
+        Ok(done) => done,
+        Err(_) => {
+            tracing::warn!(path = %path.display(), "the state folder does not answer");
+            working.await
         }
-        tracing::warn!(path = %path.display(), "the state folder does not answer");
-    }
+    };
+    done.map_err(|error| StateError::io(path)(error.into()))?
 }
 
 fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
