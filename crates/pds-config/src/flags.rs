@@ -193,7 +193,12 @@ pub fn running_exporter(program: &Path) -> Option<Running> {
     ids.sort_unstable();
     let running = ids.into_iter().filter_map(|id| {
         let process = proc.join(id.to_string());
-        let is_same = std::fs::read_link(process.join("exe")).is_ok_and(|found| found == program);
+        // An upgrade has replaced the file of a process that still runs.
+        let is_program = |found: PathBuf| {
+            found == program
+                || found.to_str().and_then(|it| it.strip_suffix(" (deleted)")) == program.to_str()
+        };
+        let is_same = std::fs::read_link(process.join("exe")).is_ok_and(is_program);
         let line = is_same.then(|| std::fs::read(process.join("cmdline")).ok())??;
         let mut flags = of_process(&line)?;
         if let Ok(folder) = std::fs::read_link(process.join("cwd")) {
