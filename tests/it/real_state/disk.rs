@@ -54,7 +54,7 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     let up = format!("pds_up{{{},resource=\"response_time\"}}", rig.labels(0));
     assert_eq!(value(&page, &up), Some(1.0), "the service has answered");
     assert!(page.contains("pds_app_window_requests{"), "the rest goes on");
-    until("the log says so", async || exporter.log().contains("counters stand still until")).await;
+    until("the log says so", async || exporter.log().contains("nothing is counted until")).await;
 
     std::fs::remove_file(&filling).unwrap();
     drop(file);
