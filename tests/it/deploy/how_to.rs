@@ -2,6 +2,7 @@
 
 mod rotation;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use pds_config::Config;
 use pds_interface::TimeRange;
 use pds_simulator::Settings;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -19,12 +20,12 @@ use tokio_rustls::TlsAcceptor;
 
 use super::evaluated::assert_passes;
 use super::steps::Machine;
-use super::{command, succeed};
+use super::{command, list, string, succeed, text, yaml};
 use crate::client::transport::authority;
 use crate::docs::blocks;
-use crate::process::Exporter;
+use crate::process::{Exporter, until};
 use crate::real_backfill::Blocking;
-use crate::server::Server;
+use crate::server::{PROMETHEUS_2, Server};
 use crate::tool::simulated::Simulated;
 
 /// The heading of a recipe, and what shows that it works.
@@ -143,13 +144,32 @@ const RECIPES: &[Recipe] = &[
         let file = stage.machine.folder.path().join("prometheus.yml");
         fs::write(&file, config).unwrap();
         succeed(command("promtool", [Path::new("check"), Path::new("config"), &file]));
-        let (whole, part) = stage.runtime.block_on(async {
+        let here = config.replace("localhost:10090", stage.exporter.url.trim_start_matches("http://"));
+        let of_others = here.replace("job_name: search", "job_name: others");
+        let jobs: Vec<Value> = [here.replace("p-search", &stage.project), of_others]
+            .iter()
+            .flat_map(|config| list(&yaml(config)[0]["scrape_configs"]).to_vec())
+            .collect();
+        let global = json!({ "scrape_interval": "1s", "evaluation_interval": "1s" });
+        let config = json!({ "global": global, "rule_files": ["objectives.yml"], "scrape_configs": jobs });
+        let (config, rules) = (config.to_string(), text("prometheus/rules/objectives.yml"));
+        let files = [("prometheus.yml", &*config), ("objectives.yml", &*rules)];
+        stage.runtime.block_on(async {
             stage.exporter.wait_for("/-/ready").await;
-            let part = format!("/metrics?project={}", stage.project);
-            (stage.exporter.get("/metrics").await, stage.exporter.get(&part).await)
+            let part = stage.exporter.get(&format!("/metrics?project={}", stage.project)).await;
+            assert!(part.contains("\npds_up{") && !part.contains("pds_exporter_"), "{part}");
+            let server = Server::prometheus(PROMETHEUS_2, &files, "--log.level=error").await;
+            let jobs_of = async |query: &str| -> BTreeSet<String> {
+                let series = server.query(query).await;
+                series.iter().map(|series| string(series, "/metric/job").to_owned()).collect()
+            };
+            let objective = "pds:slo_least_requests:count";
+            until("objectives are recorded", async || jobs_of(objective).await.len() == 2).await;
+            let joined = format!("pds_up * on (cluster, namespace, job) group_left () {objective}");
+            until("the team's series have objectives", async || jobs_of(&joined).await.contains("search"))
+                .await;
+            assert!(!jobs_of("pds_up").await.contains("others"), "series of another team");
         });
-        assert!(whole.contains("\npds_exporter_targets ") && whole.contains("\npds_up{"), "{whole}");
-        assert!(part.contains("\npds_up{") && !part.contains("pds_exporter_"), "{part}");
     }),
     ("Upgrade or roll back", |stage, recipe| {
         assert!(stage.run(recipe).contains("the configuration is valid"));
