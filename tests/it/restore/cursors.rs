@@ -1,5 +1,8 @@
 //! The cursor that counts, and counters without one.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use pds_interface::response_time;
 use tracing::Level;
 
@@ -38,6 +41,21 @@ async fn the_greatest_cursor_up_to_now_counts_once_it_has_settled() {
     let until = cursor(&rig, &exporter);
     let truth = rig.truth(&rig.apps()[0], response_time::RESOURCE, unsettled, until);
     assert_eq!(exporter.handle.context.ledgers.ledger(&key(&rig, 0)).unwrap().total, truth);
+}
+
+/// A scrape that drops families has to keep these.
+#[tokio::test]
+async fn the_page_on_scale_names_each_family_that_a_restore_reads() {
+    let rig = Rig::after_one(1).await;
+    drop(rig.started("a").await);
+    let read = rig.prometheus.asked().into_iter().map(|asked| {
+        let (_, name) = asked.form["query"].split_once("{__name__=\"").unwrap();
+        name.split('"').next().unwrap().to_owned()
+    });
+    let page = fs::read_to_string("docs/scale.md").unwrap();
+    let (_, kept) = page.split_once("With `state.prometheus_url`, keep").unwrap();
+    let named = kept.split('.').next().unwrap().split('`').skip(1).step_by(2).map(str::to_owned);
+    assert_eq!(named.collect::<BTreeSet<_>>(), read.collect::<BTreeSet<_>>());
 }
 
 #[tokio::test]
