@@ -84,8 +84,8 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     for poll in 1..6 {
         rig.poll().await;
         assert_still(&rig, "behind", behind + poll * 60);
-        let since = "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01 12:02:00 UTC";
-        assert_eq!(rig.problems(), [since.to_owned()].into());
+        let until = "response time, run execution time: counters stand still, because a clock was set back, until 2026-03-01 12:02:00 UTC";
+        assert_eq!(rig.problems(), [until.to_owned()].into());
     }
     assert_eq!(rig.page().sum("pds_app_requests_total"), before);
 
