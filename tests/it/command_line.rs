@@ -239,6 +239,25 @@ fn a_check_without_flags_takes_those_of_the_exporter_beside_it() {
 }
 
 #[test]
+fn a_check_after_an_upgrade_is_of_the_exporter_that_still_runs() {
+    const SCRIPT: &str = r#"
+        "$0" --config.file=pds-exporter.toml 2>/dev/null &
+        until [ "$(readlink /proc/$!/exe)" = "$0" ]; do sleep 0.1; done
+        mv "$0.new" "$0" && cd / && "$0" --config.check
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let api = "[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n";
+    configuration(folder.path(), &format!("{api}{PROJECT}"));
+    let program = folder.path().join("exporter");
+    for copy in [&program, &folder.path().join("exporter.new")] {
+        std::fs::copy(env!("CARGO_BIN_EXE_pds-exporter"), copy).unwrap();
+    }
+    let namespace = ["--net", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT];
+    let said = output(command("unshare", namespace).arg(&program).current_dir(folder.path()));
+    assert!(said.contains("of the running exporter: --config.file="), "{said}");
+}
+
+#[test]
 fn a_configuration_can_come_from_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let api = "[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n";

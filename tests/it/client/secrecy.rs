@@ -1,6 +1,6 @@
 //! The token is seen by the service and by no one else: not in logs at any level, not in errors, not in `Debug`.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use pds_client::Turn;
 use pds_core::error_chain::with_sources;
@@ -234,6 +234,24 @@ async fn a_change_is_logged_once_and_not_with_each_request() {
         assert_told(message);
     }
     assert_eq!(log.text().lines().count(), 6, "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clocks_of_two_replicas_that_differ_are_logged_once() {
+    let (log, _guard) = Log::start(Level::INFO);
+    let turns = std::sync::atomic::AtomicU64::new(0);
+    let server = Server::start(move |_| {
+        let turn = turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let date = SystemTime::now() + Duration::from_secs(turn % 2 * 60);
+        ok("{}").with("date", &httpdate::fmt_http_date(date))
+    })
+    .await;
+    let asking = Asking::with(&server, |_| {});
+    for _ in 0..20 {
+        let _ = asking.ask("p", "a").await;
+    }
+    assert_eq!(log.lines_with("the clocks of the service and of this machine differ").len(), 1);
+    assert!(log.lines_with("agree again").is_empty(), "{}", log.text());
 }
 
 #[tokio::test]

@@ -81,6 +81,26 @@ async fn a_zero_that_is_not_counted_yet_is_no_part_of_a_hole() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hole_is_recorded_once_its_end_is_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let [there, away] = ["there", "away"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&there).unwrap();
+    let refused_seconds = [NOON + 10 * 60 + 17, 0, 0, 0, 0, 0, 0, 0];
+    let quirks = Quirks { refused_seconds, ..Quirks::default() };
+    let settings = Settings { apps: 1, quirks, ..Settings::default() };
+    let rig = Rig::of(settings, "[accounting]\naudit = false\n", "", Some(there.join("state"))).await;
+    let has_hole =
+        |rig: &Rig| rig.plan_in_force().targets.iter().any(|target| target.progress.lock().hole.is_some());
+    rig.minutes(12).await;
+    std::fs::rename(&there, &away).unwrap();
+    rig.minutes(30).await;
+    assert!(!has_hole(&rig) && rig.ledger().until == NOON + 10 * 60, "nothing is written");
+    std::fs::rename(&away, &there).unwrap();
+    rig.minutes(12).await;
+    assert!(has_hole(&rig) && rig.ledger().until > NOON + 50 * 60);
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_step_of_a_cluster_is_given_up_and_none_between() {
     let minutes = [10, 11, 13, 14, 18, 27, 43, 58];
     let refused_seconds = minutes.map(|minute| NOON + minute * 60 + 5);

@@ -82,6 +82,7 @@ async fn an_objective_at_a_threshold_that_no_reply_has_is_a_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn zeros_of_all_busy_apps_are_a_reason_while_their_counters_wait() {
+    let (log, _guard) = Log::start(Level::WARN);
     let rig = Rig::start(Settings { apps: 6, ..Settings::default() }, "").await;
     let reason = |rig: &Rig| {
         let reasons = &rig.status().summary.reasons;
@@ -97,8 +98,12 @@ async fn zeros_of_all_busy_apps_are_a_reason_while_their_counters_wait() {
     let begins = "Nearly all busy apps of a token suddenly have no requests: the counters of ";
     assert!(text.starts_with(begins) && text.ends_with(" apps wait"), "{text}");
     rig.world.faults().clear();
-    rig.pass(60).await;
+    rig.minutes(20).await;
     assert_eq!(reason(&rig), None);
+    // The next one is news.
+    rig.world.faults().set([Fault::value("total_requests", "0")]);
+    rig.minutes(3).await;
+    assert_eq!(log.lines_with("nearly all busy apps suddenly have no requests").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
