@@ -119,7 +119,7 @@ impl Plan {
     pub(super) fn is_silent(&self, target: &Target) -> bool {
         let (at, known) = &mut *self.silences.lock();
         if at.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
-            // Only outages look here: after a while without one, the next is news.
+            // Busy apps without requests look here: after a while without any, the next outage is news.
             let is_recent = at.replace(Instant::now()).is_some_and(|at| at.elapsed() < MAX_SILENCE);
             let before = Some(std::mem::take(known)).filter(|_| is_recent).unwrap_or_default();
             let mut all = Silence::default();

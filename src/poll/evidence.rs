@@ -120,6 +120,8 @@ pub struct Audit {
 pub(super) struct Evidence {
     /// Whether a check has passed.
     pub(super) passed: bool,
+    /// Whether a check has found that ranges are ignored, and none has passed since.
+    ignored: bool,
     /// The last difference logged, until it is over.
     broken: Option<Assumption>,
     /// When a check last found a difference.
@@ -229,9 +231,9 @@ impl Evidence {
         self.again_at.is_some() && self.believes() == Ok(false)
     }
 
-    /// Records that a ledger continues without a check, unless the last check found that ranges are ignored.
+    /// Records that a ledger continues without a check, unless one has found that ranges are ignored.
     pub(super) fn continues(&mut self) {
-        self.passed |= !matches!(self.broken, Some(Assumption::Names(_)));
+        self.passed |= !self.ignored;
     }
 
     /// Returns whether the caller is to check now whether replies can be trusted. If so, others may not for
@@ -264,7 +266,9 @@ impl Evidence {
     /// Records the result of a check. Returns whether it is new.
     pub(super) fn breaks(&mut self, broken: Assumption) -> bool {
         // The end of ranges and rounding affect some requests, ignored names affect all.
-        self.passed &= !matches!(broken, Assumption::Names(_));
+        if matches!(broken, Assumption::Names(_)) {
+            (self.passed, self.ignored) = (false, true);
+        }
         self.equal = 0;
         self.differed_at = Some(Instant::now());
         let before = self.broken.replace(broken);
@@ -282,7 +286,9 @@ impl Evidence {
     /// Records that a check of `app` found no difference: `both` if both parts of the range had traffic, `verified` if
     /// the check proved that replies can be trusted, which ends a difference. Returns whether a difference ended.
     pub(super) fn holds(&mut self, app: &Owner, both: bool, verified: bool) -> bool {
-        self.passed |= both || verified;
+        if both || verified {
+            (self.passed, self.ignored) = (true, false);
+        }
         self.suspicions.remove(app);
         self.equal = self.equal.saturating_add(u8::from(both));
         let differed = self.differed_at.is_some_and(|at| at.elapsed() < AUDITED_WITHIN);

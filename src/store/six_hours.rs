@@ -15,7 +15,7 @@ pub struct Point {
     pub p95: Option<f64>,
     /// The 99th percentile.
     pub p99: Option<f64>,
-    /// Requests per minute of the window, whose length a reload may change; `None` if the poll failed.
+    /// Requests per minute of the window, whose length a reload may change; `None` if the poll brought none.
     pub requests_per_minute: Option<f64>,
 }
 
