@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Change, Event, History, Reply, SlotSummary};
-use pds_core::clock::{from_unix_seconds, to_second};
+use pds_core::clock::from_unix_seconds;
 use pds_interface::reader::Unexpected;
 use pds_interface::{
     Cadence, Counted, Point, ReplyBody as _, TimeRange, get_app, response_time, run_execution_time,
@@ -79,7 +79,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
     let requests = parts.iter().find(|part| part.resource() == response_time::RESOURCE);
-    let (poll, polls) = (&view.plan.config.poll, polls(&parts));
+    let polls = polls(&parts);
     let changes = view.changes(&parts, SignedDuration::from_hours(24));
     Some(Detail {
         token: view.plan.client.account(project).name().to_owned(),
@@ -87,7 +87,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
             .collect(),
         runs: runs(view, &parts),
-        leaves_out_shares: !poll.within_ratio || !poll.thresholds.is_empty(),
+        leaves_out_shares: !view.plan.config.poll.within_ratio,
         window_requests: times.value(&response_time::WINDOW_REQUESTS),
         window_runs: view
             .values(&parts, run_execution_time::RESOURCE)
@@ -127,16 +127,13 @@ fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, Event)> {
     polls
 }
 
-/// The datapoints of the last reply, if it was kept, its poll succeeded, and it is not stale.
+/// The datapoints of the last reply, if it was kept and the window is not stale.
 fn runs(view: &View, parts: &[Part<'_>]) -> Option<Vec<Point>> {
     let part = parts.iter().find(|part| part.resource() == run_execution_time::RESOURCE)?;
     part.subject.cell.fresh(&view.shown(part.target), view.instant)?;
     let reply = view.context.store.replies().of(&part.target.key)?;
-    if part.status.last_success < Some(to_second(reply.at)) {
-        return None;
-    }
     let runs = run_execution_time::Reply::decode(reply.text.as_bytes()).ok()?.data;
-    // The same values as the gauges show.
+    // Judged as for the gauges.
     let until_reply = TimeRange { start: 0, end: reply.at.as_second() };
     Some(runs.points(Some(until_reply), &mut Unexpected::default()))
 }

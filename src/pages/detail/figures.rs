@@ -79,7 +79,7 @@ fn no_distribution(detail: &Detail) -> String {
     match detail.app.requests_per_minute {
         Some(0.0) => format!("No requests in the last {window}."),
         Some(_) if detail.leaves_out_shares => {
-            "poll.within_ratio or poll.thresholds leaves the distribution out.".to_owned()
+            "poll.within_ratio = false leaves the distribution out.".to_owned()
         }
         Some(_) => format!("The service sent no distribution for the last {window}."),
         None => nothing_known(detail),

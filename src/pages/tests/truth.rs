@@ -40,7 +40,7 @@ async fn a_distribution_that_the_configuration_leaves_out_is_not_missed_from_the
     let fixture = fixture::with_config(&[("p-00000000", "p-00000000-app-0")], without).await;
     fixture.answer_with(1.0, |body| body.replace("\"distribution\"", "\"left_out\""));
     let page = get(&site(&fixture.source, ""), APP, "");
-    assert!(page.contains("poll.within_ratio or poll.thresholds leaves the distribution out."), "{page}");
+    assert!(page.contains("poll.within_ratio = false leaves the distribution out."), "{page}");
 }
 
 #[tokio::test(start_paused = true)]
