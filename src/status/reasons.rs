@@ -41,6 +41,8 @@ struct Stopped {
     last: Option<Failing>,
     /// When the last of its targets began to fail.
     last_since: Option<Timestamp>,
+    /// The number of tokens whose last good value is accepted.
+    still_used: usize,
     /// An addition to the cause's clause.
     more: String,
     detail: Option<String>,
@@ -209,9 +211,7 @@ impl Found {
         if token.readable == Some(false) || (token.file.is_none() && token.problem.is_some()) {
             let stopped = self.of_token(&cause::TOKEN_UNREADABLE, token);
             stopped.detail = token.problem.as_ref().map(ToString::to_string);
-            if is_accepted {
-                stopped.more = STILL_USED.to_owned();
-            }
+            stopped.still_used += usize::from(is_accepted);
         }
         if let Some(told) = &token.range_ignored {
             self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());
@@ -237,7 +237,10 @@ impl Stopped {
             let expired = tokens.iter().filter(|token| self.tokens.contains(&token.name));
             self.since = expired.filter_map(|token| token.expires).min();
         }
-        let is_still_used = self.more == STILL_USED && counted == 0;
+        let is_still_used = self.still_used > 0 && self.still_used == self.tokens.len() && counted == 0;
+        if is_still_used {
+            self.more = STILL_USED.to_owned();
+        }
         let names: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
         let only = tokens.iter().find(|token| names == [token.name.as_str()]);
         let link = match (self.apps, self.projects) {
