@@ -212,8 +212,8 @@ fn ceilings() -> impl Iterator<Item = Duration> {
     successors(Some(FIRST_WAIT), |wait| Some((*wait * 2).min(MAX_WAIT)))
 }
 
-/// The retries of an account: one per ten requests, and a few in reserve. So an outage increases the load by at most a
-/// tenth, instead of `max_retries` times.
+/// The retries of an account: one per ten requests, and a few in reserve. So once these are spent, an outage increases
+/// the load by at most a tenth, instead of `max_retries` times.
 #[derive(Debug)]
 pub(super) struct Budget(AtomicU32);
 

@@ -41,7 +41,7 @@ const KEEP_IDLE: Duration = Duration::from_secs(90);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The most unread bytes of a reply over HTTP/2. The connection has room for as many per request in flight, so that
 /// replies that wait for memory do not block others.
-const WINDOW: u32 = 64 * 1024;
+const WINDOW: u32 = 256 * 1024;
 /// The largest window that HTTP/2 allows.
 const MAX_WINDOW: u32 = u32::MAX >> 1;
 /// Time without a large difference after which clocks agree again.
@@ -76,7 +76,6 @@ pub(super) struct Transport {
     proxy: Option<String>,
     proxy_login: Option<HeaderValue>,
     pub(super) shared: Shared,
-    /// Whether the log has reported that the clocks differ.
     /// When a large difference of clocks was measured last, until the clocks agree again.
     skewed_at: Mutex<Option<Instant>>,
 }
