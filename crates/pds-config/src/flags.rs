@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -195,8 +195,8 @@ pub fn running_exporter(program: &Path) -> Option<Running> {
         let process = proc.join(id.to_string());
         // An upgrade has replaced the file of a process that still runs.
         let is_program = |found: PathBuf| {
-            found == program
-                || found.to_str().and_then(|it| it.strip_suffix(" (deleted)")) == program.to_str()
+            let replaced = found.as_os_str().as_bytes().strip_suffix(b" (deleted)");
+            found == program || replaced == Some(program.as_os_str().as_bytes())
         };
         let is_same = std::fs::read_link(process.join("exe")).is_ok_and(is_program);
         let line = is_same.then(|| std::fs::read(process.join("cmdline")).ok())??;
