@@ -83,6 +83,7 @@ fn print(
         let line = |(section, key, value): &Line| (format!("{section}.{key}"), Value::from(&**value));
         json["suggested"] = lines.iter().map(line).collect::<Map<String, Value>>().into();
         json["requests"] = requests.into();
+        json["complete"] = complete.into();
         return Ok(page::print_json(console, &json)?);
     }
     match complete || !format.is_for_people() {
