@@ -242,14 +242,18 @@ fn a_check_without_flags_takes_those_of_the_exporter_beside_it() {
 fn a_check_after_an_upgrade_is_of_the_exporter_that_still_runs() {
     const SCRIPT: &str = r#"
         "$0" --config.file=pds-exporter.toml 2>/dev/null &
-        until [ "$(readlink /proc/$!/exe)" = "$0" ]; do sleep 0.1; done
+        for _ in $(seq 300); do
+            [ "$(readlink /proc/$!/exe)" = "$0" ] && break
+            sleep 0.1
+        done
         mv "$0.new" "$0" && cd / && "$0" --config.check
     "#;
     let folder = tempfile::tempdir().unwrap();
     let api = "[api]\nbase_url = \"https://a.example.com\"\ntoken = \"t\"\n";
     configuration(folder.path(), &format!("{api}{PROJECT}"));
-    let program = folder.path().join("exporter");
-    for copy in [&program, &folder.path().join("exporter.new")] {
+    let [program, new] =
+        ["exporter", "exporter.new"].map(|name| folder.path().canonicalize().unwrap().join(name));
+    for copy in [&program, &new] {
         std::fs::copy(env!("CARGO_BIN_EXE_pds-exporter"), copy).unwrap();
     }
     let namespace = ["--net", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT];

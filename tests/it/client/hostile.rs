@@ -215,7 +215,7 @@ async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
         // Reading all of them takes long where other tests run beside.
         api.timeout = Duration::from_secs(60);
         let asking = std::sync::Arc::new(Asking::new(&api, &[]));
-        // All on one connection if it is of HTTP/2.
+        // HTTP/2 sends all of them on this connection.
         asking.ask("p", "a").await.unwrap();
         let mut asks = tokio::task::JoinSet::new();
         for _ in 0..30 {

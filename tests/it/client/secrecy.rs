@@ -243,7 +243,7 @@ async fn clocks_of_two_replicas_that_differ_are_logged_once() {
     let server = Server::start(move |_| {
         let turn = turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let date = SystemTime::now() + Duration::from_secs(turn % 2 * 60);
-        ok("{}").with("date", &httpdate::fmt_http_date(date))
+        ok("{}").with("date", httpdate::fmt_http_date(date))
     })
     .await;
     let asking = Asking::with(&server, |_| {});
