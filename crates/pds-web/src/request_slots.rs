@@ -88,7 +88,7 @@ impl RequestSlots {
             (self.close_another(peer, began) || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
-        let room = self.when_there_is_room(peer, began, || self.rooms(0, STREAM_BYTES, &[])).await?;
+        let room = self.when_there_is_room(peer, began, || self.rooms(STREAM_BYTES, &[])).await?;
         let (since, _held) = (Instant::now(), (Vec::new(), room));
         turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, _held }));
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
@@ -151,10 +151,9 @@ impl RequestSlots {
         }
     }
 
-    /// Memory for `own_bytes` and for the `blocks` that no answer holds yet, for an answer that has `held` bytes already;
-    /// `None` if there is not enough.
-    fn rooms(&self, held: u64, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
-        let mut left = (self.memory.bytes() / ANSWER_DIVISOR).saturating_sub(held);
+    /// Memory for `own_bytes` and for the `blocks` that no answer holds yet; `None` if there is not enough.
+    fn rooms(&self, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
+        let mut left = self.memory.bytes() / ANSWER_DIVISOR;
         let mut take = |bytes: u64| {
             let bytes = bytes.min(left);
             left -= bytes;
@@ -176,22 +175,18 @@ impl RequestSlots {
 impl RequestPermit {
     /// Counts the bytes of the answer, and waits for room; `false` if there is none.
     pub(super) async fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
-        let (stream_bytes, source_bytes, blocks) = match body {
+        let (own_bytes, blocks) = match body {
             ResponseBody::Parts(parts) => {
-                (if compressed { STREAM_BYTES } else { 0 }, 0, Vec::from(parts.clone()))
+                (if compressed { STREAM_BYTES } else { 0 }, Vec::from(parts.clone()))
             }
-            ResponseBody::Channel { source_bytes, .. } => (STREAM_BYTES, *source_bytes, Vec::new()),
+            ResponseBody::Channel { source_bytes, .. } => (STREAM_BYTES + source_bytes, Vec::new()),
         };
-        if stream_bytes == 0 {
-            self.turn.with_payload(|payload| payload.as_mut().map(|request| request._held.1.clear()));
-        }
-        let rooms = || self.slots.rooms(stream_bytes, source_bytes, &blocks);
+        // A request that waits holds no memory; otherwise all could wait for each other.
+        self.turn.with_payload(|payload| payload.as_mut().map(|request| request._held.1.clear()));
+        let rooms = || self.slots.rooms(own_bytes, &blocks);
         let rooms = self.slots.when_there_is_room(self.turn.peer, Instant::now(), rooms).await;
         let Some(rooms) = rooms else { return false };
-        let hold = |request: &mut Answering| {
-            request._held.0 = blocks;
-            request._held.1.extend(rooms);
-        };
+        let hold = |request: &mut Answering| request._held = (blocks, rooms);
         self.turn.with_payload(|payload| payload.as_mut().map(hold)).flatten().is_some()
     }
 }
@@ -376,7 +371,7 @@ mod tests {
         assert!(late.2.hold(&other(), false).await);
         drop((held, late));
         assert_eq!((budget.used(), slots.turns.held()), (0, 0));
-        drop(slots.rooms(0, 0, &[]));
+        drop(slots.rooms(0, &[]));
         assert!(slots.shared.lock().is_empty());
     }
 
@@ -385,6 +380,8 @@ mod tests {
         let connection = connection(host);
         let request = connection.open();
         let Some(permit) = slots.take(&request).await else { return false };
+        // Others begin while the answer is made.
+        tokio::task::yield_now().await;
         let (_sender, pieces) = tokio::sync::mpsc::channel(1);
         if !permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false).await {
             return false;
