@@ -18,7 +18,7 @@ use url::Url;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{Exporter, ExporterError, ExporterStatus, VARIABLE, address, local_exporter};
+use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, local_exporter};
 use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
@@ -40,16 +40,8 @@ Examples:
   pdstool doctor -o json"
 )]
 pub struct DoctorArgs {
-    /// Address of the running daemon [default: the daemon on this machine].
-    #[arg(
-        long = "exporter",
-        value_name = "URL",
-        value_delimiter = ',',
-        value_parser = address,
-        env = VARIABLE,
-        hide_env_values = true
-    )]
-    exporters: Vec<Url>,
+    #[command(flatten)]
+    daemons: ExporterArgs,
 
     /// Address that the daemon listens on; repeatable [default: that of the running daemon, or :10090].
     #[arg(long = "web.listen-address", value_name = "ADDRESS")]
@@ -87,10 +79,10 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     let mut listens = args.listen_addresses.clone();
     let ours = service.as_ref().map(|service| &service.config);
     let mut daemons = Vec::new();
-    for url in &args.exporters {
+    for url in &args.daemons.exporters {
         daemons.extend(daemon(args, Some(url), &mut listens, ours).await?);
     }
-    if args.exporters.is_empty() {
+    if args.daemons.exporters.is_empty() {
         daemons.extend(daemon(args, None, &mut listens, ours).await?);
     }
     if let Some(service) = &service {
@@ -156,7 +148,7 @@ async fn daemon(
     ours: Option<&Config>,
 ) -> Result<Option<Daemon>> {
     let Some(url) = given.cloned().or_else(|| local_exporter(listens).ok()) else { return Ok(None) };
-    let exporter = Exporter::new(&url, None, None)?;
+    let exporter = Exporter::new(&url, None, args.daemons.exporter_ca_file.as_deref())?;
     let name = exporter.name.clone();
     let is_given = given.is_some();
     let flags = flags_of_exporter().filter(|_| listens.is_empty());
