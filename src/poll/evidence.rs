@@ -119,7 +119,7 @@ pub struct Audit {
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// Whether a check has passed.
-    pub(super) passed: bool,
+    passed: bool,
     /// Whether a check has found that ranges are ignored, and none has passed since.
     ignored: bool,
     /// The last difference logged, until it is over.

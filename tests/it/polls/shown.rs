@@ -263,16 +263,18 @@ async fn a_new_counter_is_served_at_its_start_until_a_page_was_read_for_two_poll
     }
 }
 
+/// Replaces the distribution in all replies.
+fn distribute(rig: &Rig, text: &str) {
+    rig.world.faults().set([Fault::value("distribution", text).on(response_time::RESOURCE)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_new_threshold_is_on_a_page_before_it_counts() {
     let rig = Rig::start(one_app(), "").await;
-    let distribution = |text: &str| {
-        rig.world.faults().set([Fault::value("distribution", text).on(response_time::RESOURCE)]);
-    };
-    distribution("{\"100ms\": 50, \"1s\": 100}");
+    distribute(&rig, "{\"100ms\": 50, \"1s\": 100}");
     rig.minutes(4).await;
     let (total, _, before, cursor) = counted(&rig);
-    distribution("{\"100ms\": 50, \"500ms\": 75, \"1s\": 100}");
+    distribute(&rig, "{\"100ms\": 50, \"500ms\": 75, \"1s\": 100}");
     rig.pass(60).await;
     let start = counted(&rig);
     assert_eq!((start.0, start.3), (total, cursor), "nothing else grows before it was seen");
@@ -288,18 +290,15 @@ async fn a_new_threshold_is_on_a_page_before_it_counts() {
 #[tokio::test(start_paused = true)]
 async fn a_threshold_that_follows_another_new_one_is_on_a_page_before_it_counts_too() {
     let rig = Rig::start(one_app(), "").await;
-    let distribution = |text: &str| {
-        rig.world.faults().set([Fault::value("distribution", text).on(response_time::RESOURCE)]);
-    };
-    distribution("{\"100ms\": 50, \"10s\": 100}");
+    distribute(&rig, "{\"100ms\": 50, \"10s\": 100}");
     rig.minutes(4).await;
     counted(&rig);
-    distribution("{\"100ms\": 50, \"500ms\": 75, \"10s\": 100}");
+    distribute(&rig, "{\"100ms\": 50, \"500ms\": 75, \"10s\": 100}");
     rig.pass(60).await;
     let (_, _, buckets, _) = counted(&rig);
     assert_eq!((buckets.len(), buckets[1]), (4, buckets[0]));
     let before = rig.ledger();
-    distribution("{\"100ms\": 50, \"500ms\": 75, \"1s\": 90, \"10s\": 100}");
+    distribute(&rig, "{\"100ms\": 50, \"500ms\": 75, \"1s\": 90, \"10s\": 100}");
     rig.pass(60).await;
     let start = counted(&rig);
     assert_eq!((start.0, start.3), (before.total as f64, before.until as f64));
