@@ -117,6 +117,13 @@ impl Share {
         Arc::clone(&self.free).try_acquire_many_owned(self.units_of(bytes)).ok()
     }
 
+    /// Takes the part for `bytes` out of `room`, at most all of it; `None` is never returned.
+    #[must_use]
+    pub fn split(&self, room: &mut Room, bytes: u64) -> Option<Room> {
+        let units = usize::try_from(self.units_of(bytes)).unwrap_or(usize::MAX);
+        room.split(units.min(room.num_permits()))
+    }
+
     fn units_of(&self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units)
     }
@@ -158,6 +165,12 @@ mod tests {
         assert!(one.try_acquire(1).is_none());
         assert_eq!(budget.used(), MAX_BYTES / 4 + UNIT);
         drop((all, little));
+        assert_eq!(budget.used(), 0);
+        let mut room = one.try_acquire(3 * UNIT).unwrap();
+        let part = one.split(&mut room, UNIT + 1).unwrap();
+        drop(room);
+        assert_eq!(budget.used(), 2 * UNIT);
+        drop(part);
         assert_eq!(budget.used(), 0);
         assert!(one.try_acquire(1).is_some());
     }

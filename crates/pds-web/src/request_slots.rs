@@ -8,6 +8,9 @@
 //! - any other request without a slot is refused with 503; one with a slot waits up to two seconds for memory, after
 //!   the peers that hold fewer.
 //!
+//! A request has the memory of the largest answer before its answer is made, and gives back what that does not use. So
+//! answers that wait hold nothing, and requests that wait for each other cannot block each other.
+//!
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
 use std::collections::HashMap;
@@ -60,7 +63,7 @@ struct Answering {
     number: u64,
     since: Instant,
     /// Body of the response, held so that no other bytes get the same address, and its memory permit.
-    _held: (Vec<Bytes>, Vec<Arc<Room>>),
+    held: (Vec<Bytes>, Vec<Arc<Room>>),
 }
 
 /// Permission to answer a request; dropping it frees the slot. All work on the answer shares it.
@@ -78,27 +81,33 @@ impl RequestSlots {
         Arc::new(Self { turns, memory, shared: Mutex::default(), waiting: Mutex::default() })
     }
 
-    /// A slot for a request, with the memory to render its answer while it is sent; `None` if there is none.
+    /// A slot for a request, with the memory of the largest answer; `None` if there is none.
     pub(super) async fn take(self: &Arc<Self>, request: &InFlight) -> Option<RequestPermit> {
         let (connection, number) = (request.connection.clone(), request.number);
         let connection_permit = connection.permit().await;
         let (peer, began) = (connection.peer(), Instant::now());
         let turn = self.turns.acquire_or_end(peer, || {
-            let (own, most) = self.turns.holdings(peer);
+            let (own, most) = self.own_and_most(peer);
             (self.close_another(peer, began) || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
-        let room = self.when_there_is_room(peer, began, || self.rooms(STREAM_BYTES, &[])).await?;
-        let (since, _held) = (Instant::now(), (Vec::new(), room));
-        turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, _held }));
+        let room = self.room(peer, began).await?;
+        let (since, held) = (Instant::now(), (Vec::new(), vec![Arc::new(room)]));
+        turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, held }));
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
+    }
+
+    /// How many requests `peer` holds, and the peer that holds most.
+    fn own_and_most(&self, peer: Peer) -> (usize, usize) {
+        let held = self.turns.holdings();
+        (held.get(&peer).copied().unwrap_or(0), held.into_values().max().unwrap_or(0))
     }
 
     /// Closes the connection of a request, and frees its memory at once, for a request of `peer` that `began` to wait:
     /// that of the request unread for longest, among peers that do not hold fewer, or else of the oldest request of the
     /// peer with most.
     fn close_another(&self, peer: Peer, began: Instant) -> bool {
-        let (own, most) = self.turns.holdings(peer);
+        let (own, most) = self.own_and_most(peer);
         let unread = |request: &Answering| request.connection.unread_since(request.number);
         // Whether its client reads or not.
         let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
@@ -119,26 +128,21 @@ impl RequestSlots {
         ended.inspect(|request| request.connection.close(why)).is_some()
     }
 
-    /// Waits until `rooms` returns memory for a request of `peer` that `began` to wait; `None` after [`MAX_WAIT`].
-    async fn when_there_is_room<T>(
-        &self,
-        peer: Peer,
-        began: Instant,
-        rooms: impl Fn() -> Option<T>,
-    ) -> Option<T> {
+    /// Waits for the memory of an answer to a request of `peer` that `began` to wait; `None` after [`MAX_WAIT`].
+    async fn room(&self, peer: Peer, began: Instant) -> Option<Room> {
         let waits = Arc::new(peer);
         self.waiting.lock().push(Arc::downgrade(&waits));
         let is_first = || {
+            let held = self.turns.holdings();
             let mut waiting = self.waiting.lock();
             waiting.retain(|other| other.strong_count() > 0);
-            let own = self.turns.holdings(peer).0;
             let mut others = waiting.iter().filter_map(Weak::upgrade);
-            others.all(|other| *other == peer || self.turns.holdings(*other).0 >= own)
+            others.all(|other| *other == peer || held.get(&other) >= held.get(&peer))
         };
         loop {
             while is_first() {
-                if let Some(rooms) = rooms() {
-                    return Some(rooms);
+                if let Some(room) = self.memory.try_acquire(self.memory.bytes() / ANSWER_DIVISOR) {
+                    return Some(room);
                 }
                 if !self.close_another(peer, began) {
                     break;
@@ -151,49 +155,47 @@ impl RequestSlots {
         }
     }
 
-    /// Memory for `own_bytes` and for the `blocks` that no answer holds yet; `None` if there is not enough.
-    fn rooms(&self, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
-        let mut left = self.memory.bytes() / ANSWER_DIVISOR;
-        let mut take = |bytes: u64| {
-            let bytes = bytes.min(left);
-            left -= bytes;
-            self.memory.try_acquire(bytes).map(Arc::new)
-        };
-        let mut rooms = vec![take(own_bytes)?];
+    /// The parts of `room` that `own_bytes` and the `blocks` that no answer holds yet take; the rest is free again.
+    fn divide(&self, mut room: Room, own_bytes: u64, blocks: &[Bytes]) -> Vec<Arc<Room>> {
+        let mut take = |bytes| self.memory.split(&mut room, bytes).map(Arc::new);
+        let mut rooms = Vec::from_iter(take(own_bytes));
         let mut shared = self.shared.lock();
         shared.retain(|_, room| room.strong_count() > 0);
         for block in blocks {
             let known = shared.entry(block.as_ptr() as usize).or_default();
-            let room = known.upgrade().or_else(|| take(block.len() as u64))?;
+            let Some(room) = known.upgrade().or_else(|| take(block.len() as u64)) else { break };
             *known = Arc::downgrade(&room);
             rooms.push(room);
         }
-        Some(rooms)
+        rooms
     }
 }
 
 impl RequestPermit {
-    /// Counts the bytes of the answer, and waits for room; `false` if there is none.
-    pub(super) async fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
+    /// Keeps the memory of this answer, and gives the rest back.
+    pub(super) fn hold(&self, body: &ResponseBody, compressed: bool) {
         let (own_bytes, blocks) = match body {
             ResponseBody::Parts(parts) => {
                 (if compressed { STREAM_BYTES } else { 0 }, Vec::from(parts.clone()))
             }
             ResponseBody::Channel { source_bytes, .. } => (STREAM_BYTES + source_bytes, Vec::new()),
         };
-        // A request that waits holds no memory; otherwise all could wait for each other.
-        self.turn.with_payload(|payload| payload.as_mut().map(|request| request._held.1.clear()));
-        let rooms = || self.slots.rooms(own_bytes, &blocks);
-        let rooms = self.slots.when_there_is_room(self.turn.peer, Instant::now(), rooms).await;
-        let Some(rooms) = rooms else { return false };
-        let hold = |request: &mut Answering| request._held = (blocks, rooms);
-        self.turn.with_payload(|payload| payload.as_mut().map(hold)).flatten().is_some()
+        self.turn.with_payload(|payload| {
+            // There is none if the connection is to be closed.
+            let Some(held) = payload.as_mut().map(|request| &mut request.held) else { return };
+            if let Some(room) = held.1.pop().and_then(Arc::into_inner) {
+                let rooms = self.slots.divide(room, own_bytes, &blocks);
+                *held = (blocks, rooms);
+            }
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use pds_core::memory::{Holder, MemoryBudget};
 
@@ -209,13 +211,27 @@ mod tests {
         ConnectionState::new(peer, Limits::default(), Arc::new(()))
     }
 
-    /// A request on its own connection with its permit, whose client does not read.
-    async fn unread(slots: &Arc<RequestSlots>, host: u8) -> (ConnectionState, InFlight, RequestPermit) {
+    /// A slot for a request that has an empty answer.
+    async fn take(slots: &Arc<RequestSlots>, request: &InFlight) -> Option<RequestPermit> {
+        slots.take(request).await.inspect(|permit| permit.hold(&empty(), false))
+    }
+
+    /// A request on its own connection with its permit, whose client does not read its answer.
+    async fn unread(
+        slots: &Arc<RequestSlots>,
+        host: u8,
+        answer: ResponseBody,
+    ) -> (ConnectionState, InFlight, RequestPermit) {
         let connection = connection(host);
         let request = connection.open();
         let permit = slots.take(&request).await.unwrap();
+        permit.hold(&answer, false);
         request.sending();
         (connection, request, permit)
+    }
+
+    fn empty() -> ResponseBody {
+        ResponseBody::Parts(VecDeque::new())
     }
 
     async fn is_closed(connection: &ConnectionState) -> bool {
@@ -225,26 +241,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_peer_may_use_all_slots_and_is_refused_beyond() {
         let slots = RequestSlots::new(2, memory());
-        let held = [unread(&slots, 1).await, unread(&slots, 1).await];
+        let held = [unread(&slots, 1, empty()).await, unread(&slots, 1, empty()).await];
         let third = connection(1);
-        assert!(slots.take(&third.open()).await.is_none());
+        assert!(take(&slots, &third.open()).await.is_none());
         drop(held);
-        assert!(slots.take(&third.open()).await.is_some());
+        assert!(take(&slots, &third.open()).await.is_some());
         let unlimited = RequestSlots::new(0, memory());
         let mut held = Vec::new();
         for _ in 0..100 {
-            let request = unread(&unlimited, 1).await;
-            assert!(request.2.hold(&ResponseBody::from(Vec::new()), false).await);
-            held.push(request);
+            held.push(unread(&unlimited, 1, empty()).await);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_holds_fewer_waits_and_the_longest_unread_request_gives_way() {
         let slots = RequestSlots::new(2, memory());
-        let first = unread(&slots, 1).await;
+        let first = unread(&slots, 1, empty()).await;
         tokio::time::sleep(Duration::from_millis(700)).await;
-        let second = unread(&slots, 1).await;
+        let second = unread(&slots, 1, empty()).await;
         let newcomer = connection(2);
         let request = newcomer.open();
         let closed = async {
@@ -252,7 +266,7 @@ mod tests {
             // Its task ends.
             drop((first.1, first.2));
         };
-        let (permit, ()) = tokio::join!(slots.take(&request), closed);
+        let (permit, ()) = tokio::join!(take(&slots, &request), closed);
         assert!(permit.is_some() && !is_closed(&second.0).await);
     }
 
@@ -262,14 +276,14 @@ mod tests {
         let read = async |host| {
             let connection = connection(host);
             let request = connection.open();
-            let permit = slots.take(&request).await.unwrap();
+            let permit = take(&slots, &request).await.unwrap();
             (connection, request, permit)
         };
         let oldest = read(1).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let later = read(1).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
-        assert!(slots.take(&connection(1).open()).await.is_none(), "a third of the same peer");
+        assert!(take(&slots, &connection(1).open()).await.is_none(), "a third of the same peer");
         assert!(!is_closed(&oldest.0).await);
         let request = connection(2).open();
         let began = Instant::now();
@@ -278,7 +292,7 @@ mod tests {
             began.elapsed()
         };
         // It does not end although it is closed, so it frees no slot.
-        let (permit, closed) = tokio::join!(slots.take(&request), closed);
+        let (permit, closed) = tokio::join!(take(&slots, &request), closed);
         assert_eq!((permit.is_some(), began.elapsed()), (false, MAX_WAIT));
         assert_eq!(closed, PATIENCE);
         drop(later);
@@ -290,7 +304,7 @@ mod tests {
         loop {
             let connection = connection(host);
             let request = connection.open();
-            match slots.take(&request).await {
+            match take(&slots, &request).await {
                 Some(_permit) => drop(tokio::time::timeout(reads, connection.expired()).await),
                 None => tokio::time::sleep(Duration::from_millis(10)).await,
             }
@@ -321,7 +335,7 @@ mod tests {
                 for below in 0..share.min(4) {
                     let request = newcomer.open();
                     let began = Instant::now();
-                    let permit = slots.take(&request).await;
+                    let permit = take(&slots, &request).await;
                     assert!(permit.is_some(), "holds {below} of its share of {share}, {peers:?}");
                     assert!(began.elapsed() <= MAX_WAIT);
                     held.push((permit, request));
@@ -337,7 +351,7 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..4 {
             let request = connection.open();
-            held.push((slots.take(&request).await.unwrap(), request));
+            held.push((take(&slots, &request).await.unwrap(), request));
         }
         let fifth = connection.open();
         let waited = tokio::time::timeout(Duration::from_secs(5), slots.take(&fifth)).await;
@@ -354,24 +368,19 @@ mod tests {
         let page = Bytes::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
         let mut held = Vec::new();
         for _ in 0..20 {
-            let unread = unread(&slots, 1).await;
-            assert!(unread.2.hold(&page.clone().into(), false).await);
-            held.push(unread);
+            held.push(unread(&slots, 1, page.clone().into()).await);
         }
         assert_eq!(budget.used(), eighth);
         let other = || ResponseBody::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
-        for _ in 0..7 {
-            let unread = unread(&slots, 1).await;
-            assert!(unread.2.hold(&other(), false).await);
-            held.push(unread);
+        for _ in 0..6 {
+            held.push(unread(&slots, 1, other()).await);
         }
-        assert_eq!(budget.used(), 8 * eighth);
+        assert_eq!(budget.used(), 7 * eighth);
         // Two seconds pass; those unread for one of them give way.
-        let late = unread(&slots, 2).await;
-        assert!(late.2.hold(&other(), false).await);
+        let late = unread(&slots, 2, other()).await;
         drop((held, late));
         assert_eq!((budget.used(), slots.turns.held()), (0, 0));
-        drop(slots.rooms(0, &[]));
+        drop(unread(&slots, 1, empty()).await);
         assert!(slots.shared.lock().is_empty());
     }
 
@@ -383,9 +392,7 @@ mod tests {
         // Others begin while the answer is made.
         tokio::task::yield_now().await;
         let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-        if !permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false).await {
-            return false;
-        }
+        permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false);
         request.sending();
         tokio::select! {
             _ = connection.expired() => false,
@@ -401,6 +408,26 @@ mod tests {
             answers.spawn(streamed(Arc::clone(&slots), 1, Duration::from_millis(100)));
         }
         assert_eq!(answers.join_all().await, [true; 40]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_made_while_there_is_memory_for_the_largest() {
+        let slots = RequestSlots::new(40, memory());
+        let making = Arc::new(AtomicU64::new(0));
+        let mut answers = tokio::task::JoinSet::new();
+        for _ in 0..40 {
+            let (slots, making) = (Arc::clone(&slots), Arc::clone(&making));
+            answers.spawn(async move {
+                let connection = connection(1);
+                let request = connection.open();
+                let permit = slots.take(&request).await.unwrap();
+                assert!(making.fetch_add(1, Ordering::Relaxed) < ANSWER_DIVISOR);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                making.fetch_sub(1, Ordering::Relaxed);
+                permit.hold(&empty(), false);
+            });
+        }
+        answers.join_all().await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -423,9 +450,9 @@ mod tests {
     async fn the_source_of_a_response_counts_until_it_is_read() {
         let budget = MemoryBudget::default();
         let slots = RequestSlots::new(0, budget.share(Holder::Answers));
-        let (request, source_bytes) = (unread(&slots, 1).await, 3 * STREAM_BYTES);
         let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-        assert!(request.2.hold(&ResponseBody::Channel { pieces, source_bytes }, false).await);
+        let source_bytes = 3 * STREAM_BYTES;
+        let request = unread(&slots, 1, ResponseBody::Channel { pieces, source_bytes }).await;
         assert_eq!(budget.used(), STREAM_BYTES + source_bytes);
         drop(request);
         assert_eq!(budget.used(), 0);
@@ -433,10 +460,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_larger_than_the_bound_is_answered() {
-        let slots = RequestSlots::new(0, memory());
+        let budget = MemoryBudget::default();
+        let slots = RequestSlots::new(0, budget.share(Holder::Answers));
         let third = vec![b'x'; usize::try_from(slots.memory.bytes() / 3).unwrap()];
         let page = ResponseBody::Parts((0..4).map(|_| Bytes::from(third.clone())).collect());
-        let (one, two) = (unread(&slots, 1).await, unread(&slots, 1).await);
-        assert!(one.2.hold(&page, false).await && two.2.hold(&page, true).await);
+        let one = unread(&slots, 1, page).await;
+        assert_eq!(budget.used(), slots.memory.bytes() / ANSWER_DIVISOR);
+        drop((unread(&slots, 1, empty()).await, one));
     }
 }

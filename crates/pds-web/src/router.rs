@@ -57,18 +57,14 @@ impl Router {
         let if_none_match = request.header(header::IF_NONE_MATCH);
         let accept_encoding = request.header(header::ACCEPT_ENCODING);
         let current = self.live.current();
-        let (response, mut permit) = match self.handle(&current, request, &in_flight).await {
+        let (response, permit) = match self.handle(&current, request, &in_flight).await {
             Ok(answered) => answered,
             Err(refusal) => (*refusal, None),
         };
         let mut response = response.unless_known(if_none_match.as_deref());
-        let mut compressor = compressor(&mut response, accept_encoding.as_deref());
-        if let Some(held) = &permit
-            && !held.hold(&response.body, compressor.is_some()).await
-        {
-            let sentence = "Too many responses wait for clients that read slowly; try again later.\n";
-            (permit, compressor) = (None, None);
-            response = Response::text(StatusCode::SERVICE_UNAVAILABLE, sentence);
+        let compressor = compressor(&mut response, accept_encoding.as_deref());
+        if let Some(permit) = &permit {
+            permit.hold(&response.body, compressor.is_some());
         }
         let Response { status, mut headers, body, encoding } = response;
         if encoding != Encoding::Identity {

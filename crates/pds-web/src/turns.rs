@@ -66,7 +66,6 @@ struct Waiting<T> {
 /// A turn; it ends when this is dropped.
 pub(super) struct Turn<T = ()> {
     turns: Arc<Turns<T>>,
-    pub(super) peer: Peer,
     number: u64,
 }
 
@@ -107,10 +106,9 @@ impl<T> Turns<T> {
         }
     }
 
-    /// The turns that `peer` holds, and those of the peer that holds most.
-    pub(super) fn holdings(&self, peer: Peer) -> (usize, usize) {
-        let holdings = self.0.lock().holdings();
-        (holdings.get(&peer).copied().unwrap_or(0), holdings.values().copied().max().unwrap_or(0))
+    /// How many turns each peer holds.
+    pub(super) fn holdings(&self) -> HashMap<Peer, usize> {
+        self.0.lock().holdings()
     }
 
     /// Ends a turn early and returns its payload: the oldest turn of the peer that holds most, among peers that hold
@@ -134,7 +132,7 @@ impl<T> Turns<T> {
     fn turn(self: &Arc<Self>, state: &mut State<T>, peer: Peer) -> Turn<T> {
         state.served += 1;
         state.held.insert(state.served, (peer, None));
-        Turn { turns: Arc::clone(self), peer, number: state.served }
+        Turn { turns: Arc::clone(self), number: state.served }
     }
 }
 
@@ -361,7 +359,7 @@ mod tests {
             turn.with_payload(|payload| *payload = Some(age));
             held.push(turn);
         }
-        assert_eq!((turns.holdings(OTHER), turns.holdings(Peer::Local)), ((2, 3), (0, 3)));
+        assert_eq!((turns.holdings()[&OTHER], turns.holdings().get(&Peer::Local)), (2, None));
         let end = |at_least| {
             let since = |age: &u64| (*age > 0).then(|| now - Duration::from_secs(*age));
             turns.end_oldest(at_least, since)
