@@ -25,81 +25,65 @@ pub(super) struct Judged {
     pub(super) problems: Vec<Problem>,
 }
 
-/// The causes of symptoms in the current state of the exporter.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Causes {
-    /// A poll that is overdue.
-    late: &'static Cause,
-    /// A reply that is too old.
-    stale: &'static Cause,
-    /// Counters that are behind.
-    behind: &'static Cause,
-    /// Counters whose cursor is not known yet.
-    pub(super) restoring: &'static Cause,
-    /// When the service last knew the app, unless it no longer does.
-    known: Option<Timestamp>,
+/// The cause of counters whose cursor is not known yet.
+pub(super) fn restoring(view: &View) -> &'static Cause {
+    match &view.snapshot.restoring {
+        None => behind(view),
+        Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => &cause::NOT_RESTORED,
+        Some(_) => &cause::RESTORING,
+    }
 }
 
-impl Causes {
-    pub(super) fn of(view: &View) -> Self {
-        let snapshot = &view.snapshot;
-        let overload = view.plan.overload.as_ref().map(|_| &cause::OVERLOADED);
-        let behind = match snapshot.state_good {
-            Some(false) => &cause::STATE_NOT_WRITTEN,
-            _ => overload.unwrap_or(&cause::COUNTERS_BEHIND),
-        };
-        let restoring = match &snapshot.restoring {
-            None => behind,
-            Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => &cause::NOT_RESTORED,
-            Some(_) => &cause::RESTORING,
-        };
-        Self {
-            late: overload.unwrap_or(&cause::RESOURCE_LATE),
-            stale: overload.unwrap_or(&cause::RESOURCE_STALE),
-            behind,
-            restoring,
-            known: None,
-        }
+/// The cause of counters that are behind.
+fn behind(view: &View) -> &'static Cause {
+    match view.snapshot.state_good {
+        Some(false) => &cause::STATE_NOT_WRITTEN,
+        _ => unless_overloaded(view, &cause::COUNTERS_BEHIND),
     }
+}
 
-    /// Whether the service has known the app since the resource began to fail, or within an interval before. The call
-    /// of metrics that once came exists, so only a later reply shows that the app does, too.
-    fn knew_app(self, part: &Part<'_>, failing: &Failing, view: &View) -> bool {
-        let came = part.target.endpoint.cadence == Cadence::Metrics && part.status.last_success.is_some();
-        let before = if came { Duration::ZERO } else { view.plan.config.poll.interval };
-        self.known.is_some_and(|known| known + before >= failing.since)
-    }
+fn unless_overloaded(view: &View, cause: &'static Cause) -> &'static Cause {
+    view.plan.overload.as_ref().map_or(cause, |_| &cause::OVERLOADED)
+}
 
-    /// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
-    /// judged once the resource has been polled.
-    fn of_resource(self, view: &View, part: &Part<'_>) -> [Option<&'static Cause>; 2] {
-        let resource = &part.status;
-        let unless_throttled = |cause: &'static Cause| match cause.scope {
-            Scope::Consequence if part.target.account.is_throttled() => &cause::THROTTLED,
-            _ => cause,
-        };
-        let polled = match (&resource.failing, resource.state) {
-            (Some(failing), _) => Some(match view.cause_of(&failing.class, &part.target.account) {
-                cause if *cause == cause::NOT_FOUND && self.knew_app(part, failing, view) => {
-                    &cause::CALL_MISSING
-                }
-                // A panic is a reason of its own; lost values are a problem.
-                cause if *cause == cause::PANICKED && resource.state == State::Stale => self.stale,
-                cause => cause,
-            }),
-            (None, State::Stale | State::Failing) => Some(unless_throttled(self.stale)),
-            (None, State::Late) => Some(self.late),
-            (None, State::Waiting) => Some(&cause::WAITING),
-            (None, State::Fresh) => None,
-        };
-        let counted = match resource.counting.filter(|_| resource.state != State::Waiting) {
-            Some(Behind) => Some(unless_throttled(self.behind)),
-            Some(Restoring) => Some(self.restoring),
-            Some(Ahead) => Some(&cause::COUNTERS_AHEAD),
-            Some(Current) | None => None,
-        };
-        [polled, counted]
-    }
+/// Whether the service has known the app since the resource began to fail, or within an interval before. The call
+/// of metrics that once came exists, so only a later reply shows that the app does, too.
+fn knew_app(view: &View, known: Option<Timestamp>, part: &Part<'_>, failing: &Failing) -> bool {
+    let came = part.target.endpoint.cadence == Cadence::Metrics && part.status.last_success.is_some();
+    let before = if came { Duration::ZERO } else { view.plan.config.poll.interval };
+    known.is_some_and(|known| known + before >= failing.since)
+}
+
+/// Why polls of the resource fail or do not happen, and why its counters are hidden. Counters from before a restart are
+/// judged once the resource has been polled.
+fn of_resource(view: &View, known: Option<Timestamp>, part: &Part<'_>) -> [Option<&'static Cause>; 2] {
+    let resource = &part.status;
+    let unless_throttled = |cause: &'static Cause| match cause.scope {
+        Scope::Consequence if part.target.account.is_throttled() => &cause::THROTTLED,
+        _ => cause,
+    };
+    let stale = unless_overloaded(view, &cause::RESOURCE_STALE);
+    let polled = match (&resource.failing, resource.state) {
+        (Some(failing), _) => Some(match view.cause_of(&failing.class, &part.target.account) {
+            cause if *cause == cause::NOT_FOUND && knew_app(view, known, part, failing) => {
+                &cause::CALL_MISSING
+            }
+            // A panic is a reason of its own; lost values are a problem.
+            cause if *cause == cause::PANICKED && resource.state == State::Stale => stale,
+            cause => cause,
+        }),
+        (None, State::Stale | State::Failing) => Some(unless_throttled(stale)),
+        (None, State::Late) => Some(unless_overloaded(view, &cause::RESOURCE_LATE)),
+        (None, State::Waiting) => Some(&cause::WAITING),
+        (None, State::Fresh) => None,
+    };
+    let counted = match resource.counting.filter(|_| resource.state != State::Waiting) {
+        Some(Behind) => Some(unless_throttled(behind(view))),
+        Some(Restoring) => Some(restoring(view)),
+        Some(Ahead) => Some(&cause::COUNTERS_AHEAD),
+        Some(Current) | None => None,
+    };
+    [polled, counted]
 }
 
 /// Finds what is wrong with an app, most severe first.
@@ -162,7 +146,8 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
     (found.first().map_or(Verdict::Ok, Problem::verdict), found)
 }
 
-/// The problems of the resources of an app or project: each cause once, without consequences of other causes.
+/// The problems of the resources of an app or project: each cause once, without consequences that are no
+/// worse than other causes.
 fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
     // Metrics of a deleted app may outlive its settings, but not those of every app.
     let is_metrics = |part: &Part<'_>| part.target.endpoint.cadence == Cadence::Metrics;
@@ -170,32 +155,33 @@ fn of_resources(view: &View, parts: &[Part<'_>]) -> Vec<Problem> {
         part.resource() == get_app::RESOURCE || (is_metrics(part) && view.lacks_settings())
     };
     let answered = parts.iter().filter(shows).filter(|part| part.status.failing.is_none());
+    // When the service last knew the app, unless it no longer does.
     let known = answered.filter_map(|part| part.status.last_success).max();
-    let known = Causes { known, ..Causes::of(view) };
     let mut causes: Vec<&'static Cause> = Vec::new();
-    for cause in parts.iter().flat_map(|part| known.of_resource(view, part)).flatten() {
+    for cause in parts.iter().flat_map(|part| of_resource(view, known, part)).flatten() {
         if !causes.contains(&cause) {
             causes.push(cause);
         }
     }
-    if causes.iter().any(|cause| cause.scope != Scope::Consequence) {
-        causes.retain(|cause| cause.scope != Scope::Consequence);
+    let own = causes.iter().filter(|cause| cause.scope != Scope::Consequence);
+    if let Some(worst) = own.map(|cause| cause.verdict).min() {
+        causes.retain(|cause| cause.scope != Scope::Consequence || cause.verdict < worst);
     }
     causes.into_iter().map(|cause| problem(view, cause, parts, known)).collect()
 }
 
 /// The problem of those `parts` that `cause` stops.
-fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes) -> Problem {
-    let is_stopped = |part: &&Part<'_>| known.of_resource(view, part).contains(&Some(cause));
+fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Option<Timestamp>) -> Problem {
+    let is_stopped = |part: &&Part<'_>| of_resource(view, known, part).contains(&Some(cause));
     let stopped = || parts.iter().filter(is_stopped).map(|part| &part.status);
     let names: Vec<String> = stopped().map(|resource| resource_title(&resource.resource)).collect();
-    let fails = |part: &&Part<'_>| known.of_resource(view, part).first() == Some(&Some(cause));
+    let fails = |part: &&Part<'_>| of_resource(view, known, part).first() == Some(&Some(cause));
     let failing = parts.iter().filter(fails).filter_map(|part| part.status.failing.as_ref());
-    let failing = failing.min_by_key(|failing| failing.since);
+    let failing = failing.min_by_key(|failing| failing.cause_since);
     let more = match failing.map(|failing| &*failing.class) {
         Some(class) => in_brackets([class]),
         None if *cause == cause::COUNTERS_BEHIND => {
-            behind(stopped().filter_map(|resource| resource.behind_seconds).max())
+            how_far(stopped().filter_map(|resource| resource.behind_seconds).max())
         }
         None if *cause == cause::COUNTERS_AHEAD => stopped()
             .find_map(|resource| resource.accounted_until)
@@ -203,9 +189,11 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Causes
             .unwrap_or_default(),
         None => String::new(),
     };
-    // An id that worked has no typing error.
-    let worked = parts.iter().any(|part| part.status.last_success.is_some());
-    let first = parts.first().filter(|_| !worked && [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause));
+    // An id that worked has no typing error. The list of projects works with any id.
+    let mut of_id = parts.iter().filter(|part| part.target.endpoint.scope != pds_interface::Scope::Account);
+    let first = of_id.clone().next();
+    let worked = of_id.any(|part| part.status.last_success.is_some());
+    let first = first.filter(|_| !worked && [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause));
     let detail = first.and_then(|part| view.known_as(&part.subject.cell.key.owner));
     let hint = detail.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let text = format!("{}: {}{more}{hint}", names.join(", "), cause.says_of(&[]));
@@ -223,7 +211,7 @@ pub(super) fn in_brackets<'a>(classes: impl IntoIterator<Item = &'a str>) -> Str
 }
 
 /// How far counters are behind, in words.
-fn behind(seconds: Option<u64>) -> String {
+fn how_far(seconds: Option<u64>) -> String {
     match seconds.unwrap_or_default().div_ceil(60) {
         // The counters are hidden until they include everything that an earlier process may have shown.
         0 => ", not shown yet".to_owned(),

@@ -263,7 +263,7 @@ impl View {
             resource: target.key.resource.as_str().into(),
             state,
             last_success: health.last_success.map(to_second),
-            failing: health.failing.map(|failure| failing(target, &failure)),
+            failing: health.failing.map(|failure| self.failing(target, &failure)),
             accounted_until: ledger.and_then(|ledger| time(ledger.until)),
             counting: counting.map(|(counting, _)| counting),
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
@@ -297,32 +297,38 @@ impl View {
             Some(_) => (Counting::Current, None),
         }
     }
-}
 
-/// The current failure: since the last poll of the target, another request may have shown that the service answers, or
-/// that it fails in another way.
-fn failing(target: &Target, failure: &Failure) -> Failing {
-    let cause = Cause::of_class(failure.class);
-    // A poll that sent nothing knows no more than the last request.
-    let was_sent = ![Class::UnauthorizedPaused, Class::Paused].map(Class::as_str).contains(&failure.class);
-    let is_news = |outcome: &Outcome| cause.ends_with_an_answer() && outcome.ended > failure.recorded;
-    // Replies to requests that were in flight end no pause.
-    let waits = failure.class == Class::Paused.as_str() && target.account.is_throttled();
-    let outcome = target.account.last_outcome().filter(|outcome| !waits && (!was_sent || is_news(outcome)));
-    let later = outcome.map(|outcome| {
-        let class = outcome.failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
-        class.unwrap_or(ANSWERED_SINCE)
-    });
-    let later = later.filter(|class| Cause::of_class(class) != cause);
-    let class = later.unwrap_or(failure.class);
-    Failing {
-        since: to_second(failure.since),
-        cause_since: failure.cause_since,
-        class: class.into(),
-        message: match later {
-            Some(class) => format!("{}, then {}", failure.message, class_title(class)).into(),
-            None => Arc::clone(&failure.message),
-        },
+    /// The current failure: since the last poll of the target, another request may have shown that the service answers,
+    /// or that it fails in another way.
+    fn failing(&self, target: &Target, failure: &Failure) -> Failing {
+        let cause = Cause::of_class(failure.class);
+        // A poll that sent nothing knows no more than the last request.
+        let was_sent =
+            ![Class::UnauthorizedPaused, Class::Paused].map(Class::as_str).contains(&failure.class);
+        let is_news = |outcome: &Outcome| cause.ends_with_an_answer() && outcome.ended > failure.recorded;
+        // Replies to requests that were in flight end no pause.
+        let waits = failure.class == Class::Paused.as_str() && target.account.is_throttled();
+        let outcome =
+            target.account.last_outcome().filter(|outcome| !waits && (!was_sent || is_news(outcome)));
+        let later = outcome.map(|outcome| {
+            let class =
+                outcome.failed.map(Class::as_str).filter(|class| Cause::of_class(class).stops_account());
+            (
+                class.unwrap_or(ANSWERED_SINCE),
+                self.now - self.instant.saturating_duration_since(outcome.ended),
+            )
+        });
+        let later = later.filter(|(class, _)| Cause::of_class(class) != cause);
+        let fails_since = later.filter(|(class, _)| *class != ANSWERED_SINCE).map(|(_, ended)| ended);
+        Failing {
+            since: to_second(failure.since),
+            cause_since: fails_since.unwrap_or(failure.cause_since),
+            class: later.map_or(failure.class, |(class, _)| class).into(),
+            message: match later {
+                Some((class, _)) => format!("{}, then {}", failure.message, class_title(class)).into(),
+                None => Arc::clone(&failure.message),
+            },
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use pds_ledger::restore::Restoring;
 use pds_telemetry::Difference;
 
 use super::document::Status;
-use super::judge::{Causes, in_brackets};
+use super::judge::{self, in_brackets};
 use super::view::View;
 
 /// Polls that start later than this are a reason, in seconds.
@@ -103,12 +103,16 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
     if let Some(soon) = found.0.get_mut(cause::TOKEN_EXPIRES_SOON.code) {
         soon.tokens.retain(|token| !refused.contains(token));
     }
+    let is_common = |cause: &Cause| cause.scope.is_of_service() || cause.scope == Scope::Token;
+    let common =
+        cause::ALL.iter().filter(|cause| is_common(cause)).filter_map(|cause| found.0.get(cause.code));
+    let most = common.map(Stopped::counted).max().unwrap_or_default();
     let reason = |cause: &&'static Cause| {
         let stopped = found.0.remove(cause.code)?;
         let is_reported = cause.scope != Scope::Token || !stopped.tokens.is_empty();
-        // The service fails in one way at a time: the last one leads.
-        let is_common = cause.scope.is_of_service() || cause.scope == Scope::Token;
-        let last_since = Reverse(stopped.last_since.filter(|_| is_common));
+        // The service fails in one way at a time: the last one leads, unless it concerns a few only.
+        let leads = is_common(cause) && 2 * stopped.counted() >= most;
+        let last_since = Reverse(stopped.last_since.filter(|_| leads));
         is_reported.then(|| (last_since, stopped.reason(cause, tokens, view)))
     };
     let mut reasons: Vec<_> = cause::ALL.iter().filter_map(reason).collect();
@@ -186,7 +190,7 @@ impl Found {
         }
         match &exporter.restoring {
             Some(Restoring { missing: missing @ 1.., obstacle, .. }) => {
-                let stopped = self.of(Causes::of(view).restoring);
+                let stopped = self.of(judge::restoring(view));
                 let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
                 stopped.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
             }
@@ -231,8 +235,12 @@ impl Found {
 }
 
 impl Stopped {
+    fn counted(&self) -> usize {
+        self.apps + self.projects
+    }
+
     fn reason(mut self, cause: &'static Cause, tokens: &[Token], view: &View) -> Reason {
-        let counted = self.apps + self.projects;
+        let counted = self.counted();
         if is_expiry(cause) {
             let expired = tokens.iter().filter(|token| self.tokens.contains(&token.name));
             self.since = expired.filter_map(|token| token.expires).min();
@@ -286,7 +294,7 @@ impl Stopped {
             None => {}
         }
         text.push_str(&self.more);
-        if self.apps + self.projects > 0 {
+        if self.counted() > 0 {
             let sign = if self.more.is_empty() { ": " } else { "; " };
             text.push_str(&format!("{sign}{}", self.concerned(cause)));
         }
@@ -299,7 +307,7 @@ impl Stopped {
         let counted = [phrase(self.apps, "app", "apps"), phrase(self.projects, "project", "projects")];
         let counted: Vec<String> = counted.into_iter().flatten().collect();
         let names: Vec<&str> = self.objects.iter().take(MAX_NAMED).map(|object| short(object)).collect();
-        match (names.split_last(), self.apps + self.projects) {
+        match (names.split_last(), self.counted()) {
             (Some((only, [])), 1) => (*only).to_owned(),
             // A cause that stops everything needs no example.
             _ if !matches!(cause.scope, Scope::Target | Scope::Consequence) => counted.join(" and "),

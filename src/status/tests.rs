@@ -312,6 +312,10 @@ async fn values_that_a_panic_has_cost_are_a_problem() {
     let fixture = answered().await;
     fixture.fail("panic", "a bug", |_| true);
     assert_eq!(codes(&fixture).await, ["panicked"]);
+    // The values of metrics are stale, and those of settings are not.
+    advance(Duration::from_secs(400)).await;
+    assert_eq!(codes(&fixture).await, ["resource_stale", "panicked"]);
+    assert_eq!(fixture.source.status().summary.verdict, Verdict::Problem);
     advance(Duration::from_secs(3600)).await;
     assert_eq!(codes(&fixture).await, ["resource_stale"]);
 }

@@ -294,6 +294,9 @@ async fn an_unknown_id_is_compared_with_those_that_the_token_lists() {
     typo.fail("404", "no such app", |key| !key.owner.app.is_empty());
     let near = "the token knows no project p-abc12346; the nearest is p-abc12345";
     assert_eq!(reasons(&typo).await[0].detail.as_deref(), Some(near));
+    typo.fail("404", "no such project", |key| !is_list(key));
+    reasons(&typo).await;
+    assert_eq!(typo.source.status().projects[0].problems[0].detail.as_deref(), Some(near));
     typo.answer(1.0);
     typo.fail("404", "no such app", |key| !key.owner.app.is_empty());
     assert_eq!(reasons(&typo).await[0].detail.as_deref(), Some("no such app"), "the id worked");

@@ -37,3 +37,15 @@ async fn the_last_cause_leads_and_a_refused_token_is_one() {
         assert_eq!(reasons(&fixture).await[0].code, code);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cause_that_concerns_a_few_does_not_lead() {
+    let fixture = answered().await;
+    fixture.fail("502", "bad gateway", |_| true);
+    advance(Duration::from_secs(600)).await;
+    fixture.fail("429", "no", |key| {
+        &*key.owner.app == "p-2-app-4" && key.resource.polled().cadence == Cadence::Metrics
+    });
+    let codes: Vec<_> = reasons(&fixture).await.into_iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, ["service_error", "throttled"]);
+}
