@@ -1,13 +1,17 @@
 //! The log of the reasons of the verdict.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::mem;
 
-use pds_diagnosis::{Reason, Verdict, cause};
+use pds_diagnosis::{Reason, Verdict};
 
-/// Logs when the reasons of the verdict appear and end.
+/// The verdicts of reasons, by their codes.
+type Known = BTreeMap<Cow<'static, str>, Verdict>;
+
+/// Logs when the reasons of the verdict appear, become more or less severe, and end.
 #[derive(Debug, Default)]
-pub(super) struct ReasonLog(BTreeSet<&'static str>);
+pub(super) struct ReasonLog(Known);
 
 impl ReasonLog {
     /// Logs how `reasons` differ from those of the last call. Waiting is not logged.
@@ -17,19 +21,18 @@ impl ReasonLog {
             let detail = detail.as_deref();
             tracing::warn!(code = &**code, verdict = verdict.as_str(), detail, remedy, "{text}");
         }
-        for code in gone {
-            tracing::info!(code, "a reason of the verdict has ended");
+        for code in gone.keys() {
+            tracing::info!(code = &**code, "a reason of the verdict has ended");
         }
     }
 
-    /// The reasons that were not among the last ones, and the codes of those that are gone.
-    fn changes<'a>(&mut self, reasons: &'a [Reason]) -> (Vec<&'a Reason>, BTreeSet<&'static str>) {
+    /// The reasons that did not have their verdict before, and the last ones that are gone.
+    fn changes<'a>(&mut self, reasons: &'a [Reason]) -> (Vec<&'a Reason>, Known) {
         let mut gone = mem::take(&mut self.0);
         let mut new = Vec::new();
         for reason in reasons.iter().filter(|reason| reason.verdict != Verdict::Waiting) {
-            let Some(cause) = cause::ALL.iter().find(|cause| cause.code == reason.code) else { continue };
-            self.0.insert(cause.code);
-            if !gone.remove(cause.code) {
+            self.0.insert(reason.code.clone(), reason.verdict);
+            if gone.remove(&reason.code) != Some(reason.verdict) {
                 new.push(reason);
             }
         }
@@ -39,7 +42,7 @@ impl ReasonLog {
 
 #[cfg(test)]
 mod tests {
-    use pds_diagnosis::Cause;
+    use pds_diagnosis::{Cause, cause};
 
     use super::*;
 
@@ -51,13 +54,17 @@ mod tests {
         let mut log = ReasonLog::default();
         let mut changes = |reasons: &[Reason]| {
             let (new, gone) = log.changes(reasons);
-            (new.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>(), Vec::from_iter(gone))
+            let new = new.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>();
+            (new, gone.into_keys().collect::<Vec<_>>())
         };
         let both = [late.clone(), refused.clone()];
         assert_eq!(changes(&[late, reason(&cause::WAITING)]), (vec!["polls_late".to_owned()], vec![]));
         assert_eq!(changes(&both), (vec!["config_refused".to_owned()], vec![]));
         assert_eq!(changes(&both), (vec![], vec![]), "what lasts is logged once");
-        assert_eq!(changes(&[refused]), (vec![], vec!["polls_late"]));
-        assert_eq!(changes(&[]), (vec![], vec!["config_refused"]));
+        assert_eq!(changes(&[refused.clone()]), (vec![], vec!["polls_late".into()]));
+        let severe = Reason { verdict: Verdict::Problem, ..refused };
+        assert_eq!(changes(&[severe.clone()]), (vec!["config_refused".to_owned()], vec![]), "more severe");
+        assert_eq!(changes(&[severe]), (vec![], vec![]));
+        assert_eq!(changes(&[]), (vec![], vec!["config_refused".into()]));
     }
 }
