@@ -62,6 +62,7 @@ impl<'a> Poll<'a> {
         if plan.is_replaced() {
             return;
         }
+        context.store.replies().accept(&target.key);
         if let [subject] = &*target.subjects {
             subject.cell.set_message(reading.message);
         }

@@ -1,9 +1,11 @@
 //! One app in full: the content of its page beyond the overview.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Change, Event, History, Reply, SlotSummary};
-use pds_core::clock::from_unix_seconds;
+use pds_core::clock::{MAX_SKEW, from_unix_seconds};
 use pds_interface::reader::Unexpected;
 use pds_interface::{
     Cadence, Counted, Point, ReplyBody as _, TimeRange, get_app, response_time, run_execution_time,
@@ -127,13 +129,16 @@ fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, Event)> {
     polls
 }
 
-/// The datapoints of the last reply, if it was kept and the window is not stale.
+/// The datapoints of the last reply, if it was kept and accepted, and the window is not stale.
 fn runs(view: &View, parts: &[Part<'_>]) -> Option<Vec<Point>> {
     let part = parts.iter().find(|part| part.resource() == run_execution_time::RESOURCE)?;
     part.subject.cell.fresh(&view.shown(part.target), view.instant)?;
-    let reply = view.context.store.replies().of(&part.target.key)?;
+    let reply = view.context.store.replies().of(&part.target.key).filter(|reply| reply.accepted)?;
     let runs = run_execution_time::Reply::decode(reply.text.as_bytes()).ok()?.data;
-    // Judged as for the gauges.
+    // Judged as for the gauges, and near the window; clocks may differ.
     let until_reply = TimeRange { start: 0, end: reply.at.as_second() };
-    Some(runs.points(Some(until_reply), &mut Unexpected::default()))
+    let mut points = runs.points(Some(until_reply), &mut Unexpected::default());
+    let reach = 2 * Duration::from_secs(view.plan.shown().window) + MAX_SKEW;
+    points.retain(|point| point.time >= reply.at.as_second() as f64 - reach.as_secs_f64());
+    Some(points)
 }

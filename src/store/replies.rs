@@ -25,6 +25,8 @@ pub struct Reply {
     pub at: Timestamp,
     /// Its body.
     pub text: Arc<str>,
+    /// Whether its values were accepted.
+    pub accepted: bool,
 }
 
 /// The last replies.
@@ -56,7 +58,14 @@ impl Replies {
             kept.remove(&other);
         }
         kept.bytes += text.len();
-        kept.replies.insert(key.clone(), Reply { at, text });
+        kept.replies.insert(key.clone(), Reply { at, text, accepted: false });
+    }
+
+    /// Records that the values of the last reply of `key` were accepted.
+    pub fn accept(&self, key: &Key) {
+        if let Some(reply) = self.0.lock().replies.get_mut(key) {
+            reply.accepted = true;
+        }
     }
 
     /// The last reply of `key`, if it was kept.

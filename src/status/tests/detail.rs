@@ -33,8 +33,12 @@ async fn run_times_are_those_that_the_interface_accepts() {
     series[1]["timestamp"] = 1_000_000_000_000_000_000_u64.into();
     series[2]["timestamp"] = 1_000_000_000_000_000_128_u64.into();
     series[3]["p90"] = 0.0.into();
+    series[4]["timestamp"] = 0.into();
     let text = reply.to_string();
     replies.keep(key, now, text.len(), || text.clone());
-    let runs = fixture.source.detail("p-00000000", "p-00000000-app-0").unwrap().runs.unwrap();
-    assert_eq!((runs.len(), runs[1].values[1]), (3, None), "{runs:?}");
+    let runs = || fixture.source.detail("p-00000000", "p-00000000-app-0").unwrap().runs;
+    assert!(runs().is_none(), "the reply may be refused");
+    replies.accept(key);
+    let runs = runs().unwrap();
+    assert_eq!((runs.len(), runs[1].values[1]), (2, None), "{runs:?}");
 }

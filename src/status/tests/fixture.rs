@@ -174,6 +174,7 @@ impl Fixture {
                 let polled = PollRecord { at: now, took, behind: false, failure: None };
                 subject.cell.record(polled, &self.plan.shown());
                 self.context.store.replies().keep(&target.key, now, body.len(), || body.clone());
+                self.context.store.replies().accept(&target.key);
                 self.context.telemetry.request_done(target.key.resource, "200", Duration::from_millis(120));
             }
         }
