@@ -89,7 +89,8 @@ fn no_distribution(detail: &Detail) -> String {
 /// The reason for missing run execution times.
 fn no_runs(detail: &Detail) -> String {
     match (&detail.runs, detail.window_runs) {
-        (Some(_), _) => "The service sent fewer than two datapoints.".to_owned(),
+        (Some(_), Some(0.0)) => format!("No runs in the last {}.", detail.app.window),
+        (Some(_), _) => "The service sent fewer than two datapoints with values.".to_owned(),
         (None, Some(_)) => "The last reply was not kept; the next one will be.".to_owned(),
         (None, None) => nothing_known(detail),
     }

@@ -82,9 +82,9 @@ fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
     html! {
         tr {
             td {
-                time datetime=(until) { (format::clock(until)) } " " span .sub { (ago(until, frame.now)) }
+                time datetime=(until) { (since(until, frame.now)) } " " span .sub { (ago(until, frame.now)) }
                 @if event.polls > 1 {
-                    " " span .sub { "and " (format::count_of(u64::from(event.polls - 1))) " more since " time datetime=(from) { (since(from, until)) } }
+                    " " span .sub { "and " (format::count_of(u64::from(event.polls - 1))) " more since " time datetime=(from) { (since(from, frame.now)) } }
                 }
             }
             td { (format::resource(resource)) }
