@@ -174,7 +174,10 @@ impl Served {
                 tracing::info!("the state folder answers; counting begins");
                 self.handle.context.telemetry.committed(Ok(()));
             }
-            Err(problems) => tracing::error!(problems, "counting begins with the next reload"),
+            Err(problems) => {
+                tracing::error!(problems, "counting begins with the next reload");
+                self.handle.context.telemetry.committed(Err(&problems));
+            }
         }
         Ok(())
     }
