@@ -319,7 +319,9 @@ pause.addEventListener("click", () => {
   paused = !paused;
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Paused" : "Pause";
-  if (!paused) refresh();
+  // A refresh that is under way changes nothing any more.
+  if (paused) latest++;
+  else refresh();
 });
 
 show();

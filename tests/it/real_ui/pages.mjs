@@ -96,6 +96,14 @@ export async function pages() {
   check(await page.evaluate(() => !document.querySelector("#pause").hidden), "the script did not run");
 
   // A page that is paused shows the ages that its facts had.
+  await page.route(address, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await route.continue();
+  });
+  await page.evaluate(() => {
+    document.querySelector("#refreshed time").title = "before";
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
   await page.locator("#pause").click();
   const grown = await page.evaluate(async () => {
     const ages = () => [...document.querySelectorAll("time[data-relative]")].map((time) => time.textContent).join();
@@ -107,6 +115,9 @@ export async function pages() {
     return shown === ages() ? "" : `${shown} became ${ages()}`;
   });
   check(grown === "", grown);
+  const refreshed = await page.evaluate(() => document.querySelector("#refreshed time").title !== "before");
+  check(!refreshed, "a refresh that was under way changed a page that is paused");
+  await page.unroute(address);
   await page.locator("#pause").click();
 
   // Every page, light and dark, wide and narrow.
