@@ -137,9 +137,10 @@ async fn a_field_whose_values_are_nonsense_is_in_the_log_once() {
         line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() >= 4.0
     })
     .await;
+    let violates = "a value violates the interface";
+    until("it is logged", async || exporter.log().contains(violates)).await;
     let log = exporter.log();
-    let lines: Vec<&str> =
-        log.lines().filter(|line| line.contains("a value violates the interface")).collect();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(violates)).collect();
     let [line] = &*lines else { panic!("{log}") };
     assert_has(line, &[&format!("field={field} "), "resource=response_time", "label=soonish"]);
 }

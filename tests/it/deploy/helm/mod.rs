@@ -56,6 +56,9 @@ pub(super) fn examples() -> Vec<String> {
 fn every_example_is_linted_and_valid() {
     let examples = examples();
     assert!(examples.len() >= 5, "{examples:?}");
+    for helm in HELMS {
+        succeed(command(helm, ["lint", "--strict"]).arg(deploy("helm/pds-exporter")));
+    }
     for name in examples {
         for helm in HELMS {
             let files = [values(&name), deploy("helm/pds-exporter")];
