@@ -39,8 +39,6 @@ pub enum Encoding {
     Identity,
     /// gzip.
     Gzip,
-    /// Zstandard.
-    Zstd,
 }
 
 impl Encoding {
@@ -49,7 +47,6 @@ impl Encoding {
         match self {
             Self::Identity => "identity",
             Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
         }
     }
 }
@@ -73,26 +70,18 @@ pub fn format(accept: Option<&str>) -> Negotiated {
     best.unwrap_or(Negotiated::TEXT)
 }
 
-/// The content coding for an `Accept-Encoding` header. The highest quality wins; then gzip (the form of kept pages),
-/// then zstd, then none. A coding that is not named is not acceptable, except `identity`, the last resort even if it is
-/// refused.
+/// The content coding for an `Accept-Encoding` header: gzip, unless the header does not name it, or prefers `identity`.
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
     let quality_of = |name: &str| {
         let mut codings = elements(header).map(Range::parse);
         codings.find(|coding| coding.kind.eq_ignore_ascii_case(name)).map(|coding| coding.quality)
     };
-    let any = quality_of("*");
     // gzip's old name, RFC 9110 section 8.4.1.3.
-    let gzip = quality_of("gzip").or_else(|| quality_of("x-gzip")).or(any).unwrap_or(0);
-    let zstd = quality_of("zstd").or(any).unwrap_or(0);
+    let gzip = quality_of("gzip").or_else(|| quality_of("x-gzip")).or_else(|| quality_of("*")).unwrap_or(0);
     // If it is not named, identity is acceptable, but any named coding is preferred.
-    let identity = quality_of("identity").or(any.filter(|quality| *quality == 0)).unwrap_or(1);
-    [(Encoding::Identity, identity), (Encoding::Zstd, zstd), (Encoding::Gzip, gzip)]
-        .into_iter()
-        .filter(|(_, quality)| *quality > 0)
-        .max_by_key(|(_, quality)| *quality)
-        .map_or(Encoding::Identity, |(encoding, _)| encoding)
+    let identity = quality_of("identity").unwrap_or(1);
+    if gzip > 0 && gzip >= identity { Encoding::Gzip } else { Encoding::Identity }
 }
 
 /// Quality in thousandths, as RFC 9110 allows three decimals.
@@ -286,14 +275,13 @@ mod tests {
     fn codings_follow_the_highest_quality() {
         for (header, expected) in [
             ("gzip", Encoding::Gzip),
-            ("gzip, zstd", Encoding::Gzip),
-            ("zstd;q=1, gzip;q=0.9", Encoding::Zstd),
+            ("zstd;q=1, gzip;q=0.9", Encoding::Gzip),
             ("deflate, x-gzip;q=0.5", Encoding::Gzip),
             ("gzip;q=0", Encoding::Identity),
             ("gzip;q=0.5, identity", Encoding::Identity),
             ("identity;q=0, gzip;q=0.1", Encoding::Gzip),
             ("*", Encoding::Gzip),
-            ("gzip;q=0, *", Encoding::Zstd),
+            ("gzip;q=0, *", Encoding::Identity),
             ("*;q=0", Encoding::Identity),
             ("identity;q=0", Encoding::Identity),
             ("br", Encoding::Identity),

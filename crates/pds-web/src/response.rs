@@ -188,9 +188,12 @@ impl Outgoing {
             let out = match (piece, &mut self.compressor) {
                 (None, None) => return Poll::Ready(None),
                 (Some(piece), None) => piece,
-                (Some(piece), Some(compressor)) => piece.and_then(|piece| compressor.push(&piece)),
+                (Some(piece), Some(compressor)) => piece.and_then(|piece| {
+                    compressor.write_all(&piece)?;
+                    Ok(std::mem::take(compressor.get_mut()).into())
+                }),
                 (None, Some(_)) => match self.compressor.take() {
-                    Some(compressor) => compressor.finish(),
+                    Some(compressor) => compressor.finish().map(Bytes::from),
                     None => return Poll::Ready(None),
                 },
             };
@@ -231,46 +234,13 @@ impl hyper::body::Body for Outgoing {
     }
 }
 
-/// Compresses answers that are not kept compressed, at the fastest level, which reduces repetitive metrics pages to a
-/// twentieth.
-pub(super) enum Compressor {
-    Gzip(GzEncoder<Vec<u8>>),
-    Zstd(zstd::Encoder<'static, Vec<u8>>),
-}
+/// Compresses answers that are not kept compressed.
+pub(super) type Compressor = GzEncoder<Vec<u8>>;
 
-impl Compressor {
-    /// `None` for [`Encoding::Identity`], and for an encoding without a compressor.
-    pub(super) fn new(encoding: Encoding) -> Option<Self> {
-        match encoding {
-            Encoding::Identity => None,
-            Encoding::Gzip => Some(Self::Gzip(GzEncoder::new(Vec::new(), Compression::fast()))),
-            Encoding::Zstd => zstd::Encoder::new(Vec::new(), 1).ok().map(Self::Zstd),
-        }
-    }
-
-    /// Takes a piece and returns the output that is ready.
-    fn push(&mut self, piece: &[u8]) -> io::Result<Bytes> {
-        let ready = match self {
-            Self::Gzip(encoder) => {
-                encoder.write_all(piece)?;
-                encoder.get_mut()
-            }
-            Self::Zstd(encoder) => {
-                encoder.write_all(piece)?;
-                encoder.get_mut()
-            }
-        };
-        Ok(std::mem::take(ready).into())
-    }
-
-    /// Returns the rest of the output.
-    fn finish(self) -> io::Result<Bytes> {
-        Ok(match self {
-            Self::Gzip(encoder) => encoder.finish()?,
-            Self::Zstd(encoder) => encoder.finish()?,
-        }
-        .into())
-    }
+/// A compressor at the fastest level, which reduces repetitive metrics pages to a twentieth; `None` for
+/// [`Encoding::Identity`].
+pub(super) fn compressor(encoding: Encoding) -> Option<Compressor> {
+    (encoding == Encoding::Gzip).then(|| GzEncoder::new(Vec::new(), Compression::fast()))
 }
 
 #[cfg(test)]
@@ -348,13 +318,10 @@ mod tests {
         };
         let plain = outgoing(pieces(), None).collect().await.unwrap().to_bytes();
         let mut read = Vec::new();
-        let gzip = outgoing(pieces(), Compressor::new(Encoding::Gzip));
+        let gzip = outgoing(pieces(), compressor(Encoding::Gzip));
         let gzip = gzip.collect().await.unwrap().to_bytes();
         io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip), &mut read).unwrap();
         assert!(gzip.len() < plain.len() / 10 && read == plain);
-        let zstd = outgoing(pieces(), Compressor::new(Encoding::Zstd));
-        let zstd = zstd.collect().await.unwrap().to_bytes();
-        assert_eq!(zstd::decode_all(&*zstd).unwrap(), plain);
     }
 
     #[tokio::test]

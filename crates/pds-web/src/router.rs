@@ -14,7 +14,7 @@ use super::connection_state::InFlight;
 use super::hosts::Hosts;
 use super::negotiate::{self, Encoding};
 use super::request_slots::{RequestPermit, RequestSlots};
-use super::response::{Compressor, Outgoing, Response};
+use super::response::{self, Compressor, Outgoing, Response};
 use super::route::{Kind, PageRequest, Route};
 use super::turns::Peer;
 use super::webconfig::{Current, Live};
@@ -220,7 +220,7 @@ fn compressor(response: &mut Response, accept_encoding: Option<&str>) -> Option<
         return None;
     }
     let wanted = negotiate::encoding(accept_encoding);
-    let compressor = Compressor::new(wanted)?;
+    let compressor = response::compressor(wanted)?;
     response.encoding = wanted;
     Some(compressor)
 }
