@@ -1,7 +1,6 @@
 //! Evidence of how a service counts: the assumptions of counting, and which of them hold for each service account.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -15,18 +14,23 @@ use pds_ledger::sample::AGES;
 use pds_ledger::{HOUR, Ledger, Owner};
 use pds_telemetry::Telemetry;
 
-/// An assumption of counting that a service may break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An assumption of counting that a service may break. Its text describes the behaviour that breaks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Assumption {
     /// The service reads these bounds of a range by their configured names.
+    #[error("the service ignores {} of ranges", bounds(*.0))]
     Names(Ignored),
     /// The service does not count a range's last instant (`accounting.range_end = "exclusive"`).
+    #[error("the service counts the end of a range again in the next range")]
     EndExcluded,
     /// The service counts a range's last instant (`accounting.range_end = "inclusive"`).
+    #[error("the service leaves out the end of ranges")]
     EndIncluded,
     /// The service does not round ranges to more than `accounting.step`.
+    #[error("the service rounds ranges to more than accounting.step")]
     Rounding,
     /// Replies are about the requested range.
+    #[error("a reply is about another range than requested: {answered} instead of {asked}")]
     Range {
         /// The requested range.
         asked: TimeRange,
@@ -34,6 +38,10 @@ pub enum Assumption {
         answered: TimeRange,
     },
     /// The totals of parts of a range add up to the total of the whole.
+    #[error(
+        "parts of a range have {}, the whole range has {}; the cause is unknown",
+        units::count_of(*.parts), units::count_of(*.whole)
+    )]
     Totals {
         /// Their sum, or the count that the ledger added.
         parts: u64,
@@ -41,7 +49,16 @@ pub enum Assumption {
         whole: u64,
     },
     /// Distributions describe the requested ranges.
+    #[error("the distributions do not belong to the ranges")]
     Distribution,
+}
+
+fn bounds(ignored: Ignored) -> &'static str {
+    match ignored {
+        Ignored::Start => "the start",
+        Ignored::End => "the end",
+        Ignored::Both => "the start and the end",
+    }
 }
 
 impl Assumption {
@@ -76,34 +93,6 @@ impl Assumption {
             }
             Self::Distribution => "report it to the service's owner; until then, rely on totals alone",
         }
-    }
-}
-
-/// The behaviour that breaks the assumption.
-impl fmt::Display for Assumption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Totals { parts, whole } => {
-                let (parts, whole) = (units::count_of(*parts), units::count_of(*whole));
-                return write!(
-                    f,
-                    "parts of a range have {parts}, the whole range has {whole}; the cause is unknown"
-                );
-            }
-            Self::Range { asked, answered } => {
-                return write!(
-                    f,
-                    "a reply is about another range than requested: {answered} instead of {asked}"
-                );
-            }
-            Self::Distribution => "the distributions do not belong to the ranges",
-            Self::Names(Ignored::Start) => "the service ignores the start of ranges",
-            Self::Names(Ignored::End) => "the service ignores the end of ranges",
-            Self::Names(Ignored::Both) => "the service ignores the start and the end of ranges",
-            Self::EndExcluded => "the service counts the end of a range again in the next range",
-            Self::EndIncluded => "the service leaves out the end of ranges",
-            Self::Rounding => "the service rounds ranges to more than accounting.step",
-        })
     }
 }
 
