@@ -109,8 +109,8 @@ pub struct Audit {
 pub(super) struct Evidence {
     /// Whether a check has passed.
     passed: bool,
-    /// Whether a check has found that ranges are ignored, and none has passed since.
-    ignored: bool,
+    /// The ignored bounds of ranges that a check has found, unless one has passed since.
+    ignored: Option<Assumption>,
     /// The last difference logged, until it is over.
     broken: Option<Assumption>,
     /// When a check last found a difference.
@@ -204,7 +204,7 @@ impl Evidence {
     /// # Errors
     /// The assumption that does not hold.
     pub(super) fn believes(&self) -> Result<bool, Assumption> {
-        match self.broken {
+        match self.ignored.or(self.broken) {
             Some(broken) if !self.passed => Err(broken),
             _ => Ok(self.passed),
         }
@@ -212,7 +212,7 @@ impl Evidence {
 
     /// Whether a check has found that the service ignores the requested range.
     pub(super) fn ignores_ranges(&self) -> bool {
-        self.believes().is_err_and(|broken| matches!(broken, Assumption::Names(_)))
+        self.ignored.is_some()
     }
 
     /// Whether a check has begun, and none has passed or found a difference.
@@ -222,7 +222,7 @@ impl Evidence {
 
     /// Records that a ledger continues without a check, unless one has found that ranges are ignored.
     pub(super) fn continues(&mut self) {
-        self.passed |= !self.ignored;
+        self.passed |= self.ignored.is_none();
     }
 
     /// Returns whether the caller is to check now whether replies can be trusted. If so, others may not for
@@ -252,16 +252,23 @@ impl Evidence {
         last.map(|last| *last = start).is_some()
     }
 
-    /// Records the result of a check. Returns whether it is new.
-    pub(super) fn breaks(&mut self, broken: Assumption) -> bool {
-        // The end of ranges and rounding affect some requests, ignored names affect all.
+    /// Stops counting if a check found that ranges are ignored: the end of ranges and rounding affect some requests,
+    /// ignored names affect all.
+    pub(super) fn stops_counting(&mut self, broken: Assumption) {
         if matches!(broken, Assumption::Names(_)) {
-            (self.passed, self.ignored) = (false, true);
+            (self.passed, self.ignored) = (false, Some(broken));
         }
+    }
+
+    /// Records the difference that a check found. Returns its cause, and whether that is new: ignored ranges are the
+    /// cause of all later differences.
+    pub(super) fn breaks(&mut self, broken: Assumption) -> (Assumption, bool) {
+        self.stops_counting(broken);
+        let broken = self.ignored.unwrap_or(broken);
         self.equal = 0;
         self.differed_at = Some(Instant::now());
         let before = self.broken.replace(broken);
-        before.as_ref().map(discriminant) != Some(discriminant(&broken))
+        (broken, before.as_ref().map(discriminant) != Some(discriminant(&broken)))
     }
 
     /// Records a suspicion about `app`. Returns whether there were too many in a row.
@@ -276,7 +283,7 @@ impl Evidence {
     /// the check proved that replies can be trusted, which ends a difference. Returns whether a difference ended.
     pub(super) fn holds(&mut self, app: &Owner, both: bool, verified: bool) -> bool {
         if both || verified {
-            (self.passed, self.ignored) = (true, false);
+            (self.passed, self.ignored) = (true, None);
         }
         self.suspicions.remove(app);
         self.equal = self.equal.saturating_add(u8::from(both));
@@ -317,13 +324,28 @@ mod tests {
         assert_eq!(of(("a.example.com", "[poll]\ninterval = \"2m\"")), all[0]);
     }
 
+    #[test]
+    fn ignored_ranges_explain_later_differences_until_a_check_passes() {
+        let owner = Owner::new("p".into(), "a".into());
+        let (names, totals) =
+            (Assumption::Names(Ignored::Both), Assumption::Totals { parts: 10_000, whole: 5_000 });
+        let mut evidence = Evidence::default();
+        assert_eq!(evidence.breaks(names), (names, true));
+        assert_eq!(evidence.breaks(totals), (names, false));
+        evidence.continues();
+        assert_eq!(evidence.believes(), Err(names));
+        assert!(evidence.holds(&owner, false, true));
+        assert_eq!(evidence.breaks(totals), (totals, true));
+        assert_eq!(evidence.believes(), Ok(true));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn equal_audits_of_other_apps_end_no_difference_and_no_suspicion() {
         let [one, other] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
         let mut evidence = Evidence::default();
         let hour = async || tokio::time::advance(Duration::from_secs(3_600)).await;
         for hours in 1..=4 {
-            assert_eq!(evidence.breaks(Assumption::EndExcluded), hours == 1, "it is new once");
+            assert_eq!(evidence.breaks(Assumption::EndExcluded).1, hours == 1, "it is new once");
             for _ in 0..3 {
                 assert!(!evidence.holds(&other, true, false));
             }
