@@ -110,6 +110,7 @@ impl<'a> LedgerUpdate<'a> {
                     return Ok(());
                 }
                 Err(broken) => {
+                    self.doubt(broken);
                     let text = format!("not added to the counters: {broken}; {}", broken.remedy());
                     return Err(PollError::NotBelieved { broken, text });
                 }
@@ -182,6 +183,15 @@ impl<'a> LedgerUpdate<'a> {
             evidence.continues();
         }
         evidence.believes()
+    }
+
+    /// Removes the mark of a verified ledger if ranges are ignored, so that it needs a check after a restart, too.
+    fn doubt(&mut self, broken: Assumption) {
+        let verified = self.ledger().filter(|ledger| self.poll.plan.audit.verifies(ledger)).cloned();
+        if let (Assumption::Names(_), Some(mut next)) = (broken, verified) {
+            next.verified = 0;
+            self.becomes(next);
+        }
     }
 
     /// Requests the sampled hour if it is due, to determine how much of it was counted. A failed request is not
