@@ -293,10 +293,6 @@ impl Check<'_> {
     /// Counts the result of the check, and logs a finding that is new or over.
     fn note(self, finding: Finding) {
         let Poll { context, plan, target, .. } = self.poll;
-        // The settings that it is about may have been corrected since.
-        if plan.is_replaced() {
-            return;
-        }
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         let mut evidence = plan.evidence(target);
         let finding = match finding {
@@ -304,6 +300,9 @@ impl Check<'_> {
             other => other,
         };
         match finding {
+            // The settings that it is about may have been corrected since; otherwise the next plan has the same evidence.
+            Finding::Different(broken) if plan.is_replaced() => evidence.stops_counting(broken),
+            _ if plan.is_replaced() => {}
             Finding::Idle => {}
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
             Finding::Suspect(_) => telemetry.audited(key.resource, AuditResult::Equal),

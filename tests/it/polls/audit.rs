@@ -155,6 +155,23 @@ async fn a_service_that_begins_to_ignore_ranges_is_not_counted_until_a_check_pas
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_audit_that_a_reload_has_overtaken_stops_counting_and_shows_nothing() {
+    let mut rig = after(unnamed(), "[accounting]\nrecheck_after = []\n", 5).await;
+    let old = Arc::clone(rig.plan_in_force());
+    rig.reload("[accounting]\nrecheck_after = []\n[poll]\nwindows = [\"10m\"]\n");
+    rig.world.faults().set([Fault::value("total_requests", "5000").on(response_time::RESOURCE)]);
+    for _ in 0..70 {
+        tokio::time::advance(Duration::from_secs(60)).await;
+        rig::poll(rig.context(), &old, |target| target.endpoint.cadence == Cadence::Metrics).await;
+    }
+    assert!(found(&rig).differences.is_empty());
+    let stands = rig.ledger().total;
+    rig.minutes(3).await;
+    assert_eq!(rig.ledger().total, stands);
+    assert!(remedy(&rig).starts_with("set api.query_names.start and"), "{}", remedy(&rig));
+}
+
+#[tokio::test(start_paused = true)]
 async fn ranges_that_are_rounded_in_silence_are_not_counted() {
     let rig = after(Quirks { round_to: 900, ..unnamed() }, "", 20).await;
     assert_eq!(rig.ledger().total, 0);
