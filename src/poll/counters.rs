@@ -9,7 +9,7 @@ use pds_interface::Resource;
 use pds_ledger::{Hold, Ledger, Settled};
 
 use super::plan::{Context, Plan, Target};
-use super::progress::{MAX_SILENCE, Start};
+use super::progress::Start;
 
 /// The most polls for which a new counter is served at its starting value.
 const MAX_WAITS: u8 = 2;
@@ -119,14 +119,13 @@ impl Plan {
     pub(super) fn is_silent(&self, target: &Target) -> bool {
         let (at, known) = &mut *self.silences.lock();
         if at.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
-            // Busy apps without requests look here: after a while without any, the next outage is news.
-            let is_recent = at.replace(Instant::now()).is_some_and(|at| at.elapsed() < MAX_SILENCE);
-            let before = Some(std::mem::take(known)).filter(|_| is_recent).unwrap_or_default();
+            let now = *at.insert(Instant::now());
             let mut all = Silence::default();
             self.targets.iter().for_each(|target| all.add(target));
             for ((account, resource), apps) in all.outages() {
-                let key = (Arc::from(account), resource);
-                if !before.contains(&key) {
+                // Only busy apps without requests look here, so nothing records the end of an outage.
+                let last = known.insert((Arc::from(account), resource), now);
+                if last.is_none_or(|last| now - last >= self.stale_after(target)) {
                     tracing::warn!(
                         token = account,
                         resource = resource.as_str(),
@@ -135,10 +134,10 @@ impl Plan {
                          ranges are requested again, for ten minutes at most"
                     );
                 }
-                known.insert(key);
             }
         }
-        known.contains(&(target.account.name().into(), target.key.resource))
+        let last = known.get(&(target.account.name().into(), target.key.resource));
+        last.is_some_and(|last| Some(*last) == *at)
     }
 
     /// Whether nothing is counted until a check shows that the service's replies can be trusted.

@@ -23,7 +23,7 @@ const SERVER_ERRORS: Duration = Duration::from_secs(1800);
 const BUSY_STEPS: u8 = 10;
 const BUSY_REQUESTS: u64 = 10;
 /// Maximum time for which zeros of busy apps are treated as an outage of the service.
-pub(super) const MAX_SILENCE: Duration = Duration::from_secs(600);
+const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 /// A counter whose total or thresholds are new. Prometheus must scrape them before they grow, so the page shows their
 /// starting values until it has been read once, for two polls at most.

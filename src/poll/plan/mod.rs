@@ -50,7 +50,7 @@ impl Context {
 }
 
 /// The time of the last check, and the accounts and resources for which the service seemed to be down then.
-pub(super) type Silences = (Option<Instant>, HashSet<(Arc<str>, Resource)>);
+pub(super) type Silences = (Option<Instant>, HashMap<(Arc<str>, Resource), Instant>);
 
 /// The targets of a configuration.
 #[derive(Debug)]

@@ -98,7 +98,7 @@ async fn zeros_of_all_busy_apps_are_a_reason_while_their_counters_wait() {
     let begins = "Nearly all busy apps of a token suddenly have no requests: the counters of ";
     assert!(text.starts_with(begins) && text.ends_with(" apps wait"), "{text}");
     rig.world.faults().clear();
-    rig.minutes(20).await;
+    rig.minutes(6).await;
     assert_eq!(reason(&rig), None);
     // The next one is news.
     rig.world.faults().set([Fault::value("total_requests", "0")]);
