@@ -119,9 +119,6 @@ pub(super) struct Evidence {
     equal: u8,
     /// Checks in a row of each app that found a suspicion.
     suspicions: BTreeMap<Arc<Owner>, u8>,
-    /// The age of the oldest range that was answered when an app's time was given up last, in seconds. The search for
-    /// the next hole begins there.
-    pub(super) reach: Option<i64>,
     /// The end of the last sampled hour.
     sampled_until: i64,
     /// The start of the hour of the last result at each age.

@@ -89,22 +89,14 @@ impl Search<'_, '_> {
                 bad = end;
             }
         }
-        let Poll { plan, target, .. } = self.poll;
-        let kept = plan.evidence(target).reach;
-        let kept = kept.map(|reach| (plan.watermark.settled_step() - reach) / self.step * self.step);
         let mut end = bad;
         for _ in 0..MAX_SINGLE {
             if end >= newest || self.note_answered(end).await? {
                 return Some(TimeRange { start, end });
             }
             end += self.step;
-            if kept.is_some_and(|kept| kept > end) {
-                break;
-            }
         }
-        let end = self.oldest_answered(end, newest, kept).await?;
-        let reach = plan.watermark.settled_step() - end;
-        plan.evidence(target).reach = Some(reach);
+        let end = self.oldest_answered(end, newest).await?;
         Some(TimeRange { start, end })
     }
 
@@ -120,14 +112,10 @@ impl Search<'_, '_> {
         Some(true)
     }
 
-    /// The oldest answered step. Steps before `low` are refused, `high` is answered. Tries `first` first.
-    async fn oldest_answered(&mut self, mut low: i64, mut high: i64, first: Option<i64>) -> Option<i64> {
-        let step = self.step;
-        let mut guesses = first.into_iter().flat_map(|at| [at, at - step]);
+    /// The oldest answered step. Steps before `low` are refused, `high` is answered.
+    async fn oldest_answered(&mut self, mut low: i64, mut high: i64) -> Option<i64> {
         while low < high {
-            let middle = low + (high - low) / self.step / 2 * self.step;
-            let guess = guesses.find(|at| (low..high).contains(at));
-            let at = guess.unwrap_or(middle);
+            let at = low + (high - low) / self.step / 2 * self.step;
             let next = at + self.step;
             // A single refused step may be a separate hole.
             if self.note_answered(at).await? || (next < high && self.note_answered(next).await?) {
