@@ -10,12 +10,10 @@
 use pds_interface::{Counted, TimeRange};
 use pds_ledger::Ledger;
 
-use super::ledger_update::{Hole, LedgerUpdate};
+use super::ledger_update::LedgerUpdate;
 use super::plan::Poll;
+use super::progress::MAX_SINGLE;
 use super::ranges::{self, Purpose, RangeAsk};
-
-/// The most steps that are requested one by one.
-const MAX_SINGLE: i64 = 8;
 
 /// How many times both ends of a hole must be refused again while the newest step is answered. If a service fails half
 /// of its requests, one false hole in 65,000 passes.
@@ -36,25 +34,18 @@ pub(super) async fn give_up<'a>(
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };
-    // If the newest step is refused too, time is not the cause.
+    let refusals = target.progress.lock().refusals.take();
     let answered = if refused.start < newest { search.note_answered(newest).await } else { None };
-    if answered == Some(false) {
-        target.progress.lock().refusals = None;
-    }
-    if answered != Some(true) {
+    let hole = if answered == Some(true) { search.hole(refused, newest).await } else { None };
+    let Some(range) = hole else {
+        // If the newest step is refused too, time is not the cause.
+        target.progress.lock().refusals = refusals.filter(|_| answered != Some(false));
         return false;
-    }
-    let Some(range) = search.hole(refused, newest).await else { return false };
-    if search.confirm(range, newest).await != Some(true) {
-        // The refusals so far prove nothing.
-        target.progress.lock().refusals = None;
-    } else if update.give_up(range.end) {
-        target.progress.lock().refusals = None;
-        let is_long = range.end - range.start > MAX_SINGLE * step;
-        update.hole = Some(Hole { range, reason: reason.to_owned(), is_long });
-        return true;
-    }
-    false
+    };
+    // Unless all is confirmed, the refusals so far prove nothing.
+    let is_hole = search.confirm(range, newest).await == Some(true) && update.give_up(range.end);
+    update.hole = is_hole.then(|| (range, reason.to_owned()));
+    is_hole
 }
 
 struct Search<'a, 'u> {

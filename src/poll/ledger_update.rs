@@ -12,7 +12,7 @@ use super::audit;
 use super::error::PollError;
 use super::evidence::Assumption;
 use super::plan::{Poll, Target};
-use super::progress::is_silent;
+use super::progress::{MAX_SINGLE, is_silent};
 use super::ranges::{Purpose, RangeAsk};
 use super::schedule::phase_seconds;
 
@@ -29,19 +29,9 @@ pub struct LedgerUpdate<'a> {
     /// Whether a reply was added.
     added: bool,
     gave_up: Option<TimeRange>,
-    /// The hole that this poll found; recorded once it is on disk.
-    pub(super) hole: Option<Hole>,
+    /// The hole that this poll found, and the service's refusal; recorded once it is on disk.
+    pub(super) hole: Option<(TimeRange, String)>,
     rechecked: Option<Recheck>,
-}
-
-/// Time that the service refuses, although it answers later ranges.
-#[derive(Debug)]
-pub(super) struct Hole {
-    pub(super) range: TimeRange,
-    /// The service's refusal.
-    pub(super) reason: String,
-    /// Whether it is too long for a hole alone: the service may no longer have older time.
-    pub(super) is_long: bool,
 }
 
 impl<'a> LedgerUpdate<'a> {
@@ -240,11 +230,12 @@ impl<'a> LedgerUpdate<'a> {
             target.progress.lock().rechecked.add(CountedAgain { counted, late, overcounted });
         }
         let mut progress = target.progress.lock();
-        if let Some(Hole { range, reason, is_long }) = self.hole {
+        if let Some((range, reason)) = self.hole {
             let time = |second| Timestamp::from_second(second).unwrap_or_default();
             let (start, end) = (time(range.start), time(range.end));
             progress.hole = Some(Box::new(GivenUp { start, end, reason: reason.as_str().into() }));
-            if is_long {
+            // It is too long for a hole alone: the service may no longer have older time.
+            if range.end - range.start > MAX_SINGLE * plan.watermark.step() {
                 progress.answers_from = range.end;
             }
             let reason = format!("the service refuses it, although it answers later ranges: {reason}");

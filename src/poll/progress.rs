@@ -16,6 +16,9 @@ const MIN_REFUSALS: u32 = 3;
 /// The minimum number of poll intervals between the first and the last of them.
 const MIN_INTERVALS: u32 = 5;
 
+/// The most steps of a hole that are requested one by one.
+pub(super) const MAX_SINGLE: i64 = 8;
+
 /// How long a range must be refused if the refusal is a server error, which may be an outage.
 const SERVER_ERRORS: Duration = Duration::from_secs(1800);
 
