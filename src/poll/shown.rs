@@ -43,7 +43,7 @@ impl<'a> Replies<'a> {
         let answered = reading.tally.as_ref().and_then(|tally| tally.range);
         let start = answered.map_or(asked.range.start, |of| of.start.min(asked.range.start));
         let whole = TimeRange { start, ..asked.range };
-        let point = target.endpoint.has_series().then(|| {
+        let point = target.endpoint.has_series.then(|| {
             let (resolution, of) = (plan.config.poll.resolution, (window, asked.container.clone()));
             let seen = &mut target.progress.lock().datapoints;
             seen.get_or_insert_default().newest(resolution, of, &reading.points, whole)
@@ -65,7 +65,7 @@ impl<'a> Replies<'a> {
     /// Shows the newest complete datapoint of all replies for each container, from the first configured window that has
     /// it. An older datapoint never replaces a newer one, which stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
-        let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
+        let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series) else { return };
         if plan.is_replaced() {
             return;
         }
@@ -80,12 +80,10 @@ impl<'a> Replies<'a> {
             let since = previous.and_then(|previous| {
                 Some(previous.series(&families, &run_execution_time::TIMESTAMP).next()?.1)
             });
-            let sink = plan
-                .subject(subject, reply.asked.to_window())
-                .filter(|_| since.is_none_or(|since| point.time >= since))
-                .and_then(|subject| target.endpoint.show_point(Some(point), subject));
-            if let Some(sink) = sink {
-                subject.cell.replace(&variant, sink);
+            if let Some(of) = plan.subject(subject, reply.asked.to_window())
+                && since.is_none_or(|since| point.time >= since)
+            {
+                subject.cell.replace(&variant, run_execution_time::show(point, of));
             }
         }
         self.compare_width(plan, target);

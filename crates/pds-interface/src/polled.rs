@@ -148,11 +148,12 @@ pub struct Polled {
     pub cadence: Cadence,
     /// Counts that accounting takes from it.
     pub counted: Option<Counted>,
+    /// Whether the reply has a series.
+    pub has_series: bool,
     /// A reply in the form that section 4 of the interface gives it; the values are made up.
     pub example: &'static str,
     families: fn() -> Vec<Family>,
     decode: Decode,
-    point: Option<fn(Option<Point>, Subject<'_>) -> Sink>,
 }
 
 impl Polled {
@@ -168,21 +169,11 @@ impl Polled {
             scope,
             cadence,
             counted: R::COUNTED,
+            has_series: R::HAS_SERIES,
             example,
             families: || R::ROWS.iter().map(|row| row.family).collect(),
             decode: decode::<R>,
-            point: if R::SHOWING.is_some() { Some(point::<R>) } else { None },
         }
-    }
-
-    /// Whether the reply has a series.
-    pub fn has_series(&self) -> bool {
-        self.point.is_some()
-    }
-
-    /// The samples for `point` of `subject`, or for no datapoint; `None` for a call without a series.
-    pub fn show_point(&self, point: Option<Point>, subject: Subject<'_>) -> Option<Sink> {
-        self.point.map(|show| show(point, subject))
     }
 
     /// The families of its reply, in the order in which [`Polled::read`] fills them.
@@ -216,8 +207,8 @@ pub trait MetricSource: Sized + Send + 'static {
     /// Counts for accounting.
     const COUNTED: Option<Counted> = None;
 
-    /// For a reply with a series: values that hold nothing but the datapoint that is shown.
-    const SHOWING: Option<fn(Option<Point>) -> Self> = None;
+    /// Whether the reply has a series.
+    const HAS_SERIES: bool = false;
 
     /// Reads a reply, and checks the values that several rows or subjects share, each once.
     ///
@@ -264,12 +255,7 @@ fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<ReadSubjects, D
     }))
 }
 
-fn point<R: MetricSource>(shown: Option<Point>, subject: Subject<'_>) -> Sink {
-    let reply = R::SHOWING.map(|showing| showing(shown));
-    reply.map(|reply| sink(&reply, subject, &mut Unexpected::default())).unwrap_or_default()
-}
-
-fn sink<R: MetricSource>(reply: &R, subject: Subject<'_>, unexpected: &mut Unexpected) -> Sink {
+pub(super) fn sink<R: MetricSource>(reply: &R, subject: Subject<'_>, unexpected: &mut Unexpected) -> Sink {
     let mut reader = Reader { subject, unexpected, sink: Sink::default() };
     for row in R::ROWS {
         reader.sink.next_family();

@@ -1,10 +1,13 @@
 //! Section 4.5: run execution time metrics of an app.
 
+use pds_exposition::Sink;
 use serde::Deserializer;
 
 use super::metrics::{self, Envelope};
+use super::polled;
 use super::prelude::*;
 use super::range::TimeRange;
+use super::reader::Subject;
 use super::wire::{Object, array};
 
 /// The reply.
@@ -134,8 +137,7 @@ impl MetricSource for Facts {
 
     const COUNTED: Option<Counted> = Some(Counted::Runs);
 
-    const SHOWING: Option<fn(Option<Point>) -> Self> =
-        Some(|shown| Self { points: Vec::new(), shown, tally: Tally::default() });
+    const HAS_SERIES: bool = true;
 
     fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
         let reply = Reply::decode(body)?.data;
@@ -148,6 +150,12 @@ impl MetricSource for Facts {
     fn add_to(self, reading: &mut Reading) {
         (reading.points, reading.tally) = (self.points, Some(self.tally));
     }
+}
+
+/// The samples that show `point` of `subject`.
+pub fn show(point: Point, subject: Subject<'_>) -> Sink {
+    let facts = Facts { points: Vec::new(), shown: Some(point), tally: Tally::default() };
+    polled::sink(&facts, subject, &mut Unexpected::default())
 }
 
 rows! { Facts:

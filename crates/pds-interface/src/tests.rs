@@ -10,7 +10,7 @@ use super::call::{Call, Method};
 use super::polled::{Point, Polled, Scope};
 use super::range::TimeRange;
 use super::reader::{Subject, Window};
-use super::{CALLS, MODULES, Resource, families, get_app};
+use super::{CALLS, MODULES, Resource, families, get_app, run_execution_time};
 
 /// The requested range: five minutes that end at this second.
 pub(crate) const END: i64 = 1_767_225_600;
@@ -37,7 +37,7 @@ pub(crate) fn exposed_for(
 /// The samples that show `point`, as they stand on the page.
 pub(crate) fn shown_for(call: &Call, point: Point, container: Option<&str>) -> String {
     let polled = call.polled.as_ref().unwrap();
-    with_subject(polled, container, |subject| page(polled, polled.show_point(Some(point), subject).unwrap()))
+    with_subject(polled, container, |subject| page(polled, run_execution_time::show(point, subject)))
 }
 
 fn with_subject<T>(polled: &Polled, container: Option<&str>, read: impl FnOnce(Subject<'_>) -> T) -> T {

@@ -265,7 +265,7 @@ impl Plan {
             Cadence::Settings => vec![Variant::default()],
             Cadence::Metrics => {
                 let windows = self.windows.iter().map(|window| window.seconds.unsigned_abs());
-                let point = target.endpoint.has_series().then_some(0);
+                let point = target.endpoint.has_series.then_some(0);
                 let containers = || containers(self.app_of(target));
                 let variants = |window| containers().map(move |container| Variant { window, container });
                 windows.chain(point).flat_map(variants).collect()

@@ -84,7 +84,7 @@ fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
     if resource.polled().cadence == Cadence::Metrics {
         faults.push(("status: error", Kind::EnvelopeStatus { status: "error".to_owned() }));
     }
-    if resource.polled().has_series() {
+    if resource.polled().has_series {
         faults.push(("10 000 datapoints", Kind::ManyDatapoints { count: 10_000 }));
     }
     faults

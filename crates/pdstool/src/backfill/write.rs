@@ -11,7 +11,7 @@ use crate::error::{Result, ToolError};
 use pds_core::plain_file;
 use pds_exposition::Family;
 use pds_exposition::encode::{self, Format};
-use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
+use pds_interface::{Counted, Point, Resource, Subject, TimeRange, run_execution_time};
 use pds_ledger::Ledger;
 
 use super::journal::{self, Record};
@@ -90,9 +90,7 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
                 newest = point.time;
                 #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
                 let second = point.time as i64;
-                if let Some(sink) = resource.polled().show_point(Some(point), subject) {
-                    lines.put_all(&families, sink, second)?;
-                }
+                lines.put_all(&families, run_execution_time::show(point, subject), second)?;
             }
         }
         for (family, labels, value) in &record.gauges {
