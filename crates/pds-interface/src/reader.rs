@@ -44,32 +44,6 @@ impl Unexpected {
         }
         within
     }
-
-    /// The entries of a labelled list in the order sent: each name once (the first counts), none without a name, and at
-    /// most `max`, as each is a series. Entries without a name, and those beyond `max`, are recorded as unexpected.
-    pub(super) fn labelled<'l, T>(
-        &mut self,
-        field: &'static str,
-        max: usize,
-        list: impl IntoIterator<Item = (&'l str, T)>,
-    ) -> Vec<(&'l str, T)> {
-        let mut entries: Vec<(&str, T)> = Vec::new();
-        for (name, value) in list {
-            if entries.iter().any(|(known, _)| *known == name) {
-                continue;
-            }
-            let fits = entries.len() < max;
-            if fits && !name.is_empty() {
-                entries.push((name, value));
-                continue;
-            }
-            self.0.push(field);
-            if !fits {
-                break;
-            }
-        }
-        entries
-    }
 }
 
 /// The validation status of a domain among unexpected fields: the interface does not name the field.
@@ -179,20 +153,4 @@ const MAX_LABEL: usize = 1024;
 fn is_usable(value: &str) -> bool {
     // Nearly all values are ASCII, which is found out several times faster.
     value.len() <= MAX_LABEL && (value.is_ascii() || !value.contains(char::REPLACEMENT_CHARACTER))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_labelled_list_has_each_name_once_and_none_without() {
-        let list = |max| {
-            let mut unexpected = Unexpected::default();
-            let list = [("a", 1), ("", 2), ("a", 3), ("b", 4), ("a", 5), ("c", 6), ("d", 7)];
-            (unexpected.labelled("list", max, list), unexpected.0)
-        };
-        assert_eq!(list(4), (vec![("a", 1), ("b", 4), ("c", 6), ("d", 7)], vec!["list"]), "an empty name");
-        assert_eq!(list(2), (vec![("a", 1), ("b", 4)], vec!["list"; 2]), "and too many");
-    }
 }

@@ -88,15 +88,24 @@ impl ResponseTime {
         shares
     }
 
-    /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
+    /// The percentiles in seconds, each once (the first of a name counts). Bad values, values without a name and those
+    /// beyond [`MAX_PERCENTILES`] are noted and left out.
     pub fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
-        let list = self.percentiles.0.iter().map(|(name, millis)| (name.as_str(), *millis));
-        let list = unexpected.labelled("percentiles", MAX_PERCENTILES, list);
-        let seconds = list.into_iter().filter_map(|(name, millis)| {
-            let millis = unexpected.check("percentiles", millis, 0.0, f64::MAX)?;
-            Some((name.into(), scaled(millis, -3)))
-        });
-        seconds.collect()
+        let mut percentiles: Vec<(&CompactString, Option<f64>)> = Vec::new();
+        for (name, millis) in &self.percentiles.0 {
+            let is_known = percentiles.iter().any(|(known, _)| *known == name);
+            let fits = is_known || percentiles.len() < MAX_PERCENTILES;
+            if !fits || name.is_empty() {
+                unexpected.0.push("percentiles");
+            } else if !is_known {
+                percentiles.push((name, unexpected.check("percentiles", *millis, 0.0, f64::MAX)));
+            }
+            if !fits {
+                break;
+            }
+        }
+        let valid = |(name, millis): (&CompactString, Option<f64>)| Some((name.clone(), scaled(millis?, -3)));
+        percentiles.into_iter().filter_map(valid).collect()
     }
 }
 
@@ -372,13 +381,13 @@ pds_app_window_requests{{{APP}}} 7
             range.map(|index| format!("\"{index}{unit}\":50")).collect::<Vec<_>>().join(",")
         };
         let data = format!(
-            r#"{{"percentiles":{{{}}},"distribution":{{{}}},"total_requests":7}}"#,
+            r#"{{"percentiles":{{"":5,"0p":60,{}}},"distribution":{{{}}},"total_requests":7}}"#,
             many(0..1000, "p"),
             many(1..1001, "ms")
         );
         let (page, unexpected) = exposed(&CALL, &reply(&data));
         assert_eq!(page.lines().count(), MAX_PERCENTILES + MAX_THRESHOLDS + 1);
-        assert_eq!(unexpected, ["percentiles", "distribution"]);
+        assert_eq!(unexpected, ["percentiles", "percentiles", "distribution"], "no name, and too many");
     }
 
     #[test]
