@@ -77,8 +77,9 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// A share of one: `97.25 %`.
 pub fn percent(share: f64) -> String {
-    // Nearly all is not all.
-    let shown = if share > 0.0 && share < 1.0 { (share * 100.0).clamp(0.01, 99.99) } else { share * 100.0 };
+    // Nearly all is not all, apart from the noise of a sum.
+    let is_part = share > 1e-9 && share < 1.0 - 1e-9;
+    let shown = if is_part { (share * 100.0).clamp(0.01, 99.99) } else { share * 100.0 };
     format!("{shown:.2} %")
 }
 
@@ -147,6 +148,7 @@ mod tests {
         assert_eq!([16e9, 2e6, 4096.0].map(bytes), ["16 GB", "2 MB", "4,096 bytes"]);
         assert_eq!([0.975, 1.0, 0.9997, 0.0].map(percent), ["97.50 %", "100.00 %", "99.97 %", "0.00 %"]);
         assert_eq!([0.99996, 0.00004].map(percent), ["99.99 %", "0.01 %"]);
+        assert_eq!([1.0 - f64::EPSILON, f64::EPSILON].map(percent), ["100.00 %", "0.00 %"]);
     }
 
     #[test]
