@@ -1,8 +1,8 @@
 //! The one door to files: those that others write (configuration, tokens, certificates) and our own (state, journals).
 //! A pipe or device in the place of a file is refused at once, and our own files are never reached through a link.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ const OTHERS_READ: u32 = 0o004;
 
 /// The mode of a file that only its owner can read.
 pub const PRIVATE: u32 = 0o600;
+
+/// Suffix of a new file's name, before a number.
+pub const NEW: &str = ".new-";
 
 /// The content of a file.
 #[derive(Debug)]
@@ -76,38 +79,33 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, its name
-/// is `.FILE.0.new`, or has a higher number.
+/// Replaces the file at `path` by one that only its owner can read, whole or not at all. Until it is complete, it has a
+/// [new name](new_path); a process that is killed meanwhile leaves it there.
 ///
 /// # Errors
 /// Same as [`open_own`], and if it cannot be written, synced or renamed; the file at `path` is as before.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (new, mut file) = create_beside(path)?;
+    let new = new_path(path);
+    let mut file = open_own(&new, File::options().write(true).create_new(true).mode(PRIVATE))?;
     let mut write = || {
         file.set_permissions(Permissions::from_mode(PRIVATE))?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, path)
     };
-    // An incomplete file left behind does no harm.
     write().inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
-/// Creates a file beside `path`, under a name that no file has.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    let options = File::options().write(true).create_new(true).mode(PRIVATE).clone();
-    let mut number = 0_u32;
-    loop {
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{number}.new"));
-        let new = path.with_file_name(name);
-        match open_own(&new, &options) {
-            // Another process writes it, or was killed.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            file => return Ok((new, file?)),
-        }
-    }
+/// `path` with `suffix` added to its name.
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// A name beside `path` that nobody can guess or has occupied.
+pub fn new_path(path: &Path) -> PathBuf {
+    beside(path, &format!("{NEW}{}", RandomState::new().hash_one(())))
 }
 
 /// Creates a file of our own, or opens the one that is there, to append to it.
@@ -243,7 +241,7 @@ mod tests {
     #[test]
     fn a_replacement_takes_the_name_of_no_other_file() {
         let folder = tempfile::tempdir().unwrap();
-        let others = ["file.new", ".file.0.new"].map(|name| folder.path().join(name));
+        let others = ["file.new", "file.new-1"].map(|name| folder.path().join(name));
         others.iter().for_each(|other| fs::write(other, "kept").unwrap());
         let path = folder.path().join("file");
         replace(&path, b"new").unwrap();

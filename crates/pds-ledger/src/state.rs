@@ -17,7 +17,6 @@ use pds_interface::Resource;
 
 use super::error::StateError;
 use super::ledger::{Hold, Ledger};
-pub use super::log::folder::beside;
 use super::log::folder::{Folder, try_lock};
 use super::log::format::replay;
 use super::log::{Entry, Log};

@@ -2,13 +2,12 @@
 
 use std::fmt::Debug;
 use std::fs::{File, TryLockError};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use pds_core::plain_file;
+use pds_core::plain_file::{self, NEW, beside, new_path};
 
 use crate::error::StateError;
 
@@ -73,9 +72,6 @@ impl Storage for File {
         self.sync_data()
     }
 }
-
-/// Suffixes of new files' names.
-const NEW: &str = ".new-";
 
 /// Suffix of the lock's name.
 const LOCK: &str = ".lock";
@@ -204,22 +200,10 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// `path` with `suffix` added to its name.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
-}
-
 /// Target of the state file's path `named`.
 fn place(named: &Path) -> Result<PathBuf, StateError> {
     let path = followed(named).map_err(StateError::io(named))?;
     if is_mounted(&path) { Err(StateError::Mounted(named.to_owned())) } else { Ok(path) }
-}
-
-/// A name beside `path` that nobody can guess or has occupied.
-fn new_path(path: &Path) -> PathBuf {
-    beside(path, &format!("{NEW}{:016x}", RandomState::new().hash_one(())))
 }
 
 /// Converts an error about files beside that at `named`.

@@ -152,9 +152,9 @@ pub fn families() -> impl Iterator<Item = Family> {
 /// The file in the folder that is locked.
 const LOCK: &str = "lock";
 
-/// The file in the folder that holds the plan, and the beginning and end of its name until it is complete.
+/// The file in the folder that holds the plan, and the beginning of its name until it is complete.
 const PLAN: &str = "plan.json";
-const NEW_PLAN: (&str, &str) = (".plan.json.", ".new");
+const NEW_PLAN: &str = "plan.json.new-";
 
 /// The file in the folder that becomes the result.
 pub const WHOLE: &str = "openmetrics";
@@ -174,7 +174,7 @@ fn files(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     Ok(entries.into_iter().partition(|path| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let numbered = name.strip_prefix(SPILLED).or_else(|| name.strip_suffix(JOURNAL)?.strip_suffix('.'));
-        let numbered = numbered.or_else(|| name.strip_prefix(NEW_PLAN.0)?.strip_suffix(NEW_PLAN.1));
+        let numbered = numbered.or_else(|| name.strip_prefix(NEW_PLAN));
         [LOCK, PLAN, WHOLE].contains(&name)
             || numbered.is_some_and(is_number)
             || families().any(|family| family.name == name)
@@ -211,7 +211,7 @@ impl Work {
         if fs::symlink_metadata(&args.file).is_ok() {
             return Err(ToolError::Usage(format!("{} already exists", args.file.display())));
         }
-        let folder = pds_ledger::state::beside(&args.file, ".partial");
+        let folder = plain_file::beside(&args.file, ".partial");
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => made.map_err(ToolError::file("cannot make the folder", &folder))?,
