@@ -54,9 +54,9 @@ rows! {
     BOTH Number(|of, rechecked| rechecked.then(|| of.pending())) => gauge "pds_app_pending_seconds" ["resource"]
         "Time given up that will be requested again";
     REQUESTS Number(|of, rechecked| correction(of.late, rechecked)) => counter "pds_app_late_requests_total" []
-        "Requests reported after their range was counted; added to pds_app_requests_total later";
+        "Requests reported after their range was counted; added later or offset against overcounts";
     RUNS Number(|of, rechecked| correction(of.late, rechecked)) => counter "pds_app_late_runs_total" []
-        "Runs reported after their range was counted; added to pds_app_runs_total later";
+        "Runs reported after their range was counted; added later or offset against overcounts";
     REQUESTS Number(|of, rechecked| correction(of.overcounted, rechecked)) => counter "pds_app_overcounted_requests_total" []
         "Requests missing when their hour was counted again; still in pds_app_requests_total";
     RUNS Number(|of, rechecked| correction(of.overcounted, rechecked)) => counter "pds_app_overcounted_runs_total" []

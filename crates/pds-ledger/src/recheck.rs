@@ -6,8 +6,8 @@
 //!
 //! The difference goes into the balance of the ledger. Missing requests are late data. They are added in equal parts
 //! while the cursor moves through an hour. Added at once, 5 % of an hour would raise a five-minute rate by 60 %.
-//! Overcounts cannot be subtracted: they stay in the balance, and late data is offset against them first. A reply with
-//! far fewer requests is no correction: the hour is disputed, and nothing changes.
+//! Overcounts cannot be subtracted: they stay in the balance, and late data is offset against them, whichever is found
+//! first. A reply with far fewer requests is no correction: the hour is disputed, and nothing changes.
 //!
 //! A reply without requests is no evidence about time that was given up. The time stays pending, and is requested again
 //! like a disputed hour. At the end, the time is unaccounted if the service may no longer have it or if the rest of its
