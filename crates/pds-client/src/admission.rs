@@ -345,6 +345,7 @@ impl Drop for AccountQueue {
         }
         state.holding -= usize::from(queue.in_flight > 0);
         state.in_flight -= queue.in_flight;
+        self.admission.settle(&mut state);
     }
 }
 
@@ -449,6 +450,24 @@ mod tests {
         queue.acquire(Instant::now()).await.sent();
         assert_eq!(admission.state.lock().in_flight, 0);
         assert!(admission.state.lock().line.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_place_of_an_account_that_is_gone_is_free() {
+        let admission = admission(2, 0);
+        let (queue, gone) = (Arc::new(admission.queue()), admission.queue());
+        let mut requests = JoinSet::new();
+        for _ in 0..2 {
+            let queue = Arc::clone(&queue);
+            requests.spawn(async move {
+                let _permit = queue.acquire(Instant::now()).await;
+                std::future::pending::<()>().await;
+            });
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(admission.state.lock().in_flight, 1, "one place is reserved");
+        drop(gone);
+        assert_eq!(admission.state.lock().in_flight, 2);
     }
 
     #[tokio::test(start_paused = true)]
