@@ -239,10 +239,9 @@ async fn a_change_is_logged_once_and_not_with_each_request() {
 #[tokio::test(start_paused = true)]
 async fn clocks_of_two_replicas_that_differ_are_logged_once() {
     let (log, _guard) = Log::start(Level::INFO);
-    let turns = std::sync::atomic::AtomicU64::new(0);
-    let server = Server::start(move |_| {
-        let turn = turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let date = SystemTime::now() + Duration::from_secs(turn % 2 * 60);
+    let server = Server::start(move |seen| {
+        let differs = seen.number < 20 && seen.number % 2 == 1;
+        let date = SystemTime::now() + Duration::from_secs(if differs { 60 } else { 0 });
         ok("{}").with("date", httpdate::fmt_http_date(date))
     })
     .await;
@@ -252,6 +251,11 @@ async fn clocks_of_two_replicas_that_differ_are_logged_once() {
     }
     assert_eq!(log.lines_with("the clocks of the service and of this machine differ").len(), 1);
     assert!(log.lines_with("agree again").is_empty(), "{}", log.text());
+    tokio::time::advance(Duration::from_secs(600)).await;
+    for _ in 0..2 {
+        let _ = asking.ask("p", "a").await;
+    }
+    assert_eq!(log.lines_with("agree again").len(), 1, "{}", log.text());
 }
 
 #[tokio::test]
