@@ -40,13 +40,13 @@ metrics! {
     api_retries: IntCounterVec = Family::counter("pds_api_retries_total", &["resource"],
         "Requests retried within one poll");
     api_throttled: CounterVec = Family::counter("pds_api_throttled_seconds_total", &["resource"],
-        "Time that requests were delayed by a pause or the pace of their token, the rate limit, or the limit in flight");
+        "Time that a pause, the pace of the token, the rate limit or the limit in flight delayed requests");
     unexpected: IntCounterVec = Family::counter("pds_api_unexpected_values_total", &["resource", "field"],
         "Values in replies that violate the interface, shown as missing");
     clock_skew: Gauges = Family::gauge("pds_api_clock_skew_seconds", &[],
         "The service's clock minus the exporter's, from the Date header of the last reply");
     audit_ranges: IntCounterVec = Family::counter("pds_audit_ranges_total", &["resource", "result"],
-        "Audited ranges, by whether two parts equal the whole and the counters; unanswered if a request failed");
+        "Audited ranges: whether two parts equal the whole and the counters; unanswered if a request failed, a total is missing, or data arrived meanwhile");
     audit_completeness: Gauges = Family::gauge("pds_audit_completeness_ratio", &["token", "age"],
         "Counted share of the requests that the service reports for a sampled hour at that age; absent until an hour has been sampled after its last recheck");
     token_expiry: Gauges = Family::gauge("pds_token_expiry_timestamp_seconds", &["token"],
