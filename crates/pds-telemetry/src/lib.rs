@@ -18,12 +18,12 @@ mod observers;
 mod process;
 mod snapshot;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use prometheus::{Counter, Histogram, IntCounter, Registry};
+use prometheus::{IntCounter, Registry};
 use tokio::time::Instant;
 
 use pds_core::memory::MemoryBudget;
@@ -58,16 +58,6 @@ struct Inner {
     memory: MemoryBudget,
     /// Facts for the status page.
     figures: Mutex<Snapshot>,
-    known: [Known; Resource::COUNT],
-}
-
-/// The series of a resource's requests, looked up once.
-#[derive(Debug, Default)]
-struct Known {
-    /// With status 200.
-    answered: OnceLock<IntCounter>,
-    took: OnceLock<Histogram>,
-    throttled: OnceLock<Counter>,
 }
 
 impl Telemetry {
@@ -112,20 +102,10 @@ impl Telemetry {
         metrics.memory_budget.set(&[], memory.bytes() as f64);
         let build = [env!("CARGO_PKG_VERSION"), pds_config::REVISION];
         metrics.build_info.set(&build, 1.0);
-        let telemetry = Self(Arc::new(Inner {
-            registry,
-            metrics,
-            process,
-            memory,
-            figures: Mutex::default(),
-            known: Default::default(),
-        }));
+        let telemetry =
+            Self(Arc::new(Inner { registry, metrics, process, memory, figures: Mutex::default() }));
         telemetry.start_audits_at_zero();
         Ok(telemetry)
-    }
-
-    fn known(&self, resource: Resource) -> &Known {
-        &self.0.known[resource.index()]
     }
 
     /// A reply held values that violate the interface, in a distribution perhaps this `label`; logged once per field.

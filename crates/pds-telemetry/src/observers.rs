@@ -13,17 +13,9 @@ use super::{Telemetry, flag, seconds};
 
 impl pds_client::Observer for Telemetry {
     fn request_done(&self, resource: Resource, code: &str, took: Duration) {
-        let (name, known, metrics) = (resource.as_str(), self.known(resource), &self.0.metrics);
-        let requests = || metrics.api_requests.with_label_values(&[name, code]);
-        if code == "200" {
-            known.answered.get_or_init(requests).inc();
-        } else {
-            requests().inc();
-        }
-        known
-            .took
-            .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
-            .observe(took.as_secs_f64());
+        let (resource, metrics) = (resource.as_str(), &self.0.metrics);
+        metrics.api_requests.with_label_values(&[resource, code]).inc();
+        metrics.api_duration.with_label_values(&[resource]).observe(took.as_secs_f64());
         self.0.figures.lock().request_rate.count(!code.starts_with('2'));
     }
 
@@ -36,8 +28,8 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn throttled(&self, resource: Resource, waited: Duration) {
-        let throttled = || self.0.metrics.api_throttled.with_label_values(&[resource.as_str()]);
-        self.known(resource).throttled.get_or_init(throttled).inc_by(waited.as_secs_f64());
+        let throttled = self.0.metrics.api_throttled.with_label_values(&[resource.as_str()]);
+        throttled.inc_by(waited.as_secs_f64());
     }
 
     fn clock_skew(&self, seconds: f64) {
