@@ -3,7 +3,7 @@
 //! The file is read again while requests are made, at most once a second. The file is small, and reading it detects
 //! every kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
 
-use std::io;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use super::observer::Observer;
 use super::{Account, Shared};
 use pds_core::clock::from_unix_seconds;
-use pds_core::error_chain::with_sources;
 use pds_core::plain_file;
 use pds_core::secret::Secret;
 
@@ -46,34 +45,10 @@ impl TokenSource {
     }
 }
 
-/// Why no token is available.
+/// Why no token is available, in words.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum CredentialsError {
-    /// The file cannot be read. The error is shared, because every request fails with it until the file appears.
-    #[error("cannot read the token file {}", .0.display())]
-    File(PathBuf, #[source] Arc<io::Error>),
-    /// The file holds no token.
-    #[error("the token file {} is empty", .0.display())]
-    Empty(PathBuf),
-    /// The token cannot be sent; holds its file, if any.
-    #[error("the token{} contains characters that are not allowed in HTTP headers", from(.0.as_deref()))]
-    Unsendable(Option<PathBuf>),
-    /// The source holds more than the token.
-    #[error("the token{} {surplus}; write only the token, on one line", from(.file.as_deref()))]
-    Surplus {
-        /// The file that holds it, if any.
-        file: Option<PathBuf>,
-        /// The surplus, in words.
-        surplus: &'static str,
-    },
-    /// No token is configured.
-    #[error("no token is configured: set api.token_file, or token_file of the project")]
-    Missing,
-}
-
-fn from(path: Option<&Path>) -> String {
-    path.map(|path| format!(" in {}", path.display())).unwrap_or_default()
-}
+#[error("{0}")]
+pub struct CredentialsError(Arc<str>);
 
 /// A token ready to send.
 #[derive(Debug)]
@@ -111,8 +86,9 @@ impl Credentials {
     /// Reads the token for the first time. A failure is logged now, and returned to every request until there is a
     /// token.
     pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: Shared) -> Self {
+        let missing = "no token is configured: set api.token_file, or token_file of the project";
         let state = State {
-            token: Err(CredentialsError::Missing),
+            token: Err(CredentialsError(missing.into())),
             read: Instant::now(),
             problem: None,
             exposed: false,
@@ -187,15 +163,14 @@ impl Credentials {
                 }
             }
             Err(error) => {
-                let text: Arc<str> = with_sources(&error).into();
-                if state.problem.replace(Arc::clone(&text)).is_none() {
+                if state.problem.replace(Arc::clone(&error.0)).is_none() {
                     let consequence = match known {
                         true => "the last good token is kept",
                         false => "requests that need it fail",
                     };
                     let file = self.file();
                     self.reporter.log(|observer, name| {
-                        observer.token_unreadable(name, file, &text, consequence);
+                        observer.token_unreadable(name, file, &error.0, consequence);
                     });
                 }
                 if !known {
@@ -287,11 +262,13 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     if before.is_some_and(|before| before.secret == secret) {
         return Ok(None);
     }
+    let file = source.file().map(|path| format!(" in {}", path.display())).unwrap_or_default();
+    let bad = |problem: &str| CredentialsError(format!("the token{file} {problem}").into());
     if let Some(surplus) = surplus(secret.expose()) {
-        return Err(CredentialsError::Surplus { file: source.file().map(Path::to_owned), surplus });
+        return Err(bad(&format!("{surplus}; write only the token, on one line")));
     }
     let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose()))
-        .map_err(|_| CredentialsError::Unsendable(source.file().map(Path::to_owned)))?;
+        .map_err(|_| bad("contains characters that are not allowed in HTTP headers"))?;
     header.set_sensitive(true);
     let generation = before.map_or(0, |before| before.generation + 1);
     Ok(Some(Token { secret, header, generation, readable_by_others }))
@@ -318,11 +295,13 @@ pub fn surplus(token: &str) -> Option<&'static str> {
 
 /// Reads the file on the current thread: it is small, local, and read at most once a second.
 fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
-    let failed = |source| CredentialsError::File(path.to_owned(), Arc::new(source));
-    let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
-    let text = String::from_utf8(file.bytes).map_err(|_| failed(io::Error::other("not UTF-8")))?;
+    let shown = path.display();
+    let failed =
+        |error: &dyn Display| CredentialsError(format!("cannot read the token file {shown}: {error}").into());
+    let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(|error| failed(&error))?;
+    let text = String::from_utf8(file.bytes).map_err(|_| failed(&"not UTF-8"))?;
     match text.trim_start_matches('\u{feff}').trim() {
-        "" => Err(CredentialsError::Empty(path.to_owned())),
+        "" => Err(CredentialsError(format!("the token file {shown} is empty").into())),
         token => Ok((Secret::new(token), file.readable_by_others)),
     }
 }

@@ -1,7 +1,6 @@
 //! Why a request has no usable reply.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use humantime::format_duration;
@@ -12,25 +11,14 @@ use super::class::Class;
 use super::credentials::CredentialsError;
 
 /// A request without a usable reply. Its text contains no token.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{request} {reason}")]
 pub struct FetchError {
     /// `METHOD URL`, without the query.
     pub request: String,
     /// Why.
+    #[source]
     pub reason: Reason,
-}
-
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.request, self.reason)
-    }
-}
-
-impl Error for FetchError {
-    /// The source of the reason; the text includes the reason itself.
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.reason.source()
-    }
 }
 
 /// Why a request has no usable reply.

@@ -7,9 +7,9 @@ mod interim;
 mod resolver;
 mod verifier;
 
-use std::io;
+use std::fmt::Display;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,17 +96,19 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
     anchors.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     let mut configured = Vec::new();
     if let Some(path) = ca_file {
-        let path = || path.to_owned();
-        let unreadable = |source| BuildError::CaFile { key, path: path(), source };
-        let pem = plain_file::read(&path(), MAX_CA_BYTES).map_err(unreadable)?.bytes;
-        let bad = |problem: String| BuildError::CaCertificates { key, path: path(), problem };
+        let shown = path.display();
+        let unreadable = |error| BuildError::Ca(format!("{key}: cannot read {shown}: {error}"));
+        let pem = plain_file::read(path, MAX_CA_BYTES).map_err(unreadable)?.bytes;
+        let bad = |problem: &dyn Display| {
+            BuildError::Ca(format!("{key}: {shown} must hold CA certificates in PEM form: {problem}"))
+        };
         for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let certificate = certificate.map_err(|_| bad(NOT_PEM.to_owned()))?;
-            anchors.add(certificate.clone()).map_err(|error| bad(error.to_string()))?;
+            let certificate = certificate.map_err(|_| bad(&NOT_PEM))?;
+            anchors.add(certificate.clone()).map_err(|error| bad(&error))?;
             configured.push(certificate);
         }
         if configured.is_empty() {
-            return Err(bad("no certificate in it".to_owned()));
+            return Err(bad(&"no certificate in it"));
         }
     }
     // Set here instead of for the process: nothing is global.
@@ -125,26 +127,9 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
 /// A client that cannot be built from its configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The CA file cannot be read.
-    #[error("{key}: cannot read {}", path.display())]
-    CaFile {
-        /// The key of the configuration that names it.
-        key: &'static str,
-        /// The configured path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The CA file holds no certificate, or one that cannot be a trust anchor.
-    #[error("{key}: {} must hold CA certificates in PEM form: {problem}", path.display())]
-    CaCertificates {
-        /// The key of the configuration that names it.
-        key: &'static str,
-        /// The configured path.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
+    /// The CA file cannot be read, or holds no certificate, or one that cannot be a trust anchor.
+    #[error("{0}")]
+    Ca(String),
     /// The URL of the proxy is invalid.
     #[error("api.proxy_url: not the URL of an http or https proxy")]
     Proxy(#[source] reqwest::Error),
