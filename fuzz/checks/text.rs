@@ -21,7 +21,7 @@ pub(crate) fn redaction(data: &[u8]) {
     };
     let around = String::from_utf8_lossy(around);
     let redactor = Redactor::default();
-    redactor.add(&"p-1".into(), &Secret::new(TOKEN));
+    redactor.add(0, &Secret::new(TOKEN));
     let written = &written[..usize::from(*cut).min(written.len())];
     let left = redactor.text(format!("{around} {written}"));
     for part in written.as_bytes().windows(8) {

@@ -85,8 +85,8 @@ const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
     pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: &Shared) -> Self {
-        let credentials = Credentials::new(Arc::clone(&name), source, shared.clone());
         let (queue, budget, state) = (shared.admission.queue(), Budget::new(), Mutex::default());
+        let credentials = Credentials::new(queue.number, Arc::clone(&name), source, shared.clone());
         Self { name, inner: Arc::new(AccountParts { credentials, queue, budget, state }) }
     }
 

@@ -94,7 +94,7 @@ pub struct Permit {
 #[derive(Debug)]
 pub(super) struct AccountQueue {
     admission: Arc<Admission>,
-    number: u64,
+    pub(super) number: u64,
 }
 
 impl Admission {

@@ -66,6 +66,8 @@ pub(super) struct Token {
 /// The token of one service account.
 #[derive(Debug)]
 pub(super) struct Credentials {
+    /// Number of the account.
+    number: u64,
     pub(super) source: Option<TokenSource>,
     pub(super) reporter: Reporter,
     state: Mutex<State>,
@@ -85,7 +87,7 @@ struct State {
 impl Credentials {
     /// Reads the token for the first time. A failure is logged now, and returned to every request until there is a
     /// token.
-    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: Shared) -> Self {
+    pub(super) fn new(number: u64, name: Arc<str>, source: Option<TokenSource>, shared: Shared) -> Self {
         let missing = "no token is configured: set api.token_file, or token_file of the project";
         let state = State {
             token: Err(CredentialsError(missing.into())),
@@ -95,7 +97,7 @@ impl Credentials {
         };
         let name = Mutex::new(Name { text: name, in_force: false });
         let reporter = Reporter { shared, name };
-        let credentials = Self { source, reporter, state: Mutex::new(state) };
+        let credentials = Self { number, source, reporter, state: Mutex::new(state) };
         credentials.reread();
         credentials
     }
@@ -130,11 +132,11 @@ impl Credentials {
         }
     }
 
-    /// Reports a token. Replies are searched for it from now on.
+    /// Reports a token. Replies are searched for it until the account is gone.
     fn report_token(&self, token: &Token) {
         self.reporter.fact(|observer, name| observer.token_expiry(name, expiry(&token.secret)));
         // Requests of an account that is no longer in force may be in flight.
-        self.reporter.shared.redactor.add(&self.reporter.name(), &token.secret);
+        self.reporter.shared.redactor.add(self.number, &token.secret);
     }
 
     fn read_into(&self, state: &mut State) {
@@ -178,6 +180,12 @@ impl Credentials {
                 }
             }
         }
+    }
+}
+
+impl Drop for Credentials {
+    fn drop(&mut self) {
+        self.reporter.shared.redactor.remove(self.number);
     }
 }
 

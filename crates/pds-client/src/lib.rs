@@ -125,7 +125,8 @@ impl Client {
     }
 
     /// The client that follows this one at a reload. It keeps the accounts whose token has the same source, with their
-    /// state, and the connections if `api` is the same. Changes nothing until it takes over.
+    /// state, and the connections if `api` is the same. Until it takes over, new accounts only reserve places, and replies
+    /// are searched for their tokens.
     ///
     /// # Errors
     /// Same as [`Client::new`].

@@ -48,6 +48,8 @@ const MAX_WINDOW: u32 = u32::MAX >> 1;
 const AGREED: Duration = Duration::from_secs(600);
 /// The most bytes read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
+/// The proxy among the owners of secrets; accounts have the numbers of their queues, from 1.
+const PROXY: u64 = 0;
 /// The longest pause that one reply can request.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -93,7 +95,7 @@ impl Transport {
             tracing::warn!("{warning}");
         }
         if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
-            shared.redactor.add(&"api.proxy_url".into(), &Secret::new(password));
+            shared.redactor.add(PROXY, &Secret::new(password));
         }
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         let window = WINDOW.saturating_mul(api.max_concurrent_requests.get()).min(MAX_WINDOW);

@@ -31,8 +31,8 @@ pub struct Redactor(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// By account: the token in use, and the one before it, which usually still works for a while.
-    tokens: HashMap<Arc<str>, Vec<Secret>>,
+    /// By owner: the token in use, and the one before it, which usually still works for a while.
+    tokens: HashMap<u64, Vec<Secret>>,
     /// `None` until it is needed, and if there is nothing to search for.
     matcher: Option<Arc<Matcher>>,
 }
@@ -44,15 +44,22 @@ impl Redactor {
         Self(Arc::new(Mutex::new(State { tokens: HashMap::new(), matcher })))
     }
 
-    /// Sets the token of `account`; the one before it is still searched for.
-    pub fn add(&self, account: &Arc<str>, token: &Secret) {
+    /// Sets the token of `owner`; the one before it is still searched for.
+    pub fn add(&self, owner: u64, token: &Secret) {
         let mut state = self.0.lock();
-        let tokens = state.tokens.entry(Arc::clone(account)).or_default();
+        let tokens = state.tokens.entry(owner).or_default();
         if tokens.first() == Some(token) {
             return;
         }
         tokens.insert(0, token.clone());
         tokens.truncate(2);
+        state.matcher = None;
+    }
+
+    /// Forgets the tokens of `owner`.
+    pub fn remove(&self, owner: u64) {
+        let mut state = self.0.lock();
+        state.tokens.remove(&owner);
         state.matcher = None;
     }
 
@@ -272,19 +279,21 @@ mod tests {
 
     fn redactor() -> Redactor {
         let redactor = Redactor::default();
-        redactor.add(&"default".into(), &Secret::new(TOKEN));
+        redactor.add(1, &Secret::new(TOKEN));
         redactor
     }
 
     #[test]
     fn tokens_of_every_account_are_found_and_so_is_the_one_before() {
         let redactor = redactor();
-        redactor.add(&"p-1".into(), &Secret::new("another-t0ken"));
-        redactor.add(&"p-1".into(), &Secret::new("its-succe55or"));
+        redactor.add(2, &Secret::new("another-t0ken"));
+        redactor.add(2, &Secret::new("its-succe55or"));
         let text = format!("{TOKEN} another-t0ken its-succe55or");
         assert_eq!(redactor.text(&text), "[redacted] [redacted] [redacted]");
-        redactor.add(&"p-1".into(), &Secret::new("third-t0ken-of-it"));
+        redactor.add(2, &Secret::new("third-t0ken-of-it"));
         assert_eq!(redactor.text("another-t0ken its-succe55or"), "another-t0ken [redacted]");
+        redactor.remove(2);
+        assert_eq!(redactor.text(&text), "[redacted] another-t0ken its-succe55or");
     }
 
     #[test]
@@ -293,10 +302,10 @@ mod tests {
         for text in ["", "%", "100%", "{\"a\":\"\\u00e4\\n\\\"\"}", "s3rvice"] {
             assert_eq!(redactor.text(text), text);
         }
-        redactor.add(&"default".into(), &Secret::new("name"));
+        redactor.add(1, &Secret::new("name"));
         assert_eq!(redactor.text(r#"{"name":"a"}"#), r#"{"name":"a"}"#, "a word of the reply is no secret");
-        redactor.add(&"short".into(), &Secret::new("elevenbytes"));
-        redactor.add(&"long".into(), &Secret::new("twelve-bytes"));
+        redactor.add(2, &Secret::new("elevenbytes"));
+        redactor.add(3, &Secret::new("twelve-bytes"));
         assert_eq!(redactor.text("elevenbytes twelve-bytes"), "elevenbytes [redacted]");
         assert_eq!(redactor.text("twelve- twelve-b"), "twelve- [redacted]", "eight bytes are a beginning");
         assert_eq!(Redactor::of([&Secret::new("name")]).text("no name"), "no [redacted]");

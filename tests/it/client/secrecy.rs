@@ -129,23 +129,29 @@ async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
     assert!(error.contains("302, a redirect to ") && !error.to_lowercase().contains("an0thers"), "{error}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_token_that_is_read_after_a_reload_removed_its_account_is_redacted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     std::fs::write(&path, "the-first-t0ken").unwrap();
-    let server = Server::start(|seen| match seen.header("authorization") {
-        Some("Bearer the-second-t0ken") => ok(r#"{"name":"the-second-t0ken"}"#),
-        _ => status(401, ""),
+    let server = Server::start(|seen| match seen.header("authorization").unwrap() {
+        "Bearer the-first-t0ken" => status(401, ""),
+        sent => ok(format!(r#"{{"name":"{}"}}"#, sent.trim_start_matches("Bearer "))),
     })
     .await;
     let mut api = api(&format!("http://{}", server.address));
     api.token = super::file(&path);
     let asking = Asking::new(&api, &[]);
     api.token = inline(TOKEN);
-    asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));
-    std::fs::write(&path, "the-second-t0ken").unwrap();
-    assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#);
+    let client = asking.client.successor(&api, &[]).unwrap();
+    client.take_over(Some(&asking.client));
+    for token in ["the-second-t0ken", "the-third-t0ken"] {
+        std::fs::write(&path, token).unwrap();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#);
+    }
+    let after = Asking { client, telemetry: asking.telemetry.clone() };
+    assert_eq!(after.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#);
 }
 
 #[tokio::test]
