@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::admission::AccountQueue;
-use super::attempt::Budget;
 use super::class::Class;
 use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
@@ -27,6 +26,12 @@ const MAX_PAUSE: Duration = Duration::from_secs(300);
 const MAX_REFUSAL: Duration = Duration::from_secs(60);
 const MAX_PATH_REFUSAL: Duration = Duration::from_secs(86_400);
 
+/// The parts that a retry consists of; each request earns one.
+const RETRY: usize = 10;
+/// Ten retries in reserve, which all accounts share, but one for each at least. Once these are spent, an outage increases
+/// the load by at most a tenth, instead of `max_retries` times.
+const RESERVE: usize = 10 * RETRY;
+
 /// A service account. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Account {
@@ -38,7 +43,6 @@ pub struct Account {
 pub(super) struct AccountParts {
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
-    pub(super) budget: Budget,
     state: Mutex<State>,
 }
 
@@ -53,6 +57,8 @@ struct State {
     /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
     last: Option<Outcome>,
+    /// Parts of retries that no request has earned back.
+    retried: usize,
 }
 
 /// The outcome of the request that was sent last.
@@ -85,9 +91,9 @@ const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
     pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: &Shared) -> Self {
-        let (queue, budget, state) = (shared.admission.queue(), Budget::new(), Mutex::default());
+        let queue = shared.admission.queue();
         let credentials = Credentials::new(queue.number, Arc::clone(&name), source, shared.clone());
-        Self { name, inner: Arc::new(AccountParts { credentials, queue, budget, state }) }
+        Self { name, inner: Arc::new(AccountParts { credentials, queue, state: Mutex::default() }) }
     }
 
     /// The same account under its name in another configuration.
@@ -279,6 +285,22 @@ impl Account {
             (Some(_), None) => tracing::info!(token = self.name(), "requests are back at full pace"),
             _ => {}
         }
+    }
+
+    /// Records a request's first try.
+    pub(super) fn earn_retry(&self) {
+        let retried = &mut self.inner.state.lock().retried;
+        *retried = retried.saturating_sub(1);
+    }
+
+    /// Takes a retry, if one is left of the account's part of the reserve, one of as many `accounts`.
+    pub(super) fn take_retry(&self, accounts: usize) -> bool {
+        let retried = &mut self.inner.state.lock().retried;
+        let is_left = *retried + RETRY <= RESERVE / accounts.clamp(1, RESERVE / RETRY);
+        if is_left {
+            *retried += RETRY;
+        }
+        is_left
     }
 
     fn note_accepted(&self, state: &mut State, accepted: bool) {

@@ -2,7 +2,6 @@
 
 use std::iter::successors;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -67,15 +66,15 @@ impl Exchange<'_> {
         let client = &*self.client.inner;
         let mut left = if self.request.method == Method::GET { client.transport.api.max_retries } else { 0 };
         let mut waits = waits();
-        let budget = &self.turn.account.inner.budget;
-        budget.earn();
+        let (account, accounts) = (&self.turn.account, client.accounts.len());
+        account.earn_retry();
         loop {
             let error = match self.attempt().await {
                 Ok(fetched) => return Ok(fetched),
                 Err(error) => error,
             };
             let too_long = error.retry_after().is_some_and(|wait| wait > client.transport.api.timeout);
-            if left == 0 || too_long || !is_retryable(&error) || !budget.spend() {
+            if left == 0 || too_long || !is_retryable(&error) || !account.take_retry(accounts) {
                 return Err(error);
             }
             left -= 1;
@@ -212,51 +211,9 @@ fn ceilings() -> impl Iterator<Item = Duration> {
     successors(Some(FIRST_WAIT), |wait| Some((*wait * 2).min(MAX_WAIT)))
 }
 
-/// The retries of an account: one per ten requests, and a few in reserve. So once these are spent, an outage increases
-/// the load by at most a tenth, instead of `max_retries` times.
-#[derive(Debug)]
-pub(super) struct Budget(AtomicU32);
-
-/// In tenths of a retry.
-const TRY: u32 = 10;
-const RESERVE: u32 = 10 * TRY;
-
-impl Budget {
-    pub(super) fn new() -> Self {
-        Self(AtomicU32::new(RESERVE))
-    }
-
-    /// Records a request's first try.
-    fn earn(&self) {
-        self.update(|tenths| Some((tenths + 1).min(RESERVE)));
-    }
-
-    /// Takes one retry, if any is left.
-    fn spend(&self) -> bool {
-        self.update(|tenths| tenths.checked_sub(TRY))
-    }
-
-    fn update(&self, change: impl FnMut(u32) -> Option<u32>) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_outage_costs_a_tenth_more_requests_and_a_small_reserve() {
-        let budget = Budget::new();
-        let mut retries = 0;
-        for _ in 0..1000 {
-            budget.earn();
-            for _ in 0..5 {
-                retries += u32::from(budget.spend());
-            }
-        }
-        assert_eq!(retries, 10 + 100 - 1, "the first request finds the reserve full");
-    }
 
     #[test]
     fn waits_are_anything_up_to_a_ceiling_that_doubles() {

@@ -131,6 +131,22 @@ async fn an_outage_never_multiplies_the_load() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outage_costs_many_accounts_a_tenth_more_each() {
+    let server = Server::start(|_| status(503, "")).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_retries = 5;
+    let ids: Vec<_> = (0..50).map(|number| format!("p-{number}")).collect();
+    let projects: Vec<_> = ids.iter().map(|id| project(id, inline(&format!("token-of-{id}")))).collect();
+    let asking = Asking::new(&api, &projects);
+    for _ in 0..20 {
+        for id in &ids {
+            asking.ask(id, "a").await.unwrap_err();
+        }
+    }
+    assert_eq!(server.count(), 50 * 20 + 50 * 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_account_whose_requests_fail_leaves_the_retries_of_others() {
     let failed_once = AtomicBool::new(false);
     let server = Server::start(move |seen| {
