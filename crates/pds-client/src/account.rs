@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::admission::AccountQueue;
+use super::body::OwnRoom;
 use super::class::Class;
 use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
@@ -43,6 +44,7 @@ pub struct Account {
 pub(super) struct AccountParts {
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
+    pub(super) room: OwnRoom,
     state: Mutex<State>,
 }
 
@@ -91,9 +93,9 @@ const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
     pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: &Shared) -> Self {
-        let queue = shared.admission.queue();
+        let (queue, room) = (shared.admission.queue(), OwnRoom::new());
         let credentials = Credentials::new(queue.number, Arc::clone(&name), source, shared.clone());
-        Self { name, inner: Arc::new(AccountParts { credentials, queue, state: Mutex::default() }) }
+        Self { name, inner: Arc::new(AccountParts { credentials, queue, room, state: Mutex::default() }) }
     }
 
     /// The same account under its name in another configuration.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::admission::Permit;
 use super::credentials::Token;
 use super::error::whole_seconds;
-use super::{Account, Class, Client, FetchError, Fetched, Observer, Reason};
+use super::{Account, Class, Client, FetchError, Fetched, Inner, Observer, Reason};
 use pds_interface::call::Method;
 use pds_interface::{Request, Resource};
 
@@ -86,8 +86,9 @@ impl Exchange<'_> {
     /// An attempt, from waiting for its turn to its reply. Counts a failure. If the token was replaced meanwhile, tries
     /// the new token, too.
     async fn attempt(&self) -> Result<(Fetched, Instant), FetchError> {
-        let transport = &self.client.inner.transport;
+        let Inner { transport, accounts, .. } = &*self.client.inner;
         let failed = |reason| transport.failed(self.request, reason);
+        let own = Some(&self.turn.account.inner.room).filter(|_| accounts.len() > 1);
         let mut exchanged = false;
         loop {
             let (token, mut permit) = self.acquire().await.map_err(|reason| {
@@ -98,7 +99,7 @@ impl Exchange<'_> {
             })?;
             permit.sent();
             let sent = Instant::now();
-            let error = match transport.send(self.request, &token, &self.client.room).await {
+            let error = match transport.send(self.request, &token, &self.client.room, own).await {
                 Ok(fetched) => {
                     self.turn.account.answered();
                     // A failure until the body is decoded.

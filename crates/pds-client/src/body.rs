@@ -6,10 +6,13 @@ use http::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use pds_core::memory::{Holder, MemoryBudget, Room, Share};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 /// A reply larger than this is read once there is room for all of it.
 const SMALL: u64 = 64 * 1024;
+
+/// The parts of half of a share.
+const PARTS: u32 = 1024;
 
 /// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that a reply
 /// that waits for the rest of its room does not block those that could finish. A reply that does not fit takes all of
@@ -27,6 +30,30 @@ impl ReplyRoom {
         let (small, large) = (memory.share(Holder::SmallReplies), memory.share(Holder::LargeReplies));
         Self { small, large, decoding: Arc::default() }
     }
+}
+
+/// The halves of the room for small and for large replies that an account beside others may take, in [`PARTS`]. A reply
+/// that does not fit takes all of its half.
+#[derive(Debug)]
+pub(super) struct OwnRoom([Arc<Semaphore>; 2]);
+
+impl OwnRoom {
+    pub(super) fn new() -> Self {
+        Self([(); 2].map(|()| Arc::new(Semaphore::new(PARTS as usize))))
+    }
+}
+
+/// Waits for `bytes` of `share`, and of the account's `own` part if it has one.
+async fn acquire(share: &Share, own: Option<&Arc<Semaphore>>, bytes: u64) -> impl Iterator<Item = Room> {
+    let half = match own {
+        Some(own) => {
+            let parts = bytes.saturating_mul(2 * u64::from(PARTS)).div_ceil(share.bytes());
+            let parts = u32::try_from(parts).unwrap_or(PARTS).min(PARTS);
+            Arc::clone(own).acquire_many_owned(parts).await.ok()
+        }
+        None => None,
+    };
+    half.into_iter().chain(share.acquire(bytes).await)
 }
 
 /// The part of a body read so far, at most `limit` bytes, and the room it takes.
@@ -47,20 +74,23 @@ impl Body {
         &mut self,
         mut response: Response<Incoming>,
         room: &ReplyRoom,
+        own: Option<&OwnRoom>,
     ) -> Result<bool, hyper::Error> {
         let announced = response.body().size_hint().exact();
         if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
             return Ok(false);
         }
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.room.extend(room.small.acquire(SMALL).await);
+        self.room.extend(acquire(&room.small, own.map(|own| &own.0[0]), SMALL).await);
+        let mut is_large = false;
         self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
         while let Some(frame) = response.body_mut().frame().await {
             let Ok(chunk) = frame?.into_data() else { continue };
-            if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
+            if self.bytes.len() + chunk.len() > size(SMALL) && !is_large {
+                is_large = true;
                 // Reserved memory that is never written costs nothing.
                 let whole = announced.unwrap_or(self.limit).min(self.limit);
-                self.room.extend(room.large.acquire(whole).await);
+                self.room.extend(acquire(&room.large, own.map(|own| &own.0[1]), whole).await);
                 self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
             }
             let left = size(self.limit).saturating_sub(self.bytes.len());

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::body::{Body, ReplyRoom};
+use super::body::{Body, OwnRoom, ReplyRoom};
 use super::class::{Class, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
@@ -132,6 +132,7 @@ impl Transport {
         request: &Request,
         token: &Token,
         room: &ReplyRoom,
+        own: Option<&OwnRoom>,
     ) -> Result<Fetched, Reason> {
         let began = Instant::now();
         let deadline = began + self.api.timeout;
@@ -151,14 +152,14 @@ impl Transport {
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.api.max_response_bytes));
             // A part of it is used, too.
-            let _ = timeout_at(deadline, body.read(response, room)).await;
+            let _ = timeout_at(deadline, body.read(response, room, own)).await;
             return Err(self.refused(status.as_u16(), &headers, &self.shared.redactor.reply(body.bytes)));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
             return Err(Reason::Encoded(encoding));
         }
         let mut body = Body::new(self.api.max_response_bytes);
-        let read = timeout_at(deadline, body.read(response, room)).await.map_err(timeout)?;
+        let read = timeout_at(deadline, body.read(response, room, own)).await.map_err(timeout)?;
         if !read.map_err(|error| broken(error, false, self.proxy.as_deref(), &self.api.base_url))? {
             return Err(Reason::TooLarge(self.api.max_response_bytes));
         }

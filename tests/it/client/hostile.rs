@@ -6,11 +6,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use pds_core::error_chain::with_sources;
+use pds_core::memory::MemoryBudget;
 use pds_interface::{ReplyBody as _, get_app};
 
-use super::server::{Reply, Server, ok, port, status};
+use super::server::{DRIP, Reply, Server, ok, port, status};
 use super::transport::authority;
-use super::{Asking, api};
+use super::{Asking, api, inline, project};
 use crate::process::DEADLINE;
 
 /// Asks a server that always gives `reply`; the error's text with `HOST` for its address, and the class.
@@ -223,6 +224,39 @@ async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
             asks.spawn(async move { asking.ask("p", "a").await.unwrap().len() });
         }
         assert!(asks.join_all().await.into_iter().all(|length| length == body.len()), "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn replies_of_one_account_leave_room_for_those_of_others() {
+    // More than a small reply may have, and then no end; each of these may have 256 KiB.
+    let server = Server::start(|seen| match seen.target.ends_with("/endless") {
+        true => ok(vec![b' '; 65 * 1024]).dripping(),
+        false => ok(vec![b' '; 100 * 1024]),
+    })
+    .await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.timeout = Duration::from_secs(2);
+    api.max_response_bytes = 256 * 1024;
+    let asking = Asking::new(&api, &[project("p-1", None), project("p-2", inline("another-account"))]);
+    // 1.5 MiB for small replies, and for large ones.
+    let client = asking.client.clone().within(&MemoryBudget::within(Some(0)));
+    let asking = std::sync::Arc::new(Asking { client, ..asking });
+    let mut endless = tokio::task::JoinSet::new();
+    for _ in 0..31 {
+        let asking = std::sync::Arc::clone(&asking);
+        endless.spawn(async move {
+            loop {
+                asking.ask("p-1", "endless").await.unwrap_err();
+            }
+        });
+    }
+    while server.most_under_way() < 31 && server.count() < 31 {
+        tokio::time::sleep(DRIP).await;
+    }
+    let began = std::time::Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        asking.ask("p-2", "a").await.unwrap();
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 /// Between two drops.
-const DRIP: Duration = Duration::from_millis(10);
+pub(crate) const DRIP: Duration = Duration::from_millis(10);
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
@@ -65,8 +65,8 @@ enum Told {
     Whole(Bytes),
     /// These bytes, and then the connection breaks.
     Cut(Bytes),
-    /// One byte each 10 ms, for ever.
-    Drip,
+    /// These bytes, and then one each 10 ms, for ever.
+    Drip(Bytes),
     /// As many bytes as the client reads.
     Endless,
 }
@@ -99,7 +99,8 @@ impl Reply {
     }
 
     pub(crate) fn dripping(self) -> Self {
-        Self { body: Told::Drip, ..self }
+        let Told::Whole(begin) = self.body else { panic!("no whole body") };
+        Self { body: Told::Drip(begin), ..self }
     }
 
     pub(crate) fn endless(self) -> Self {
@@ -287,11 +288,11 @@ fn body_of(told: Told, state: Arc<State>) -> impl Body<Data = Bytes, Error = Err
                     tokio::time::sleep(DRIP).await;
                     return Some((Err(ErrorKind::ConnectionReset.into()), (told, begun)));
                 }
-                Told::Whole(bytes) | Told::Cut(bytes) => bytes.clone(),
-                Told::Drip => {
+                Told::Drip(_) if begun => {
                     tokio::time::sleep(DRIP).await;
                     Bytes::from_static(b" ")
                 }
+                Told::Whole(bytes) | Told::Cut(bytes) | Told::Drip(bytes) => bytes.clone(),
                 Told::Endless => Bytes::from_static(&[b' '; 16 * 1024]),
             };
             state.written.fetch_add(bytes.len(), Ordering::Relaxed);
