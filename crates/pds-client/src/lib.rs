@@ -44,7 +44,7 @@ pub use config::Config;
 pub use credentials::{CredentialsError, TokenSource, read_token, surplus};
 pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
-pub use transport::{Fetched, broken, request_url, retry_after};
+pub use transport::{Fetched, MAX_UNREAD, broken, request_url, retry_after};
 
 use admission::Admission;
 use attempt::Exchange;

@@ -39,11 +39,12 @@ use pds_interface::reply::{error_message, is_web_page};
 const KEEP_IDLE: Duration = Duration::from_secs(90);
 /// Missing replies to these pings reveal a dead connection before requests time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// The most unread bytes of a reply over HTTP/2. The connection has room for as many per request in flight, so that
+/// The most unread bytes of all replies over HTTP/2, unless [`MIN_WINDOW`] allows more.
+pub const MAX_UNREAD: u32 = 8 * 1024 * 1024;
+/// The least and the most unread bytes of a reply over HTTP/2. The connection has room for as many per request, so that
 /// replies that wait for memory do not block others.
-const WINDOW: u32 = 256 * 1024;
-/// The largest window that HTTP/2 allows.
-const MAX_WINDOW: u32 = u32::MAX >> 1;
+const MIN_WINDOW: u32 = 16 * 1024;
+const MAX_WINDOW: u32 = 256 * 1024;
 /// Time without a large difference after which clocks agree again.
 const AGREED: Duration = Duration::from_secs(600);
 /// The most bytes read of an error page.
@@ -97,18 +98,18 @@ impl Transport {
         if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
             shared.redactor.add(PROXY, &Secret::new(password));
         }
-        let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
-        let window = WINDOW.saturating_mul(api.max_concurrent_requests.get()).min(MAX_WINDOW);
+        let in_flight = api.max_concurrent_requests.get();
+        let window = window(in_flight);
         let reached = api.reached();
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(KEEP_IDLE)
-            .pool_max_idle_per_host(most_idle)
+            .pool_max_idle_per_host(in_flight as usize)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(api.connect_timeout)
-            .http2_initial_stream_window_size(WINDOW)
-            .http2_initial_connection_window_size(window)
+            .http2_initial_stream_window_size(window)
+            .http2_initial_connection_window_size(window * in_flight)
             .build(pds_http::connector(reached.client()?.tcp_keepalive(KEEP_ALIVE))?);
         Ok(Self {
             http,
@@ -280,6 +281,11 @@ pub fn broken(
     Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
 }
 
+/// The most unread bytes of each of so many replies.
+fn window(in_flight: u32) -> u32 {
+    (MAX_UNREAD / in_flight).clamp(MIN_WINDOW, MAX_WINDOW)
+}
+
 /// The target of a redirect, without the parts that may hold secrets.
 fn redirect_target(base: &str, location: &str) -> String {
     let target = Url::parse(base).and_then(|base| base.join(location)).ok();
@@ -322,6 +328,14 @@ fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unread_replies_take_8_mib_at_most_until_each_has_16_kib() {
+        for in_flight in [1, 32, 33, 200, 512] {
+            assert!(window(in_flight) * in_flight <= MAX_UNREAD, "{in_flight}");
+        }
+        assert_eq!([32, 200, 10_000].map(window), [256 * 1024, 41_943, 16 * 1024]);
+    }
 
     fn waits(retry_after_is: &'static str, date: Option<&'static str>) -> Option<u64> {
         let mut headers = HeaderMap::new();

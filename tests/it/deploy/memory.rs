@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pds_client::MAX_UNREAD;
 use pds_config::Config;
 use pds_core::memory::{Holder, MemoryBudget};
 
@@ -18,13 +19,14 @@ pub(crate) const MIB: u64 = 1024 * 1024;
 /// `real_memory` measures it.
 pub(crate) fn hostile(config: &Config) -> u64 {
     let in_flight = 8 * MIB + config.api.max_response_bytes.max(8 * MIB);
-    in_flight * 9 / 2
+    in_flight * 9 / 2 + u64::from(MAX_UNREAD)
 }
 
-/// The cost of all attacks at once with memory limited to `limit`: replies take 4.5 times what they hold.
+/// The cost of all attacks at once with memory limited to `limit`: replies take 4.5 times what they hold, and are unread
+/// beyond.
 fn all_at_once(limit: u64) -> u64 {
     let budget = MemoryBudget::within(Some(limit));
-    budget.bytes() + budget.share(Holder::SmallReplies).bytes() * 7
+    budget.bytes() + budget.share(Holder::SmallReplies).bytes() * 7 + u64::from(MAX_UNREAD)
 }
 
 fn load(config: &str) -> Config {

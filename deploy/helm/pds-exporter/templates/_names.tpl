@@ -138,7 +138,7 @@ pod
 {{- if eq .Values.mode "sharded" -}}
 {{- $apps = div (add $apps .Values.shards -1) .Values.shards | int -}}
 {{- end -}}
-{{- /* Request: 16 MiB, and 8 KiB per app. Limit: a quarter more, and 72 MiB for the replies of a misbehaving service. */ -}}
+{{- /* Request: 16 MiB, and 8 KiB per app. Limit: a quarter more, and 72 MiB; the replies of a misbehaving service take 80 MiB. */ -}}
 {{- $memory := mul 16 (div (add 16 (div $apps 128) 15) 16) -}}
 {{- $limit := mul 16 (div (add (div (mul $memory 5) 4) 72 15) 16) -}}
 {{- $sized = dict
