@@ -45,6 +45,9 @@ pub const MAX_UNREAD: u32 = 8 * 1024 * 1024;
 /// replies that wait for memory do not block others.
 const MIN_WINDOW: u32 = 16 * 1024;
 const MAX_WINDOW: u32 = 256 * 1024;
+/// The most requests of a client. Over HTTP/2, a request above the server's limit blocks all that follow; servers should
+/// allow a hundred (RFC 9113, 6.5.2).
+const MAX_STREAMS: u32 = 100;
 /// Time without a large difference after which clocks agree again.
 const AGREED: Duration = Duration::from_secs(600);
 /// The most bytes read of an error page.
@@ -71,7 +74,8 @@ pub struct Fetched {
 
 /// The HTTP connection to the service.
 pub(super) struct Transport {
-    http: legacy::Client<Connector, Full<Bytes>>,
+    /// The client with the fewest references, one per request in flight, sends the next request.
+    clients: Vec<Arc<legacy::Client<Connector, Full<Bytes>>>>,
     pub(super) api: Config,
     /// `api.base_url` without its last slash.
     base: String,
@@ -99,20 +103,22 @@ impl Transport {
             shared.redactor.add(PROXY, &Secret::new(password));
         }
         let in_flight = api.max_concurrent_requests.get();
-        let window = window(in_flight);
+        let (streams, window) = (in_flight.min(MAX_STREAMS), window(in_flight));
         let reached = api.reached();
-        let http = legacy::Client::builder(TokioExecutor::new())
+        let connector = pds_http::connector(reached.client()?.tcp_keepalive(KEEP_ALIVE))?;
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        builder
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(KEEP_IDLE)
-            .pool_max_idle_per_host(in_flight as usize)
+            .pool_max_idle_per_host(streams as usize)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(api.connect_timeout)
             .http2_initial_stream_window_size(window)
-            .http2_initial_connection_window_size(window * in_flight)
-            .build(pds_http::connector(reached.client()?.tcp_keepalive(KEEP_ALIVE))?);
+            .http2_initial_connection_window_size(window * streams);
+        let client = |_| Arc::new(builder.build(connector.clone()));
         Ok(Self {
-            http,
+            clients: (0..in_flight.div_ceil(MAX_STREAMS)).map(client).collect(),
             api: api.clone(),
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             proxy: reached.proxy(),
@@ -140,7 +146,9 @@ impl Transport {
         let timeout = |_| Reason::Timeout(self.api.timeout);
         let sent_at = self.shared.clock.now();
         let prepared = self.prepared(request, token)?;
-        let head = timeout_at(deadline, self.http.request(prepared)).await.map_err(timeout)?;
+        let idlest = self.clients.iter().min_by_key(|client| Arc::strong_count(client));
+        let client = Arc::clone(idlest.unwrap_or(&self.clients[0]));
+        let head = timeout_at(deadline, client.request(prepared)).await.map_err(timeout)?;
         let response =
             head.map_err(|error| broken(error, true, self.proxy.as_deref(), &self.api.base_url))?;
         let date = http_date(response.headers(), &DATE);

@@ -229,7 +229,9 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
         let state = state.clone();
         async move { Ok::<_, Error>(state.answer(request).await) }
     });
-    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    // As many as a server has to allow.
+    builder.http2().max_concurrent_streams(100);
     // Connections break in these tests on purpose; what the client makes of it is what counts.
     let _ = match tls {
         None => builder.serve_connection(TokioIo::new(stream), service).await,

@@ -1,6 +1,7 @@
 //! The way to the service: TLS, HTTP/2, names and addresses, proxies.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,10 @@ use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_telemetry::Telemetry;
 
-use super::server::{Seen, Server, ok, status};
-use super::{Asking, TOKEN, api};
+use super::server::{DRIP, Seen, Server, ok, status};
+use super::{Asking, TOKEN, api, inline, project};
 use crate::deploy::{command, succeed};
+use crate::process::DEADLINE;
 
 /// TLS of a server that identifies no client.
 fn tls() -> ConfigBuilder<ServerConfig, WantsServerCert> {
@@ -92,6 +94,30 @@ async fn http_2_carries_all_requests_over_one_connection() {
     assert!(made <= 1 + 32, "{made}");
     at_once(&asking, 100).await;
     assert_eq!(server.connections(), made);
+}
+
+#[tokio::test]
+async fn hanging_requests_of_one_account_over_http_2_leave_connections_to_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "127.0.0.1");
+    let reply = |seen: &Seen| ok("{}").after(if seen.target.ends_with("/hangs") { DEADLINE } else { DRIP });
+    let server = Server::on("127.0.0.1:0", Some(tls), reply).await;
+    let mut api = api(&format!("https://{}", server.address));
+    api.ca_file = Some(ca);
+    api.max_concurrent_requests = NonZeroU32::new(104).unwrap();
+    let asking = Arc::new(Asking::new(&api, &[project("p-1", None), project("p-2", inline("another"))]));
+    asking.ask("p-1", "a").await.unwrap();
+    let mut hanging = tokio::task::JoinSet::new();
+    for _ in 0..104 {
+        let asking = Arc::clone(&asking);
+        hanging.spawn(async move { asking.ask("p-1", "hangs").await });
+    }
+    while server.most_under_way() < 100 {
+        tokio::time::sleep(DRIP).await;
+    }
+    let other = tokio::time::timeout(Duration::from_secs(5), asking.ask("p-2", "a"));
+    other.await.expect("the other account waits").unwrap();
+    assert!(hanging.try_join_next().is_none() && server.connections() <= 1 + 103);
 }
 
 #[tokio::test]
