@@ -36,15 +36,6 @@ pub enum Preset {
     Unset(&'static str),
 }
 
-impl Preset {
-    /// The default, or an example.
-    pub fn example(self) -> &'static str {
-        match self {
-            Self::Default(toml) | Self::Required(toml) | Self::Unset(toml) => toml,
-        }
-    }
-}
-
 /// The values that a key accepts. Displays as in the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {

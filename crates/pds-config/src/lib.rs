@@ -15,7 +15,7 @@
 //! - `file`: reads the TOML file and the environment; `include`: further files with projects.
 //! - `error`: why a configuration was refused.
 //! - `explain`: the configuration in force, for people, and where each value came from.
-//! - `toml`: the configuration in force as a file, and `config.example.toml`.
+//! - `toml`: the configuration in force as a file.
 //! - `demand`: the requests that a configuration needs.
 //! - `warnings`: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
@@ -53,7 +53,7 @@ pub use reader::MAX_DURATION;
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
 pub use state::State;
-pub use toml::{example, toml};
+pub use toml::toml;
 pub use url::{UrlTemplate, parse_url};
 
 pub use pds_client::{Config as Api, TokenSource};
