@@ -1,6 +1,5 @@
 //! A key: its path, default, values, help, and its name in the environment.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ pub enum Preset {
     Unset(&'static str),
 }
 
-/// The values that a key accepts. Displays as in the documentation.
+/// The values that a key accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any string.
@@ -63,34 +62,8 @@ pub enum Kind {
     Other(&'static str),
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let span = |range: &RangeInclusive<Duration>| {
-            let [min, max] = [*range.start(), *range.end()].map(humantime::format_duration);
-            format!("{min} to {max}")
-        };
-        match self {
-            Self::Text | Self::Secret => f.write_str("string"),
-            Self::Url => f.write_str("URL"),
-            Self::Duration(range) => f.write_str(&span(range)),
-            Self::Count(range) => write!(f, "{} to {}", range.start(), range.end()),
-            Self::Size(range) => {
-                write!(f, "{} to {}", in_bytes(*range.start()), in_bytes(*range.end()))
-            }
-            Self::Flag => f.write_str("boolean"),
-            Self::Word(words) => {
-                let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
-                f.write_str(&words.join(", "))
-            }
-            Self::List(of) => write!(f, "list of: {of}"),
-            Self::Headers => f.write_str("table of strings"),
-            Self::Other(text) => f.write_str(text),
-        }
-    }
-}
-
 /// A number of bytes for people: `1KiB`.
-pub(super) fn in_bytes(bytes: u64) -> String {
+pub fn in_bytes(bytes: u64) -> String {
     let unit = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let whole = unit.into_iter().find(|(_, size)| bytes != 0 && bytes.is_multiple_of(*size));
     let (unit, size) = whole.unwrap_or(("B", 1));

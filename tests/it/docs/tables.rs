@@ -1,14 +1,15 @@
 //! The generated parts of the pages: metrics, keys, flags, commands, limits, requests and figures.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
+use humantime::format_duration;
 use pds_config::Config;
 use pds_config::flags::Flags;
-use pds_config::key::{Kind, Preset};
+use pds_config::key::{Kind, Preset, in_bytes};
 use pds_config::keys;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_diagnosis::{Verdict, cause};
@@ -214,11 +215,28 @@ fn configuration_keys() -> String {
             // Their default shows it.
             Kind::Text | Kind::Flag => String::new(),
             Kind::List(of) if matches!(**of, Kind::Word(_)) => String::new(),
-            kind => format!(" ({kind})"),
+            kind => format!(" ({})", values(kind)),
         };
         writeln!(lists, "- **`{name}`**{preset}{kind}: {}", key.why).unwrap();
     }
     lists
+}
+
+/// The values of `kind`.
+fn values(kind: &Kind) -> String {
+    let span = |[min, max]: [&dyn Display; 2]| format!("{min} to {max}");
+    match kind {
+        Kind::Text | Kind::Secret => "string".to_owned(),
+        Kind::Url => "URL".to_owned(),
+        Kind::Duration(range) => span([&format_duration(*range.start()), &format_duration(*range.end())]),
+        Kind::Count(range) => span([range.start(), range.end()]),
+        Kind::Size(range) => span([&in_bytes(*range.start()), &in_bytes(*range.end())]),
+        Kind::Flag => "boolean".to_owned(),
+        Kind::Word(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
+        Kind::List(of) => format!("list of: {}", values(of)),
+        Kind::Headers => "table of strings".to_owned(),
+        Kind::Other(text) => (*text).to_owned(),
+    }
 }
 
 /// Every command of `pdstool` that does something.
