@@ -12,7 +12,6 @@ use tokio::sync::watch;
 
 use crate::pages::StatusPages;
 use crate::status;
-use pds_config::shard::ShardError;
 use pds_config::{Config, LoadError, Origin};
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
@@ -45,8 +44,6 @@ enum Error {
     Web(#[from] pds_web::Error),
     #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
-    #[error("--shard.index: {0}")]
-    Shard(#[from] ShardError),
     #[error(transparent)]
     Log(#[from] LogError),
     #[error("{0}")]
@@ -60,7 +57,7 @@ impl Error {
             Self::Daemon(DaemonError::Client(_)) => BAD_CONFIGURATION,
             Self::Web(pds_web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
             // The value alone; the system may accept another one later.
-            Self::Shard(_) | Self::Web(pds_web::Error::Flag { source: None, .. }) => BAD_USAGE,
+            Self::Web(pds_web::Error::Flag { source: None, .. }) => BAD_USAGE,
             _ => FAILED,
         }
     }
@@ -92,16 +89,14 @@ pub fn main(
     let flags = running.as_ref().unwrap_or(&line.flags);
     // The last of a name counts.
     let environment = variables.flatten().into_iter().flatten().chain(environment).collect();
-    let source = ConfigSource::new(flags, environment).map_err(Error::from);
-    let result = source.and_then(|source| {
-        if health {
-            web_config(flags).check_health().map_err(Error::from)
-        } else if config_check {
-            check(&line, flags, &source)
-        } else {
-            start(flags, source)
-        }
-    });
+    let source = ConfigSource::new(flags, environment);
+    let result = if health {
+        web_config(flags).check_health().map_err(Error::from)
+    } else if config_check {
+        check(&line, flags, &source)
+    } else {
+        start(flags, source)
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -9,8 +9,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::status::{self, Refused};
 use crate::store::Filter;
-use pds_config::shard::{Shard, ShardError};
-use pds_config::{Config, Explained, LoadError, Loaded};
+use pds_config::{Config, Explained, LoadError, Loaded, Shard};
 use pds_core::error_chain::with_sources;
 use pds_ledger::{Observer as _, Opening, StateError};
 use pds_web::{BoxFuture, Encoding, Negotiated, PageRequest, Response};
@@ -48,16 +47,13 @@ pub struct ConfigSource {
 
 impl ConfigSource {
     /// The file and the overrides that `flags` name, and the `environment`.
-    ///
-    /// # Errors
-    /// If there is no such shard.
-    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Result<Self, ShardError> {
-        Ok(Self {
+    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Self {
+        Self {
             path: flags.config_file.clone(),
             environment,
             state_path: flags.state_path.clone(),
-            shard: Shard::new(flags.shard_index, flags.shard_count)?,
-        })
+            shard: Shard { index: flags.shard_index, count: flags.shard_count },
+        }
     }
 
     /// Applies the flags to a configuration.
@@ -285,7 +281,7 @@ mod tests {
         let row = |arguments: &[&str]| {
             let line = CommandLine::parse(arguments.iter().map(OsString::from)).unwrap();
             let loaded = pds_config::load_text(Path::new("x.toml"), text).unwrap();
-            let loaded = ConfigSource::new(&line.flags, Vec::new()).unwrap().override_keys(loaded);
+            let loaded = ConfigSource::new(&line.flags, Vec::new()).override_keys(loaded);
             let row = loaded.explained.iter().find(|row| row.key == "state.path").unwrap().clone();
             (row.value, row.origin, row.variable)
         };

@@ -56,7 +56,7 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
         "a host has neither scheme nor path",
     );
     assert_ends(&["--demo", "--web.listen-address=127.0.0.1"], &[], at, 2, "the port is missing");
-    assert_ends(&["--shard.index=2", "--shard.count=2"], &[], at, 2, "shard index 2 does not exist");
+    assert_ends(&["--shard.index=2", "--shard.count=2"], &[], at, 2, "--shard.index=2 is not below");
     let bad = "[api]\nbase_url = \"ftp://x\"\ntimout = \"1s\"\n[poll]\ninterval = \"0s\"\n";
     configuration(at, &format!("{bad}{PROJECT}"));
     let (code, said) = run(&[], &[], at);

@@ -49,7 +49,7 @@ fn large() -> Config {
 
 fn shards(config: &Config, count: u32) -> Vec<Config> {
     let count = NonZeroU32::new(count).unwrap();
-    (0..count.get()).map(|index| config.clone().shard(Shard::new(index, count).unwrap())).collect()
+    (0..count.get()).map(|index| config.clone().shard(Shard { index, count })).collect()
 }
 
 /// The least `max_requests_per_second` that carries a load of so many requests a minute.

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use url::Url;
@@ -150,6 +151,11 @@ impl CommandLine {
         let mut command = Flags::command();
         let matches = command.try_get_matches_from_mut(arguments)?;
         let flags = Flags::from_arg_matches(&matches)?;
+        let (index, count) = (flags.shard_index, flags.shard_count);
+        if index >= count.get() {
+            let message = format!("--shard.index={index} is not below --shard.count={count}");
+            return Err(command.error(ErrorKind::ValueValidation, message));
+        }
         let explained = command.get_arguments().filter_map(|flag| {
             let id = flag.get_id().as_str();
             let values = matches.try_get_raw(id).ok()??;
@@ -269,6 +275,19 @@ mod tests {
         assert_eq!(setting("--web.enable-lifecycle"), ("false", Origin::Default));
         assert_eq!(setting("--web.external-url"), ("https://x/y", Origin::Flag));
         assert_eq!(row("--shard.index").help, "Index of this shard, from 0");
+    }
+
+    #[test]
+    fn the_index_of_a_shard_is_below_their_count() {
+        let parse =
+            |index| CommandLine::parse(["pds-exporter", "--shard.count=3", index].map(OsString::from));
+        assert!(parse("--shard.index=2").is_ok());
+        let error = parse("--shard.index=3").unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.to_string().starts_with("error: --shard.index=3 is not below --shard.count=3\n"),
+            "{error}"
+        );
     }
 
     #[test]

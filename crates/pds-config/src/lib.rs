@@ -51,7 +51,7 @@ pub use explain::{Explained, Origin};
 pub use projects::{App, Objective, Project};
 pub use reader::MAX_DURATION;
 pub use sections::{Accounting, Config, Log, Poll, Web};
-pub use shard::{Shard, ShardError};
+pub use shard::Shard;
 pub use state::State;
 pub use toml::toml;
 pub use url::{UrlTemplate, parse_url};

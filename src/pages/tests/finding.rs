@@ -70,7 +70,7 @@ async fn a_shard_names_itself_and_the_shard_that_polls_another_app() {
     let apps = ["p-abc12345-ranker", "p-abc12345-embed"].map(|app| ("p-abc12345", app));
     let (ranker, embed) = ("/apps/p-abc12345/p-abc12345-ranker", "/apps/p-abc12345/p-abc12345-embed");
     let shard = async |index: u32, count: u32| {
-        let shard = Shard::new(index, NonZeroU32::new(count).unwrap()).unwrap();
+        let shard = Shard { index, count: NonZeroU32::new(count).unwrap() };
         let fixture = fixture::with_config(&apps, |config| config.shard(shard)).await;
         fixture.answer(1.0);
         site(&fixture.source, "")
@@ -89,7 +89,7 @@ async fn a_shard_names_itself_and_the_shard_that_polls_another_app() {
     let told = missing(&second, embed);
     assert!(told.contains("This is shard 1 of 3. If there is such an app, shard 2 polls it."), "{told}");
     // An id that belongs to this shard: no other one has it.
-    let mine = Shard::new(1, NonZeroU32::new(3).unwrap()).unwrap();
+    let mine = Shard { index: 1, count: NonZeroU32::new(3).unwrap() };
     let own = (0..).map(|n| format!("app-{n}")).find(|app| mine.owns_app("p-abc12345", app)).unwrap();
     let told = missing(&second, &format!("/apps/p-abc12345/{own}"));
     assert!(told.contains("No such app") && !told.contains("This is shard"), "{told}");

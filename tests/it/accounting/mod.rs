@@ -97,7 +97,7 @@ async fn an_app_that_returns_to_a_shard_resumes_at_the_current_step() {
     let (project, apps) = rig.world.projects().remove(0);
     // The first count of shards that parts the two apps.
     let counts = (2..50).filter_map(std::num::NonZeroU32::new);
-    let mut shards = counts.map(|count| Shard::new(0, count).unwrap());
+    let mut shards = counts.map(|count| Shard { index: 0, count });
     let owned = |shard: &Shard| apps.iter().filter(|app| shard.owns_app(&project, app)).count();
     rig.shard = shards.find(|shard| owned(shard) == 1).unwrap();
     let moves = apps.iter().find(|app| !rig.shard.owns_app(&project, app)).unwrap();

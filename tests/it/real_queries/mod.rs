@@ -80,8 +80,8 @@ async fn eventful(scrape: u32) -> Recording {
     life.start("pds", forgetful).await;
     life.pass(20).await;
     life.stop("pds").await;
-    for (index, instance) in ["pds-0", "pds-1"].into_iter().enumerate() {
-        let shard = Shard::new(index.try_into().unwrap(), 2.try_into().unwrap()).unwrap();
+    for (index, instance) in (0..).zip(["pds-0", "pds-1"]) {
+        let shard = Shard { index, count: 2.try_into().unwrap() };
         let config = configured(&life).tables("").load().shard(shard);
         life.start(instance, config).await;
     }

@@ -31,7 +31,7 @@ async fn a_reload_is_finished_although_its_client_disconnects() {
 async fn a_file_that_changes_during_the_start_is_loaded() {
     let (world, _folder, file) = rig::service(Settings { projects: 1, ..Settings::default() }).await;
     let line = CommandLine::parse(["pds-exporter", "--config.file", &file].map(OsString::from)).unwrap();
-    let source = ConfigSource::new(&line.flags, Vec::new()).unwrap();
+    let source = ConfigSource::new(&line.flags, Vec::new());
     let (checksum, loaded) = source.read();
     let (loaded, text) = (loaded.unwrap(), std::fs::read_to_string(&file).unwrap());
     std::fs::write(&file, text.replace("[poll]\n", "[poll]\nwindows = [\"7m\"]\n")).unwrap();

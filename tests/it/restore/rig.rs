@@ -246,5 +246,5 @@ impl Exporter {
 
 /// The configuration as one of several shards.
 pub(super) fn sharded(config: Config, index: u32, count: u32) -> Config {
-    config.shard(Shard::new(index, std::num::NonZeroU32::new(count).unwrap()).unwrap())
+    config.shard(Shard { index, count: count.try_into().unwrap() })
 }

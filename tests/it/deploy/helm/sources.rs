@@ -209,7 +209,7 @@ fn a_hundred_thousand_apps_fit_into_config_maps_and_over_ten_shards() {
             NonZeroU32::new(u32::try_from(set["spec"]["replicas"].as_u64().unwrap()).unwrap()).unwrap();
         let mut apps = BTreeSet::new();
         for index in 0..replicas.get() {
-            let shard = whole.clone().shard(Shard::new(index, replicas).unwrap());
+            let shard = whole.clone().shard(Shard { index, count: replicas });
             apps.extend(shard.projects.into_iter().flat_map(|project| project.apps).map(|app| app.id));
         }
         assert_eq!((replicas.get(), apps.len()), (10, 100_000));
