@@ -85,10 +85,10 @@ pub fn main(
     let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
     let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
     let running = program.and_then(|program| running_exporter(&program));
-    let (running, variables) = running.map(|running| (running.flags, running.environment)).unzip();
-    let flags = running.as_ref().unwrap_or(&line.flags);
+    let flags = running.as_ref().map_or(&line.flags, |running| &running.flags);
+    let variables = running.iter().flat_map(|running| &running.environment).flatten().cloned();
     // The last of a name counts.
-    let environment = variables.flatten().into_iter().flatten().chain(environment).collect();
+    let environment = variables.chain(environment).collect();
     let source = ConfigSource::new(flags, environment);
     let result = if health {
         web_config(flags).check_health().map_err(Error::from)
@@ -145,11 +145,7 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
 fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     let memory = MemoryBudget::of_process();
     let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
-    // A second start in the same process uses the first logger.
-    let log = match logging::start(flags.log_level, flags.log_format, telemetry.log_lines_dropped()) {
-        Err(LogError::Taken(_)) => None,
-        started => Some(started?),
-    };
+    let log = logging::start(flags.log_level, flags.log_format, telemetry.log_lines_dropped())?;
     logging::report_panics(telemetry.clone());
     // Without descriptors, the runtime panics.
     pds_web::raise_descriptor_limit()?;
@@ -159,16 +155,14 @@ fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     let result = runtime.block_on(run(flags, source, log.clone(), (memory, telemetry)));
     // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
-    if let Some(log) = log {
-        log.flush();
-    }
+    log.flush();
     result
 }
 
 async fn run(
     flags: &Flags,
     source: ConfigSource,
-    log: Option<RunningLog>,
+    log: RunningLog,
     (memory, telemetry): (MemoryBudget, Telemetry),
 ) -> Result<(), Error> {
     // A signal to stop ends the reading of the configuration; others, and all later ones, are handled after the start.
@@ -188,9 +182,7 @@ async fn run(
         };
         (loaded?, Some((source, checksum)))
     };
-    if let Some(log) = &log {
-        log.follow(loaded.config.log.level);
-    }
+    log.follow(loaded.config.log.level);
     let server = pds_web::Config { memory, ..checked_web_config(flags)? }.bind(telemetry.clone())?;
     tokio::spawn(telemetry.clone().watch_stalls());
     let polls = PollThread::start()
@@ -206,7 +198,7 @@ async fn run(
         .with_replies(flags.web_show_replies)
         .routes();
     tokio::spawn(status.clone().watch());
-    let served = Served::new(handle, status, source, log);
+    let served = Served::new(handle, status, source, Some(log));
 
     let (stop, stopped) = watch::channel(false);
     let handled = signals.handle(served.clone());
