@@ -12,7 +12,7 @@ use pds_core::clock::Clock;
 use pds_core::memory::MemoryBudget;
 use pds_exporter::store::Filter;
 use pds_exposition::Format;
-use pds_interface::{Arguments, QueryNames, get_app};
+use pds_interface::{Arguments, get_app};
 use pds_ledger::{Key, Ledger, LedgerStore, Owner, StateError};
 
 use pds_telemetry::Telemetry;
@@ -112,7 +112,7 @@ async fn a_request_frees_its_slot_and_its_memory() {
     let client = client.within(&memory);
     let (project, apps) = world.projects().remove(0);
     let request =
-        get_app::CALL.request(&Arguments::about(&project, &apps[0]), &QueryNames::default()).unwrap();
+        get_app::CALL.request(&Arguments::about(&project, &apps[0]), &config.api.query_names).unwrap();
     let account = client.account(&project);
     let read =
         async || client.read(&Turn::new(&account), get_app::RESOURCE, &request, |body| Ok(body.len())).await;

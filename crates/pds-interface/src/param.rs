@@ -90,23 +90,6 @@ pub struct QueryNames {
     pub tree_path: String,
 }
 
-impl Default for QueryNames {
-    fn default() -> Self {
-        let name = str::to_owned;
-        Self {
-            start: name("start"),
-            end: name("end"),
-            container: name("container_id"),
-            resolution: name("resolution"),
-            key_name: name("name"),
-            key_description: name("description"),
-            key_expires_at: name("expiresAt"),
-            tree_ref: name("ref"),
-            tree_path: name("path"),
-        }
-    }
-}
-
 impl QueryNames {
     /// Report about a service that ignores bounds of `asked` and replied `answered`, with key and remedy.
     pub fn describe_ignored(&self, ignored: Ignored, asked: TimeRange, answered: TimeRange) -> String {
@@ -195,12 +178,13 @@ pub fn check_range<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::query_names;
 
     #[test]
     fn a_service_that_ignores_the_start_is_reported_with_key_and_remedy() {
         let six = 1_767_247_200;
         let range = |start: i64, end: i64| TimeRange { start: six + start, end: six + end };
-        let text = QueryNames::default().describe_ignored(Ignored::Start, range(780, 1080), range(0, 3600));
+        let text = query_names().describe_ignored(Ignored::Start, range(780, 1080), range(0, 3600));
         assert_eq!(
             text,
             "the service ignores `start`: it returned 06:00 to 07:00 UTC for 06:13 to 06:18 UTC; set \

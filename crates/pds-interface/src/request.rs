@@ -134,13 +134,14 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::query_names;
     use crate::{change_plan, create_api_key, file_tree, get_app, response_time, zip_contents};
 
     const END: i64 = 1_767_225_600;
 
     /// Path and query of `call`.
     fn target(call: &Call, arguments: &Arguments<'_>) -> Result<String, RuleError> {
-        named(call, arguments, &QueryNames::default())
+        named(call, arguments, &query_names())
     }
 
     fn named(call: &Call, arguments: &Arguments<'_>, names: &QueryNames) -> Result<String, RuleError> {
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn only_parameters_that_differ_from_the_default_are_sent_by_their_configured_names() {
-        let names = QueryNames { container: "pod".into(), ..QueryNames::default() };
+        let names = QueryNames { container: "pod".into(), ..query_names() };
         let path = "/v2/projects/p-1/apps/p-1-a/metrics/response-time";
         let sent = |arguments: &Arguments<'_>| named(&response_time::CALL, arguments, &names);
         let plain = Arguments::about("p-1", "p-1-a").at_resolution(Resolution::Standard);
@@ -245,7 +246,7 @@ mod tests {
     fn the_plan_goes_in_the_body() {
         let request = |plan| {
             let arguments = Arguments::about("p-1", "").with("planCode", plan);
-            change_plan::CALL.request(&arguments, &QueryNames::default())
+            change_plan::CALL.request(&arguments, &query_names())
         };
         for plan in ["hobby", "standard", "enterprise"] {
             let request = request(plan).unwrap();
@@ -255,7 +256,7 @@ mod tests {
         for plan in ["", "Hobby", "free"] {
             assert!(matches!(request(plan), Err(RuleError::Malformed { .. })), "{plan}");
         }
-        let missing = change_plan::CALL.request(&Arguments::about("p-1", ""), &QueryNames::default());
+        let missing = change_plan::CALL.request(&Arguments::about("p-1", ""), &query_names());
         assert_eq!(missing, Err(RuleError::Missing { name: "planCode" }));
     }
 }

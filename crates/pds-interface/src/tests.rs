@@ -10,10 +10,26 @@ use super::call::{Call, Method};
 use super::polled::{Point, Polled, Scope};
 use super::range::TimeRange;
 use super::reader::{Subject, Window};
-use super::{CALLS, MODULES, Resource, families, get_app, run_execution_time};
+use super::{CALLS, MODULES, QueryNames, Resource, families, get_app, run_execution_time};
 
 /// The requested range: five minutes that end at this second.
 pub(crate) const END: i64 = 1_767_225_600;
+
+/// The usual names.
+pub(crate) fn query_names() -> QueryNames {
+    let name = str::to_owned;
+    QueryNames {
+        start: name("start"),
+        end: name("end"),
+        container: name("container_id"),
+        resolution: name("resolution"),
+        key_name: name("name"),
+        key_description: name("description"),
+        key_expires_at: name("expiresAt"),
+        tree_ref: name("ref"),
+        tree_path: name("path"),
+    }
+}
 
 /// The samples that `body` gives for app `p-1-ranker` of project `p-1`, as they stand on the page, and the fields
 /// with unexpected values.

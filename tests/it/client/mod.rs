@@ -8,16 +8,14 @@ mod storm;
 mod tokens;
 pub(crate) mod transport;
 
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pds_client::{Client, FetchError, Fetched, Turn};
 use pds_config::{Api, TokenSource};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
-use pds_interface::{Arguments, DecodeError, QueryNames, Request, get_app};
+use pds_interface::{Arguments, DecodeError, Request, get_app};
 use pds_telemetry::Telemetry;
 
 use crate::process::value;
@@ -29,20 +27,16 @@ const TOKEN: &str = "s3rvice-acc0unt-t0ken";
 
 /// `[api]` for a service at `base_url`: impatient, without retries, and with the token [`TOKEN`].
 fn api(base_url: &str) -> Api {
+    let default = pds_config::load_without_file([
+        ("PDS_EXPORTER__API__BASE_URL".to_owned(), "http://localhost".to_owned()),
+        ("PDS_EXPORTER__API__TOKEN".to_owned(), TOKEN.to_owned()),
+    ]);
     Api {
         base_url: base_url.parse().unwrap(),
-        token: inline(TOKEN),
-        timeout: Duration::from_secs(10),
-        connect_timeout: Duration::from_secs(3),
-        max_concurrent_requests: NonZeroU32::new(32).unwrap(),
         max_requests_per_second: None,
         max_response_bytes: 1024 * 1024,
         max_retries: 0,
-        ca_file: None,
-        proxy_url: None,
-        proxy_variables: Vec::new(),
-        domain_status_field: None,
-        query_names: QueryNames::default(),
+        ..default.unwrap().api
     }
 }
 
@@ -118,5 +112,5 @@ impl Asking {
 }
 
 fn request(project: &str, app: &str) -> Request {
-    get_app::CALL.request(&Arguments::about(project, app), &QueryNames::default()).unwrap()
+    get_app::CALL.request(&Arguments::about(project, app), &api("http://localhost").query_names).unwrap()
 }
