@@ -42,6 +42,16 @@ impl<T: 'static> Reader<T> {
     }
 }
 
+/// The value of `raw` if it is of this kind; otherwise a message.
+macro_rules! of_kind {
+    ($raw:expr, $kind:ident, $($message:tt)+) => {
+        match &$raw.kind {
+            ValueKind::$kind(value) => Ok(value),
+            _ => Err(format!($($message)+)),
+        }
+    };
+}
+
 /// An optional value; the empty string means `None`.
 pub(super) fn empty_is_none<T: 'static>(of: Reader<T>) -> Reader<Option<T>> {
     Reader::at(of.kind.clone(), move |raw, position| match &raw.kind {
@@ -52,10 +62,7 @@ pub(super) fn empty_is_none<T: 'static>(of: Reader<T>) -> Reader<Option<T>> {
 
 /// `true` or `false`.
 pub(super) fn flag() -> Reader<bool> {
-    Reader::new(Kind::Flag, |raw| match raw.kind {
-        ValueKind::Boolean(flag) => Ok(flag),
-        _ => Err("must be true or false, without quotes".to_owned()),
-    })
+    Reader::new(Kind::Flag, |raw| of_kind!(raw, Boolean, "must be true or false, without quotes").copied())
 }
 
 /// A word of a list, each with its meaning.
@@ -64,9 +71,7 @@ pub(super) fn word<T: Clone + 'static>(words: impl AsRef<[(&'static str, T)]> + 
     Reader::new(kind, move |raw| {
         let words = words.as_ref();
         let all = || words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
-        let ValueKind::String(text) = &raw.kind else {
-            return Err(format!("must be one of {}", all()));
-        };
+        let text = of_kind!(raw, String, "must be one of {}", all())?;
         let found = words.iter().find(|(word, _)| word == text);
         let meaning = found.map(|(_, meaning)| meaning.clone());
         meaning.ok_or_else(|| format!("unknown value {text:?}; must be one of {}", all()))
@@ -107,18 +112,12 @@ pub(super) fn non_empty_list<T: PartialEq + 'static>(of: Reader<T>) -> Reader<Ve
 
 /// The items of a list.
 pub(super) fn as_list(raw: &Value) -> Result<&[Value], String> {
-    match &raw.kind {
-        ValueKind::Array(items) => Ok(items),
-        _ => Err("must be a list in brackets".to_owned()),
-    }
+    of_kind!(raw, Array, "must be a list in brackets").map(Vec::as_slice)
 }
 
 /// The members of a table, which looks like `example`.
 pub(super) fn as_table<'a>(raw: &'a Value, example: &str) -> Result<&'a Map<String, Value>, String> {
-    match &raw.kind {
-        ValueKind::Table(members) => Ok(members),
-        _ => Err(format!("must be a table such as {example}")),
-    }
+    of_kind!(raw, Table, "must be a table such as {example}")
 }
 
 /// The longest duration of any key: the service keeps data no longer.
@@ -164,9 +163,7 @@ pub(super) fn step() -> Reader<Duration> {
 /// A duration as humantime writes it: `1m30s`, `1h 30m`. It is longer than zero.
 fn duration(raw: &Value) -> Result<Duration, String> {
     const USE: &str = "use a number with a unit, such as \"90s\", \"5m\" or \"24h\"";
-    let ValueKind::String(text) = &raw.kind else {
-        return Err(format!("must be a duration; {USE}"));
-    };
+    let text = of_kind!(raw, String, "must be a duration; {USE}")?;
     let parsed = humantime::parse_duration(text);
     if text.trim_start().starts_with('-') || parsed == Ok(Duration::ZERO) {
         return Err(format!("{text:?} must be longer than zero"));
@@ -177,10 +174,8 @@ fn duration(raw: &Value) -> Result<Duration, String> {
 /// A whole number.
 pub(super) fn count(min: u32, max: u32) -> Reader<u32> {
     Reader::new(Kind::Count(min..=max), move |raw| {
-        let ValueKind::I64(number) = raw.kind else {
-            return Err(format!("must be a whole number without quotes, from {min} to {max}"));
-        };
-        let count = u32::try_from(number).ok().filter(|count| (min..=max).contains(count));
+        let number = of_kind!(raw, I64, "must be a whole number without quotes, from {min} to {max}")?;
+        let count = u32::try_from(*number).ok().filter(|count| (min..=max).contains(count));
         count.ok_or_else(|| format!("{number} is out of range; must be from {min} to {max}"))
     })
 }
@@ -247,10 +242,7 @@ fn bytes(text: &str) -> Option<u64> {
 
 /// A string.
 pub(super) fn as_text(raw: &Value) -> Result<&str, String> {
-    match &raw.kind {
-        ValueKind::String(text) => Ok(text),
-        _ => Err("must be a string".to_owned()),
-    }
+    of_kind!(raw, String, "must be a string").map(String::as_str)
 }
 
 /// A string that is not empty; `instead` says what to do about an empty one.

@@ -20,10 +20,9 @@ impl Config {
         let overload = self.requests_per_minute().exceeds(&self.api).map(|set| {
             format!("the configuration needs more requests than api.max_requests_per_second allows: {set}")
         });
-        let overload = overload.into_iter().chain(self.of_base_url());
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
-        let overload = overload.into_iter().chain(self.of_proxies());
-        overload.chain(self.of_rates()).chain(restore).collect()
+        let api = overload.into_iter().chain(self.of_base_url()).chain(self.of_proxies());
+        api.chain(self.of_rates()).chain(restore).collect()
     }
 
     /// The [`warnings`](Self::warnings), plain HTTP, and the tokens that cannot be used. These are no errors: a token may
