@@ -14,8 +14,7 @@
 //! - `raw`: the tables that are read, and where a value stands in them.
 //! - `file`: reads the TOML file and the environment; `include`: further files with projects.
 //! - `error`: why a configuration was refused.
-//! - `explain`: the configuration in force, for people, and where each value came from.
-//! - `toml`: the configuration in force as a file.
+//! - `explain`: the configuration in force, where each value came from, and the whole as a file.
 //! - `demand`: the requests that a configuration needs.
 //! - `warnings`: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
@@ -37,7 +36,6 @@ mod sections;
 mod selector;
 pub mod shard;
 mod state;
-mod toml;
 mod url;
 mod warnings;
 
@@ -47,13 +45,12 @@ use std::path::Path;
 
 pub use demand::Load;
 pub use error::{LoadError, Problem};
-pub use explain::{Explained, Origin};
+pub use explain::{Explained, Origin, toml};
 pub use projects::{App, Objective, Project};
 pub use reader::MAX_DURATION;
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::Shard;
 pub use state::State;
-pub use toml::toml;
 pub use url::{UrlTemplate, parse_url};
 
 pub use pds_client::{Config as Api, TokenSource};
