@@ -10,24 +10,13 @@ use prometheus::IntCounter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
-use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt};
 
 use super::log_queue::LogQueue;
 use pds_config::{Level, flags::LogFormat};
 use pds_core::printable::plain;
 use pds_telemetry::Telemetry;
-
-/// Why the log cannot be started.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    /// The process already has a logger.
-    #[error("the process already has a logger")]
-    Taken(#[from] TryInitError),
-    /// The system has no thread left.
-    #[error("the thread that writes the log cannot be started")]
-    Thread(#[from] io::Error),
-}
 
 /// The running log. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -55,7 +44,7 @@ impl RunningLog {
 ///
 /// # Errors
 /// If there is no thread for it, or the process already has a logger.
-pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> Result<RunningLog, LogError> {
+pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> io::Result<RunningLog> {
     let queue = LogQueue::start(io::stderr(), dropped, move |lost| dropped_line(format, lost))?;
     let (filter, running) = reload::Layer::new(filter(level));
     let inner = queue.clone();
@@ -64,7 +53,8 @@ pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> Result<Run
         .then(|| tracing_logfmt::builder().with_target(false).layer().with_writer(writer.clone()));
     let json = (format == LogFormat::Json)
         .then(|| fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer));
-    tracing_subscriber::registry().with(filter).with(logfmt).with(json).try_init()?;
+    let registry = tracing_subscriber::registry().with(filter).with(logfmt).with(json);
+    registry.try_init().map_err(io::Error::other)?;
     Ok(RunningLog { queue, running, flag: level })
 }
 

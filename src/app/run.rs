@@ -22,7 +22,7 @@ use pds_telemetry::Telemetry;
 use super::daemon::{Daemon, DaemonError, PollThread, resumed};
 use super::demo;
 use super::log_queue::write_last_line;
-use super::logging::{self, LogError, RunningLog};
+use super::logging::{self, RunningLog};
 use super::serve::{ConfigSource, Served};
 use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, running_exporter};
 
@@ -44,8 +44,6 @@ enum Error {
     Web(#[from] pds_web::Error),
     #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
-    #[error(transparent)]
-    Log(#[from] LogError),
     #[error("{0}")]
     System(&'static str, #[source] std::io::Error),
 }
@@ -145,7 +143,8 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
 fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     let memory = MemoryBudget::of_process();
     let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
-    let log = logging::start(flags.log_level, flags.log_format, telemetry.log_lines_dropped())?;
+    let log = logging::start(flags.log_level, flags.log_format, telemetry.log_lines_dropped())
+        .map_err(|error| Error::System("the log cannot be started", error))?;
     logging::report_panics(telemetry.clone());
     // Without descriptors, the runtime panics.
     pds_web::raise_descriptor_limit()?;
