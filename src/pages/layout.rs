@@ -1,7 +1,7 @@
 //! The parts that all pages share: head, header, navigation and footer.
 
 use jiff::Timestamp;
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, Render, html};
 
 use crate::status::Status;
 use pds_config::Web;
@@ -102,6 +102,19 @@ pub(super) fn table(class: &str, label: &str, caption: Markup, titles: &[&str], 
                     @for title in titles { th scope="col" role="columnheader" { (title) } }
                 } }
                 (bodies)
+            }
+        }
+    }
+}
+
+/// The parts of the address that were not recognised.
+pub(super) fn ignored(parts: &[impl Render]) -> Markup {
+    html! {
+        @if !parts.is_empty() {
+            p .notice role="note" {
+                "Not recognised and ignored: "
+                @for (index, part) in parts.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
+                "."
             }
         }
     }

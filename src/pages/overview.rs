@@ -8,7 +8,7 @@ use pds_diagnosis::{App, Cell, Column, Project, Resource, State, Summary, Verdic
 
 use super::banner::{banner, facts};
 use super::format::{self, age, ago, count, count_of, missing, number, sign, value, verdict, verdict_of};
-use super::layout::{Frame, table};
+use super::layout::{Frame, ignored, table};
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
 use super::strip;
@@ -22,7 +22,7 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     html! {
         h1 .hidden { "Overview" }
         (banner(frame))
-        (ignored(query))
+        (ignored(&query.ignored))
         (facts(frame))
         (strip::overview(frame))
         section aria-labelledby="apps" {
@@ -45,19 +45,6 @@ pub(super) fn title(summary: &Summary) -> String {
         (Verdict::Problem, _) => "Numbers cannot be trusted".to_owned(),
         (_, 0) => "Overview".to_owned(),
         (_, unwell) => format!("{} unhealthy", count(unwell, "app", "apps")),
-    }
-}
-
-/// The parts of the address that were not recognised.
-fn ignored(query: &Query) -> Markup {
-    html! {
-        @if !query.ignored.is_empty() {
-            p .notice role="note" {
-                "Not recognised and ignored: "
-                @for (index, part) in query.ignored.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
-                "."
-            }
-        }
     }
 }
 

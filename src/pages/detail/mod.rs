@@ -18,7 +18,7 @@ use pds_config::Web;
 use pds_diagnosis::{Problem, Verdict};
 
 use super::format::{number, seconds, sign, value, verdict};
-use super::layout::Frame;
+use super::layout::{Frame, ignored};
 use super::query::Query;
 use super::strip;
 
@@ -49,9 +49,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
         h2 .apart #window { "The last " (app.window) }
         (figures(detail))
         (figures::figures(detail))
-        @if let Err(ignored) = &reach {
-            p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
-        }
+        (ignored(reach.as_ref().err().as_slice()))
         (six_hours::six_hours(frame, detail, reach.ok().flatten()))
         @if app.verdict != Verdict::Problem { (evidence) }
         (queries::queries(web, app, &frame.links.metrics("")))
