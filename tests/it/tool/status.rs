@@ -166,11 +166,14 @@ fn a_name_with_several_addresses_is_read_like_the_exporters_at_each() {
         ended(&mounted("mount --bind \"$0\" /etc/hosts", hosts.path(), &command).output().unwrap())
     };
     let both = |code: [u8; 2]| {
-        for (command, code) in ["status", "apps"].into_iter().zip(code) {
+        let commands =
+            [(&["status"][..], code[0]), (&["apps"], code[1]), (&["doctor", "--base-url", "http://h"], 1)];
+        for (command, code) in commands {
             for format in ["table", "wide", "csv", "json"] {
-                let args = [command, "-o", format];
+                let args = [command, &["-o", format]].concat();
                 let said = run(&args, &[format!("http://pds-headless:{port}")]);
                 assert_eq!(said, run(&args, &urls), "by its name, and by its addresses");
+                assert!(format != "csv" || urls.iter().all(|url| said.contains(url)), "{said}");
                 assert!(said.starts_with(&format!("exit code {code}\n")), "{said}");
             }
         }

@@ -14,7 +14,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use url::Url;
 
 use super::console::Console;
 use super::error::Result;
@@ -78,12 +77,15 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     step("looking at the daemon");
     let mut listens = args.listen_addresses.clone();
     let ours = service.as_ref().map(|service| &service.config);
-    let mut daemons = Vec::new();
-    for url in &args.daemons.exporters {
-        daemons.extend(daemon(args, Some(url), &mut listens, ours).await?);
+    let mut known = args.daemons.clone();
+    if known.exporters.is_empty() {
+        // Fails for a socket file, whose daemon is not examined.
+        known.exporters.extend(local_exporter(&listens));
     }
-    if args.daemons.exporters.is_empty() {
-        daemons.extend(daemon(args, None, &mut listens, ours).await?);
+    let exporters = if known.exporters.is_empty() { Vec::new() } else { known.open().await? };
+    let mut daemons = Vec::new();
+    for exporter in exporters {
+        daemons.push(daemon(args, exporter, &mut listens, ours).await);
     }
     if let Some(service) = &service {
         let config = &service.config;
@@ -139,19 +141,17 @@ fn of_daemons(report: &Report, daemons: Vec<Daemon>) -> Vec<Finding> {
     all
 }
 
-/// The daemon at the `given` address, or else of `args`, if it has an address, with its verdict, or only with the other
-/// service that it polls instead of `ours`. Leaves in `listens` the addresses that must be free because it does not run.
+/// The daemon at `exporter`, with its verdict, or only with the other service that it polls instead of `ours`. Leaves in
+/// `listens` the addresses that must be free because it does not run.
 async fn daemon(
     args: &DoctorArgs,
-    given: Option<&Url>,
+    exporter: Exporter,
     listens: &mut Vec<String>,
     ours: Option<&Config>,
-) -> Result<Option<Daemon>> {
-    let Some(url) = given.cloned().or_else(|| local_exporter(listens).ok()) else { return Ok(None) };
-    let exporter = Exporter::new(&url, None, args.daemons.exporter_ca_file.as_deref())?;
+) -> Daemon {
     let name = exporter.name.clone();
-    let is_given = given.is_some();
-    let flags = flags_of_exporter().filter(|_| listens.is_empty());
+    let is_given = !args.daemons.exporters.is_empty();
+    let flags = flags_of_exporter().filter(|_| !is_given && listens.is_empty());
     // Another program answers if no daemon is known to run.
     let means_none = |error: &ExporterError| !is_given && (error.is_connect() || flags.is_none());
     let (found, runs, is_ours) = match exporter.status().await {
@@ -159,7 +159,7 @@ async fn daemon(
             let polled = &service.base_url;
             let is_other = |ours: &Config| !polled.is_empty() && polled != ours.api.base_url.as_str();
             if ours.is_some_and(is_other) {
-                let is_demo = flags.as_ref().is_some_and(|flags| flags.demo && !is_given);
+                let is_demo = flags.as_ref().is_some_and(|flags| flags.demo);
                 let kind = if is_demo { "is a demo and polls" } else { "polls" };
                 let text = format!("{name} {kind} another service, {polled}");
                 (vec![Finding::ok(text)], true, false)
@@ -186,8 +186,8 @@ async fn daemon(
     let file = service::file(&args.service.config_file);
     let own = ours.and_then(|config| config.state.path.as_ref());
     let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || service::is_same_file(given, own));
-    let shares_state = flags.filter(|_| !is_given).is_none_or(|flags| {
+    let shares_state = flags.is_none_or(|flags| {
         service::is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
     });
-    Ok(Some(Daemon { name, found, may_hold_state: is_ours && shares_state }))
+    Daemon { name, found, may_hold_state: is_ours && shares_state }
 }
