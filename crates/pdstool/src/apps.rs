@@ -25,7 +25,7 @@ use pds_diagnosis::{App, Verdict, class_title, resource_title};
   pdstool apps -o csv > apps.csv")]
 pub struct AppsArgs {
     /// Show everything about one app: its id, its name, or the end of its id.
-    #[arg(value_name = "NAME", conflicts_with_all = ["problems", "filter"])]
+    #[arg(value_name = "NAME", value_parser = name, conflicts_with_all = ["problems", "filter"])]
     name: Option<String>,
 
     #[command(flatten)]
@@ -38,6 +38,12 @@ pub struct AppsArgs {
     /// Only apps whose project, id, status or problem contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
+}
+
+/// Returns `text` itself unless it is an address, which may hold a password.
+fn name(text: &str) -> Result<String, String> {
+    let is_address = text.contains("://") || text.contains('@') && text.contains(':');
+    if is_address { Err("must not be an address; use --exporter".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// Prints the apps, problems first.

@@ -159,15 +159,13 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
 }
 
 /// Prints clap's message: help, version, or the error in the arguments. If some URL `has_user`, shows no part of an
-/// invalid URL: any part may belong to the password.
+/// invalid or misplaced URL: any part may belong to the password.
 fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> ExitCode {
     let is_url = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(arg)) if arg.ends_with("<URL>"));
-    if has_user && is_url {
-        error.insert(ContextKind::InvalidValue, ContextValue::String(REDACTED.to_owned()));
-    }
-    for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        let is_url = is_url && kind == ContextKind::InvalidValue;
         let may_be_url =
-            matches!(error.get(kind), Some(ContextValue::String(arg)) if arg.contains(['@', ':']));
+            matches!(error.get(kind), Some(ContextValue::String(arg)) if is_url || arg.contains(['@', ':']));
         if has_user && may_be_url {
             error.insert(kind, ContextValue::String(REDACTED.to_owned()));
         }

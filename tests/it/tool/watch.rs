@@ -150,6 +150,9 @@ fn an_invalid_address_with_a_password_is_not_shown() {
         &["status", "http://admin:pass@h"][..],
         &["status", "http://admin:pass", "word@h"],
         &["http://admin:pass@h"],
+        &["apps", "http://admin:pass@h"],
+        &["apps", "admin:pass@h"],
+        &["reconcile", "--day", "http://admin:pass@h"],
     ] {
         let output = pdstool(misplaced).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
