@@ -86,11 +86,15 @@ fn a_reply_without_a_total_fails_the_check_of_a_token() {
 
 #[test]
 fn a_refused_token_is_sent_once() {
-    let service = Service::start(|_| status(401, r#"{"message":"expired"}"#));
-    let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a"]);
-    command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", TOKEN);
-    let output = command.output().unwrap();
-    assert_eq!((output.status.code(), service.requests().len()), (Some(4), 1), "{}", stderr(&output));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pds-exporter.toml");
+    for check in ["token", "service"] {
+        let service = Service::start(|_| status(401, r#"{"message":"expired"}"#));
+        let api = format!("[api]\nbase_url = '{}'\ntoken = '{TOKEN}'\n", service.url());
+        std::fs::write(&file, api + "[[projects]]\nid = 'p'\napps = ['a', 'b', 'c', 'd', 'e']\n").unwrap();
+        let output = pdstool(&["check", check, "--config.file"]).arg(&file).output().unwrap();
+        assert_eq!((output.status.code(), service.requests().len()), (Some(4), 1), "{}", stderr(&output));
+    }
 }
 
 #[test]

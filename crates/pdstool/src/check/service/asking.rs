@@ -85,7 +85,7 @@ impl Asking {
     /// Chooses the app with the most requests.
     ///
     /// # Errors
-    /// If no app answers.
+    /// If no app answers, or a token is refused (401).
     pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<()> {
         let mut busiest: Option<(f64, &(String, String))> = None;
         let mut failure = Ok(());
@@ -98,6 +98,7 @@ impl Asking {
                         busiest = Some((total, candidate));
                     }
                 }
+                Err(ToolError::Fetch(error)) if error.status() == Some(401) => return Err(error.into()),
                 Err(error) => failure = Err(error),
             }
         }
