@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use pds_interface::{TimeRange, response_time, run_execution_time};
-use pds_simulator::{Fault, Kind, Quirks, Settings, THRESHOLDS};
+use pds_simulator::{Fault, Kind, THRESHOLDS};
 
 use super::simulated::Simulated;
 use super::{ended, golden, pdstool, stderr};
@@ -16,7 +16,7 @@ use crate::process::{assert_has, mounted};
 use crate::rig::FaultExt as _;
 
 /// 2025-01-01T00:00:00Z
-const NEW_YEAR: i64 = 1_735_689_600;
+pub(super) const NEW_YEAR: i64 = 1_735_689_600;
 
 /// `pdstool backfill` of the first app from New Year 2025 on, into `file`.
 pub(super) fn backfill(service: &Simulated, hours: u32, file: &Path, more: &[&str]) -> Command {
@@ -30,7 +30,7 @@ pub(super) fn backfill(service: &Simulated, hours: u32, file: &Path, more: &[&st
     command
 }
 
-fn succeeded(output: &Output) {
+pub(super) fn succeeded(output: &Output) {
     assert_eq!(output.status.code(), Some(0), "{}", ended(output));
 }
 
@@ -173,51 +173,6 @@ fn a_step_without_a_count_is_unaccounted_and_reported() {
     let unaccounted = text.lines().filter(|line| line.starts_with("pds_app_unaccounted_seconds_total{"));
     let last: Vec<&str> = unaccounted.filter(|line| line.ends_with(&(NEW_YEAR + 3600).to_string())).collect();
     assert!(last.len() == 2 && last.iter().all(|line| line.contains("} 1800 ")), "{last:?}");
-}
-
-/// The service of these habits, and the file and the output of a backfill of an hour in steps of 30 minutes.
-fn history_of(quirks: Quirks, range_end: &str) -> (Option<String>, Output) {
-    let service = Simulated::with(Settings { quirks, ..Settings::default() });
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("history.om");
-    let mut command = backfill(&service, 1, &file, &["--step", "30m", "--window", "5m", "--window", "10m"]);
-    let output = command.env("PDS_EXPORTER__ACCOUNTING__RANGE_END", range_end).output().unwrap();
-    (std::fs::read_to_string(&file).ok(), output)
-}
-
-#[test]
-fn an_ignored_range_is_an_error() {
-    let ignoring = Quirks { ignores_range: true, ..Quirks::default() };
-    for quirks in [
-        ignoring,
-        Quirks { round_to: 3600, ..Quirks::default() },
-        Quirks { unnamed_ranges: true, ..ignoring },
-    ] {
-        let (text, output) = history_of(quirks, "exclusive");
-        assert_eq!((output.status.code(), text), (Some(1), None), "{}", ended(&output));
-        assert!(stderr(&output).contains("the service ignores `"), "{}", stderr(&output));
-    }
-}
-
-#[test]
-fn ranges_that_replies_do_not_state_are_believed_if_their_counts_differ() {
-    let (text, output) = history_of(Quirks { unnamed_ranges: true, ..Quirks::default() }, "exclusive");
-    succeeded(&output);
-    assert!(text.unwrap().contains("window=\"5m\""));
-}
-
-#[test]
-fn a_window_about_another_range_has_no_gauge() {
-    let quirks = Quirks { whole_seconds: true, ..Quirks::default() };
-    let (text, output) = history_of(quirks, "inclusive-second");
-    succeeded(&output);
-    let text = text.unwrap();
-    assert!(text.contains("window=\"5m\"") && !stderr(&output).contains("no usable count"), "{text}");
-    // The service states a range that ends a second before the requested one.
-    let (text, output) = history_of(quirks, "inclusive");
-    succeeded(&output);
-    let text = text.unwrap();
-    assert!(!text.contains("window=\"") && stderr(&output).contains("no usable count"), "{text}");
 }
 
 #[test]

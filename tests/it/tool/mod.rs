@@ -2,6 +2,7 @@
 
 mod ask;
 mod backfill;
+mod backfill_ranges;
 mod calls;
 mod checks;
 mod colours;

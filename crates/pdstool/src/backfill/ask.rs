@@ -1,16 +1,18 @@
 //! Requests every step of every stream, in order, several at once.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
-use crate::check::service::ranges;
 use crate::error::{Result, ToolError};
 use crate::service::Service;
+use pds_core::units;
 use pds_exposition::samples::Layouts;
+use pds_interface::param::QueryNames;
 use pds_interface::{Point, Subject, Tally, TimeRange, Window};
 
 use super::journal::{self, Record};
@@ -23,7 +25,7 @@ use super::plan::{Plan, Stream, Work};
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<()> {
     let unwatched = ToolError::system("cannot watch for signals");
     let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
-    let honoured = OnceCell::new();
+    let honoured = Mutex::default();
     let asking = async {
         for stream in work.plan.streams() {
             one(service, work, &stream, &honoured, progress).await?;
@@ -47,7 +49,7 @@ async fn one(
     service: &Service,
     work: &Work,
     stream: &Stream<'_>,
-    honoured: &OnceCell<()>,
+    honoured: &Honoured,
     progress: &ProgressBar,
 ) -> Result<()> {
     let (plan, path) = (&work.plan, work.journal(stream));
@@ -63,13 +65,15 @@ async fn one(
     Ok(())
 }
 
+/// The accounts for which the service honours ranges, though it states none in its replies.
+type Honoured = Mutex<HashSet<String>>;
+
 /// Requests all ranges that end with a step, one after another, and records their windows and the step.
-/// Before it believes a reply that states no range, it makes sure once that ranges are `honoured`.
 async fn step(
     service: &Service,
     plan: &Plan,
     stream: &Stream<'_>,
-    honoured: &OnceCell<()>,
+    honoured: &Honoured,
     end: i64,
 ) -> Result<Record> {
     let Stream { project, app, resource, .. } = *stream;
@@ -86,11 +90,11 @@ async fn step(
         });
         let mut reading = read(&subjects.collect::<Vec<_>>());
         let answered = service.answered(reading.tally.as_ref(), range)?;
-        if answered.is_none() {
-            honoured.get_or_try_init(|| ranges::honoured(service, &plan.apps)).await?;
-        }
         if length == plan.step {
             record.tally = Tally { range: answered, ..reading.tally.take().unwrap_or_default() };
+            if answered.is_none() {
+                judge(service, stream, honoured, range, record.tally.count()).await?;
+            }
         }
         // The daemon shows no other range either.
         if answered.is_some_and(|answered| !answered.is_rounded_from(range)) {
@@ -107,4 +111,43 @@ async fn step(
         }
     }
     Ok(record)
+}
+
+/// Refuses a service that ignores ranges, by the `count` of a reply that states none: the step and the step before it
+/// cannot count more than both at once. They decide nothing if one of them counts nothing.
+async fn judge(
+    service: &Service,
+    stream: &Stream<'_>,
+    honoured: &Honoured,
+    step: TimeRange,
+    count: Option<f64>,
+) -> Result<()> {
+    let Some(count) = count.filter(|count| *count > 0.0) else { return Ok(()) };
+    // Later steps wait for the decision.
+    let mut honoured = honoured.lock().await;
+    let account = service.client.account(stream.project);
+    if honoured.contains(account.name()) {
+        return Ok(());
+    }
+    let counted = async |range| {
+        let (read, _) = service.read(stream.resource, stream.project, stream.app, range).await?;
+        Ok::<_, ToolError>(read(&[]).tally.and_then(|tally| tally.count()))
+    };
+    let start = step.start - i64::try_from(step.seconds()).unwrap_or(0);
+    let before = counted(TimeRange { start, end: step.start }).await?;
+    // The last, so that it includes late data.
+    let both = counted(TimeRange { start, end: step.end }).await?;
+    let (Some(before), Some(both)) = (before, both) else { return Ok(()) };
+    if count + before >= both + 1.0 {
+        let QueryNames { start, end, .. } = &service.config.api.query_names;
+        let [parts, both] = [count + before, both].map(units::count);
+        return Err(ToolError::RangeIgnored(format!(
+            "the service ignores `{start}` or `{end}`, or accounting.range_end is wrong: two steps count {parts}, both at \
+             once {both}; see `pdstool check service`"
+        )));
+    }
+    if before > 0.0 {
+        honoured.insert(account.name().to_owned());
+    }
+    Ok(())
 }

@@ -52,14 +52,6 @@ impl Asking {
     pub fn new(mut config: Config) -> Result<Self> {
         // Retries would not be counted.
         config.api.max_retries = 0;
-        Self::retrying(config)
-    }
-
-    /// Like [`Asking::new`], but repeats failed requests as the configuration says.
-    ///
-    /// # Errors
-    /// If no client can be built for it.
-    pub fn retrying(config: Config) -> Result<Self> {
         let Service { config, client } = Service::new(config)?;
         // Otherwise, a range that is refused with 403 would stop all others.
         let service = Service { client: client.asking_again_after(Duration::ZERO), config };

@@ -2,13 +2,12 @@
 
 use crate::error::{Result, ToolError};
 use crate::report::Finding;
-use crate::service::Service;
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
 
+use super::ADD_LINE;
 use super::asking::{Asking, lasting, refused, written};
-use super::{ADD_LINE, MAX_EXAMINED};
 
 /// Names of start and end in similar services.
 const NAMES: [(&str, &str); 7] = [
@@ -54,27 +53,6 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded> {
         Some(all) if all > 0.0 => Heeded::No(Ignored::Both),
         _ => Heeded::Unknown,
     })
-}
-
-/// Refuses a service that ignores ranges and states none in its replies, judged by the busiest of the first `apps`.
-///
-/// # Errors
-/// If the service ignores ranges, or does not answer.
-pub async fn honoured(service: &Service, apps: &[(String, String)]) -> Result<()> {
-    let mut asking = Asking::retrying(service.config.clone())?;
-    asking.choose(apps.get(..MAX_EXAMINED).unwrap_or(apps)).await?;
-    let Heeded::No(_) = heeded(&mut asking).await? else { return Ok(()) };
-    // Few requests may all lie in the first minute, but not in the last as well.
-    let odd = asking.odd();
-    let all = asking.requests(odd).await?.count();
-    let last = asking.requests(TimeRange { start: odd.end - 60, ..odd }).await?.count();
-    if last.is_none() || last < all.map(|all| all / 2.0) {
-        return Ok(());
-    }
-    let QueryNames { start, end, .. } = &asking.names;
-    Err(ToolError::RangeIgnored(format!(
-        "the service ignores `{start}` and `{end}`, judging by the counts of two ranges: see `pdstool check service`"
-    )))
 }
 
 /// Finds the query names of a range. Returns whether any work.
