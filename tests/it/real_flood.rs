@@ -8,7 +8,7 @@ use crate::process::{Exporter, http, until, until_page};
 
 #[tokio::test]
 async fn a_flood_of_1xx_replies_does_not_hold_up_scrapes() {
-    let (address, written) = flooding();
+    let (address, written, _) = flooding();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pds-exporter.toml");
     let apps: Vec<_> = (0..8).map(|app| format!("\"a{app}\"")).collect();

@@ -204,14 +204,18 @@ pub(crate) fn port(reply: impl AsRef<[u8]> + Send + 'static) -> SocketAddr {
     address
 }
 
-/// A service that answers each request with 1xx replies without end; its address, and how many bytes it has written.
-pub(crate) fn flooding() -> (String, Arc<AtomicU64>) {
+/// A service that answers each request with 1xx replies without end; its address, how many bytes it has written, and how
+/// many requests it got.
+pub(crate) fn flooding() -> (String, Arc<AtomicU64>, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, written) = (listener.local_addr().unwrap().to_string(), Arc::new(AtomicU64::new(0)));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
     let flood = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(2000);
     let total = Arc::clone(&written);
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, Ordering::Relaxed);
             let (flood, total) = (flood.clone(), Arc::clone(&total));
             std::thread::spawn(move || {
                 let _ = stream.read(&mut [0; 4096]);
@@ -221,7 +225,7 @@ pub(crate) fn flooding() -> (String, Arc<AtomicU64>) {
             });
         }
     });
-    (address, written)
+    (address, written, requests)
 }
 
 async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
