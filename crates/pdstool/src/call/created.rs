@@ -124,7 +124,7 @@ pub fn deliver(
     if !format.is_for_people() {
         return print_reply(console, format, &redacted);
     }
-    page::print_as(console, format, &show::view(call, &redacted, true)?)?;
+    page::print_as(console, format, &show::view(call, &redacted)?)?;
     console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
     Ok(())
 }

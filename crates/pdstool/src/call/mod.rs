@@ -119,7 +119,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         return created::is_as_asked(call, &arguments, &reply);
     }
     // An invalid reply is printed unchanged as JSON, and in no other format.
-    let view = verdict.and_then(|()| show::view(call, &reply, format == OutputFormat::Wide));
+    let view = verdict.and_then(|()| show::view(call, &reply));
     let lists_no_field = || {
         let reply = Raw::of(&reply);
         reply.entries().is_some_and(|list| list.iter().all(|entry| entry.is_empty()))
@@ -201,7 +201,7 @@ fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
     }
     let columns: Vec<&str> = own.iter().copied().chain(around.iter().map(|(name, _)| &**name)).collect();
     let row = |entry: &Vec<Field>| {
-        let cells = own.iter().map(|name| value(entry, &[name]));
+        let cells = own.iter().map(|name| value(entry, name));
         cells.chain(around.iter().map(|(_, value)| value.clone())).collect()
     };
     page::print_csv_rows(console, &columns, &entries.iter().map(row).collect::<Vec<_>>())

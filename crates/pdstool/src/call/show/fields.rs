@@ -70,12 +70,6 @@ impl Raw {
         further(blocks, self.flat())
     }
 
-    /// The remaining fields, named as fields of `owner`.
-    pub(super) fn named(self, owner: &str) -> Vec<Field> {
-        let fields = self.fields().into_iter().flatten();
-        fields.map(|(name, value)| (format!("{owner} {name}"), value.cell())).collect()
-    }
-
     /// All fields; for a list, the fields of each entry.
     pub(super) fn all(self) -> Vec<Block> {
         match self {
@@ -124,8 +118,8 @@ pub(in crate::call) fn names(entries: &[Vec<Field>]) -> Vec<&str> {
     names
 }
 
-/// The value of the first of these names that the entry has.
-pub(in crate::call) fn value(entry: &[Field], names: &[&str]) -> String {
-    let find = |name: &&str| entry.iter().find(|(known, _)| known == name);
-    names.iter().find_map(find).map(|(_, value)| value.clone()).unwrap_or_default()
+/// The value of the field; empty if the entry lacks it.
+pub(in crate::call) fn value(entry: &[Field], name: &str) -> String {
+    let known = entry.iter().find(|(known, _)| known == name);
+    known.map(|(_, value)| value.clone()).unwrap_or_default()
 }

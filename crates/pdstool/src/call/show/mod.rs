@@ -8,35 +8,36 @@ pub(super) mod fields;
 mod metrics;
 mod tree;
 
-use std::borrow::Cow;
-
-use crate::page::{Align, Block, Table};
-use pds_core::units;
+use crate::page::{Block, Table};
 use pds_interface::{Call, DecodeError, ReplyBody as _, payment_url, response_time, run_execution_time};
 
 use super::raw::Raw;
-use fields::{Field, further, names, value};
-
-/// The columns of a domain, each with possible field names in order of preference, as the interface names no field.
-const DOMAIN: [(&str, &[&str]); 4] = [
-    ("DOMAIN", &["domain", "name", "hostname"]),
-    ("STATUS", &["validationStatus", "validation_status", "status", "state"]),
-    ("APP", &["appId", "app_id", "app"]),
-    ("ID", &["id"]),
-];
+use fields::further;
 
 /// A longer text is a file's content, not a fact about it.
 const FACT: usize = 60;
 
-/// The reply of `call` for people; `wide` with all columns.
+/// The reply of `call` for people.
 ///
 /// # Errors
 /// If the reply violates the interface.
-pub fn view(call: &Call, body: &[u8], wide: bool) -> Result<Vec<Block>, DecodeError> {
+pub fn view(call: &Call, body: &[u8]) -> Result<Vec<Block>, DecodeError> {
     let mut fields = Raw::of(body);
     Ok(match call.id {
-        "list_projects" => projects(fields),
-        "list_domains" => domains(fields, wide),
+        "list_projects" => {
+            let columns = [("ID", &["id"][..]), ("NAME", &["name"]), ("ROLE", &["role"])];
+            listed(fields, "", columns, "no projects")
+        }
+        // The interface names no field of a domain.
+        "list_domains" => {
+            let columns = [
+                ("DOMAIN", &["domain", "name", "hostname"][..]),
+                ("STATUS", &["validationStatus", "validation_status", "status", "state"]),
+                ("APP", &["appId", "app_id", "app"]),
+                ("ID", &["id"]),
+            ];
+            listed(fields, "domains", columns, "no custom domains")
+        }
         "volume_alerts" => volume_alerts(fields),
         "get_app" => app::view(fields),
         "delete_app" => match &*String::decode(body)? {
@@ -54,7 +55,15 @@ pub fn view(call: &Call, body: &[u8], wide: bool) -> Result<Vec<Block>, DecodeEr
         "payment_url" => text(&payment_url::Reply::decode(body)?.0),
         "zip_contents" => zip_contents(fields),
         "file_tree" => tree::view(fields),
-        "branches" => branches(fields),
+        "branches" => {
+            let columns = [
+                ("BRANCH", &["name"][..]),
+                ("DEFAULT", &["default"]),
+                ("PROTECTED", &["protected"]),
+                ("SHA", &["sha"]),
+            ];
+            listed(fields, "branches", columns, "no branches")
+        }
         "validate_domain" => {
             let message = Block::Text(fields.text("message"));
             fields.without(&["success"]).after(vec![message])
@@ -75,50 +84,32 @@ fn text(text: &str) -> Vec<Block> {
     vec![Block::Text(text.to_owned())]
 }
 
-fn projects(fields: Raw) -> Vec<Block> {
+/// The entries of the field `list`, or of the reply itself, in these columns: each with possible field names in order of
+/// preference. Their other fields follow.
+fn listed<const N: usize>(
+    mut fields: Raw,
+    list: &str,
+    columns: [(&'static str, &[&str]); N],
+    empty: &'static str,
+) -> Vec<Block> {
+    let entries = if list.is_empty() { std::mem::take(&mut fields) } else { fields.take(list) };
     let mut others = Vec::new();
-    let row = |project: &Raw| {
-        let mut project = project.clone();
-        let row = ["id", "name", "role"].map(|name| project.text(name));
-        others.extend(project.named(&row[0]));
-        row.to_vec()
+    let row = |(at, entry): (usize, &Raw)| {
+        let mut entry = entry.clone();
+        let mut first = |(_, names): (_, &[&str])| {
+            let texts = names.iter().map(|name| entry.text(name));
+            texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+        };
+        let row = columns.map(&mut first).to_vec();
+        let number = format!("#{}", at + 1);
+        let owner = row.iter().find(|cell| !cell.is_empty()).unwrap_or(&number);
+        others.extend(entry.flat().into_iter().map(|(name, value)| (format!("{owner} {name}"), value)));
+        row
     };
-    let rows: Vec<_> = fields.each().iter().map(row).collect();
-    let table = Table::of_texts(["ID", "NAME", "ROLE"], rows, "no projects");
+    let rows: Vec<_> = entries.each().iter().enumerate().map(row).collect();
+    let table = Table::of_texts(columns.map(|(title, _)| title), rows, empty);
+    others.extend(fields.flat());
     further(vec![Block::Table(table)], others)
-}
-
-/// The domains: the columns of [`DOMAIN`], and in a wide table all other fields.
-fn domains(mut fields: Raw, wide: bool) -> Vec<Block> {
-    let domains = fields.take("domains");
-    let domains: Vec<Vec<Field>> = domains.each().iter().map(Raw::flat).collect();
-    // The interface names no field of a domain.
-    let is_known = |(_, names): &&(&str, &[&str])| domains.iter().any(|it| !value(it, names).is_empty());
-    let known: Vec<_> = DOMAIN.iter().filter(is_known).collect();
-    // A column shows one field of each domain.
-    let has = |domain: &Vec<Field>, name: &str| domain.iter().any(|(known, _)| known == name);
-    let is_second = |name: &str, names: &[&str]| {
-        let mut before = names.iter().take_while(|known| **known != name);
-        before.any(|first| domains.iter().any(|it| has(it, first) && has(it, name)))
-    };
-    let is_shown =
-        |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name) && !is_second(name, names));
-    let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
-    let wide = if wide || known.is_empty() { &*others } else { &[] };
-    let titles = known.iter().map(|(title, _)| Cow::from(*title));
-    let titles = titles.chain(wide.iter().map(|name| name.to_uppercase().into()));
-    let columns = titles.map(|title| (title, Align::Left)).collect();
-    let cells = |domain: &Vec<Field>| {
-        let first = known.iter().map(|(_, names)| value(domain, names));
-        first.chain(wide.iter().map(|name| value(domain, &[name]))).collect()
-    };
-    let rows = domains.iter().map(cells).collect();
-    let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no custom domains" })];
-    if wide.len() < others.len() {
-        let more = units::counted(others.len(), "more column", "more columns");
-        blocks.push(Block::Text(format!("{more}: -o wide")));
-    }
-    fields.after(blocks)
 }
 
 /// The percentages at which the owner gets an email.
@@ -146,21 +137,6 @@ fn zip_contents(mut fields: Raw) -> Vec<Block> {
     let heading = Block::Heading(format!("Build {}", fields.text("id")));
     let table = Table::of_texts(["FILE", "CONTENT"], files("", &fields.take("zipFiles")), "no files");
     fields.after(vec![heading, Block::Table(table)])
-}
-
-fn branches(mut fields: Raw) -> Vec<Block> {
-    let mark = |flag: String| match &*flag {
-        "true" => "yes".to_owned(),
-        "false" => String::new(),
-        _ => flag,
-    };
-    let branches = fields.take("branches");
-    let rows = branches.each().iter().cloned().map(|mut branch| {
-        let flags = ["default", "protected"].map(|name| mark(branch.text(name)));
-        [&[branch.text("name")], &flags[..], &[branch.text("sha")]].concat()
-    });
-    let table = Table::of_texts(["BRANCH", "DEFAULT", "PROTECTED", "SHA"], rows, "no branches");
-    fields.after(vec![Block::Table(table)])
 }
 
 /// The files of a build's archive. Their structure is unknown, so nested objects are treated as folders.
@@ -191,8 +167,28 @@ mod tests {
             let fields = ["null", "[]", "{}", "8", "\"x\"", "[null]", "[{}]"].map(field).concat();
             let is_good = |reply: &&str| call.judge(reply.as_bytes()).is_ok();
             for reply in fields.iter().map(String::as_str).chain(["[]", polled.example]).filter(is_good) {
-                assert!(view(call, reply.as_bytes(), false).is_ok(), "{} {reply}", call.id);
+                assert!(view(call, reply.as_bytes()).is_ok(), "{} {reply}", call.id);
             }
+        }
+    }
+
+    #[test]
+    fn a_column_shows_the_first_field_that_has_a_value_and_others_follow() {
+        let domains =
+            r#"{"domains":[{"validationStatus":"","status":"valid","record":{"type":"TXT"}},{"x":1}]}"#;
+        let branches = r#"{"branches":[{"name":"main","default":true,"url":"https://x"}],"page":1}"#;
+        for (id, reply, rows, further) in [
+            ("list_domains", domains, "|valid||/|||", "valid record.type|TXT/#2 x|1"),
+            ("branches", branches, "main|true||", "main url|https://x/page|1"),
+        ] {
+            let call = CALLS.iter().find(|call| call.id == id).unwrap();
+            let blocks = view(call, reply.as_bytes()).unwrap();
+            let [Block::Table(table), Block::Heading(_), Block::Table(others)] = &blocks[..] else {
+                panic!("{blocks:?}")
+            };
+            let text =
+                |table: &Table| table.rows.iter().map(|row| row.join("|")).collect::<Vec<_>>().join("/");
+            assert_eq!([text(table), text(others)], [rows, further], "{id}");
         }
     }
 }
