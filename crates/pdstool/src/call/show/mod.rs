@@ -6,9 +6,9 @@
 mod app;
 pub(super) mod fields;
 mod metrics;
-mod tree;
 
 use crate::page::{Block, Table};
+use pds_core::units;
 use pds_interface::{Call, DecodeError, ReplyBody as _, payment_url, response_time, run_execution_time};
 
 use super::raw::Raw;
@@ -54,7 +54,7 @@ pub fn view(call: &Call, body: &[u8]) -> Result<Vec<Block>, DecodeError> {
         // The checkout URL alone, so that it can be passed on.
         "payment_url" => text(&payment_url::Reply::decode(body)?.0),
         "zip_contents" => zip_contents(fields),
-        "file_tree" => tree::view(fields),
+        "file_tree" => file_tree(fields),
         "branches" => {
             let columns = [
                 ("BRANCH", &["name"][..]),
@@ -154,6 +154,36 @@ fn files(folder: &str, entries: &Raw) -> Vec<Vec<String>> {
     entries.fields().into_iter().flatten().flat_map(rows).collect()
 }
 
+/// The paths of a repository's file tree, whether the reply nests its entries or lists their paths. The fields of its
+/// entries are unknown: an entry without a path or name is shown as received.
+fn file_tree(mut fields: Raw) -> Vec<Block> {
+    let mut lines = Vec::new();
+    add_paths(fields.take("tree").each(), "", &mut lines);
+    let noun = |count: f64| if count == 1.0 { "entry" } else { "entries" };
+    let count = fields.take("totalCount").number();
+    let count = count.map(|count| format!("{} {}", units::count(count), noun(count)));
+    let cut = (fields.text("truncated") == "true").then(|| "the service truncated the tree".to_owned());
+    let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
+    fields.after(vec![Block::Text(lines.join("\n")), Block::Text(summary)])
+}
+
+/// Adds the path of each entry and of the entries below it. A path may begin with the path of its `parent`.
+fn add_paths(entries: &[Raw], parent: &str, lines: &mut Vec<String>) {
+    for entry in entries {
+        let text = |names: &[&str]| names.iter().find_map(|name| entry.text_of(name));
+        let own =
+            text(&["path", "name"]).map_or_else(|| entry.cell(), |path| path.trim_matches('/').to_owned());
+        let is_whole =
+            own.strip_prefix(parent).is_some_and(|rest| parent.is_empty() || rest.starts_with('/'));
+        let path = if is_whole { own } else { format!("{parent}/{own}") };
+        let below = ["children", "tree", "entries"].map(|name| entry.inside(name));
+        let below = below.iter().find(|below| matches!(below, Raw::List(_)));
+        let is_folder = matches!(text(&["type", "kind"]), Some("tree" | "dir" | "directory"));
+        lines.push(format!("{path}{}", if is_folder || below.is_some() { "/" } else { "" }));
+        add_paths(below.map_or(&[], Raw::each), &path, lines);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,5 +220,14 @@ mod tests {
                 |table: &Table| table.rows.iter().map(|row| row.join("|")).collect::<Vec<_>>().join("/");
             assert_eq!([text(table), text(others)], [rows, further], "{id}");
         }
+    }
+
+    #[test]
+    fn names_and_paths_mix() {
+        let tree = r#"[{"name":"src","type":"dir","children":[{"name":"io","children":[{"path":"src/io/load.py"},{"name":"a"},"b"]},
+            {"path":"/src/main.py"}]},{"path":"src2/x"}]"#;
+        let blocks = file_tree(Raw::of(format!("{{\"tree\":{tree}}}").as_bytes()));
+        let paths = "src/\nsrc/io/\nsrc/io/load.py\nsrc/io/a\nsrc/io/b\nsrc/main.py\nsrc2/x";
+        assert_eq!(blocks[0], Block::Text(paths.to_owned()));
     }
 }
