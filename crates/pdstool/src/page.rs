@@ -89,8 +89,9 @@ fn as_table(block: &Block) -> Option<&Table> {
 /// Facts by their names, and tables as lists of objects. Right-aligned columns hold numbers.
 fn json(blocks: &[Block]) -> Value {
     let key = |name: &str| name.to_lowercase().replace("/min", "_per_minute").replace([' ', '/'], "_");
-    let value = |align: Align, cell: &str| match cell.parse::<f64>() {
-        Ok(number) if align == Align::Right && number.is_finite() => Value::from(number),
+    let value = |align: Align, cell: &str| match (cell.parse::<i64>(), cell.parse::<f64>()) {
+        (Ok(number), _) if align == Align::Right => Value::from(number),
+        (_, Ok(number)) if align == Align::Right && number.is_finite() => Value::from(number),
         _ => Value::from(cell),
     };
     let object = |table: &Table, row: &Vec<String>| {
@@ -99,11 +100,10 @@ fn json(blocks: &[Block]) -> Value {
     };
     let facts = blocks.iter().flat_map(as_facts);
     let mut fields: Map<_, _> = facts.map(|(name, value)| (key(name), Value::from(&**value))).collect();
-    let tables = blocks.iter().filter_map(as_table);
-    let rows: Vec<_> =
-        tables.flat_map(|table| table.rows.iter().map(move |row| object(table, row))).collect();
-    if !rows.is_empty() {
-        fields.insert("rows".to_owned(), rows.into());
+    let mut tables = blocks.iter().filter_map(as_table).peekable();
+    if tables.peek().is_some() {
+        let rows = tables.flat_map(|table| table.rows.iter().map(move |row| object(table, row)));
+        fields.insert("rows".to_owned(), rows.collect());
     }
     fields.into()
 }

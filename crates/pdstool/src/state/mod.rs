@@ -101,7 +101,7 @@ async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs)
         }
     };
     rows.retain(|row| args.ledgers.wants(&row.key));
-    Ok(view::LEDGERS.print(console, output.format, &rows)?)
+    Ok(view::print(console, output.format, view::LEDGERS, &rows, "No ledger matches.")?)
 }
 
 async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArgs) -> Result<()> {
@@ -111,7 +111,7 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
     rows.retain(|row| args.wants(&row.key));
     let all = rows.len();
     rows.retain(|row| row.file.as_ref().map(|ledger| ledger.until) != row.prometheus);
-    view::DIFFERENCES.print(console, args.output.format, &rows)?;
+    view::print(console, args.output.format, view::DIFFERENCES, &rows, "No difference.")?;
     if args.output.format.is_for_people() && all > rows.len() {
         let same = units::counted(all - rows.len(), "counter is", "counters are");
         console.print(&format!("{same} the same."))?;

@@ -3,7 +3,6 @@
 use std::io;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::options::OutputFormat;
@@ -12,119 +11,65 @@ use pds_ledger::Ledger;
 
 use super::read::Row;
 
-/// A column of a table.
-struct Column {
-    name: &'static str,
-    align: Align,
-    /// Whether the narrow table shows it, too.
-    narrow: bool,
-    value: fn(&Row) -> String,
-}
+/// A column of a table: its name, its alignment, whether the narrow table shows it, too, and its value.
+pub(super) type Column = (&'static str, Align, bool, fn(&Row) -> String);
 
-const fn column(name: &'static str, align: Align, narrow: bool, value: fn(&Row) -> String) -> Column {
-    Column { name, align, narrow, value }
-}
-
-/// How rows are printed.
-pub(super) struct View {
-    columns: &'static [Column],
-    json: fn(&Row) -> Value,
+/// Prints the rows in these columns, or `empty` if there are none.
+pub(super) fn print(
+    console: &mut Console,
+    format: OutputFormat,
+    columns: &[Column],
+    rows: &[Row],
     empty: &'static str,
+) -> io::Result<()> {
+    let is_shown = |column: &&Column| column.2 || format != OutputFormat::Table;
+    let columns: Vec<_> = columns.iter().filter(is_shown).collect();
+    let cells = |row: &Row| columns.iter().map(|(.., value)| value(row)).collect();
+    let table = Table {
+        columns: columns.iter().map(|(name, align, ..)| ((*name).into(), *align)).collect(),
+        rows: rows.iter().map(cells).collect(),
+        empty,
+    };
+    page::print_as(console, format, &[Block::Table(table)])
 }
 
-impl View {
-    /// Prints the rows.
-    pub(super) fn print(&self, console: &mut Console, format: OutputFormat, rows: &[Row]) -> io::Result<()> {
-        if format == OutputFormat::Json {
-            return page::print_json(console, &rows.iter().map(self.json).collect());
-        }
-        let is_shown = |column: &&Column| column.narrow || format != OutputFormat::Table;
-        let columns: Vec<_> = self.columns.iter().filter(is_shown).collect();
-        let cells = |row: &Row| columns.iter().map(|column| (column.value)(row)).collect();
-        let table = Table {
-            columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
-            rows: rows.iter().map(cells).collect(),
-            empty: self.empty,
-        };
-        page::print_as(console, format, &[Block::Table(table)])
-    }
-}
+const APP: Column = ("APP", Align::Left, true, |row| row.key.owner.app.to_string());
+const PROJECT: Column = ("PROJECT", Align::Left, false, |row| row.key.owner.project.to_string());
+const RESOURCE: Column = ("RESOURCE", Align::Left, true, |row| row.key.resource.as_str().to_owned());
 
-/// Ledgers of one source; in JSON with their buckets.
-pub(super) const LEDGERS: View = View { columns: LEDGER_COLUMNS, json: one, empty: "No ledger matches." };
-
-/// Differences: positive if Prometheus is ahead, negative if the file is.
-pub(super) const DIFFERENCES: View =
-    View { columns: DIFFERENCE_COLUMNS, json: both, empty: "No difference." };
-
-const APP: Column = column("APP", Align::Left, true, |row| row.key.owner.app.to_string());
-const PROJECT: Column = column("PROJECT", Align::Left, false, |row| row.key.owner.project.to_string());
-const RESOURCE: Column = column("RESOURCE", Align::Left, true, |row| row.key.resource.as_str().to_owned());
-
-const LEDGER_COLUMNS: &[Column] = &[
+/// Ledgers of one source.
+pub(super) const LEDGERS: &[Column] = &[
     APP,
     PROJECT,
     RESOURCE,
-    column("ACCOUNTED UNTIL", Align::Left, true, |row| time(file_until(row).or(row.prometheus))),
-    column("TOTAL", Align::Right, true, |row| of(row, |ledger| ledger.total.to_string())),
-    column("UNACCOUNTED S", Align::Right, false, |row| of(row, |ledger| ledger.unaccounted.to_string())),
-    column("LATE", Align::Right, false, |row| of(row, |ledger| ledger.late.to_string())),
-    column("OVERCOUNTED", Align::Right, false, |row| of(row, |ledger| ledger.overcounted.to_string())),
-    column("RECHECKED UNTIL", Align::Left, false, |row| of(row, |ledger| time(Some(ledger.rechecked_until)))),
-    column("BUCKETS", Align::Right, false, |row| of(row, |ledger| ledger.buckets().count().to_string())),
-    column("NOTE", Align::Left, true, |row| if row.is_set_aside() { SET_ASIDE } else { "" }.to_owned()),
+    ("ACCOUNTED UNTIL", Align::Left, true, |row| time(file_until(row).or(row.prometheus))),
+    ("TOTAL", Align::Right, true, |row| of(row, |ledger| ledger.total.to_string())),
+    ("UNACCOUNTED S", Align::Right, false, |row| of(row, |ledger| ledger.unaccounted.to_string())),
+    ("LATE", Align::Right, false, |row| of(row, |ledger| ledger.late.to_string())),
+    ("OVERCOUNTED", Align::Right, false, |row| of(row, |ledger| ledger.overcounted.to_string())),
+    ("RECHECKED UNTIL", Align::Left, false, |row| of(row, |ledger| time(Some(ledger.rechecked_until)))),
+    ("BUCKETS", Align::Left, false, |row| of(row, buckets)),
+    ("NOTE", Align::Left, true, |row| if row.is_set_aside() { SET_ASIDE } else { "" }.to_owned()),
 ];
 
-const DIFFERENCE_COLUMNS: &[Column] = &[
+/// Differences: positive if Prometheus is ahead, negative if the file is.
+pub(super) const DIFFERENCES: &[Column] = &[
     APP,
     PROJECT,
     RESOURCE,
-    column("FILE UNTIL", Align::Left, true, |row| time(file_until(row))),
-    column("PROMETHEUS UNTIL", Align::Left, true, |row| time(row.prometheus)),
-    column("AHEAD S", Align::Right, true, ahead),
-    column("CONTINUES FROM", Align::Left, true, |row| row.continues_from().to_owned()),
-    column("NOTE", Align::Left, true, note),
+    ("FILE UNTIL", Align::Left, true, |row| time(file_until(row))),
+    ("PROMETHEUS UNTIL", Align::Left, true, |row| time(row.prometheus)),
+    ("AHEAD S", Align::Right, true, ahead),
+    ("CONTINUES FROM", Align::Left, true, |row| row.continues_from().to_owned()),
+    ("NOTE", Align::Left, true, note),
 ];
 
 const SET_ASIDE: &str = "another shard counts it";
 
-/// The counter in the only source that has it.
-fn one(row: &Row) -> Value {
-    in_file(row).or_else(|| in_prometheus(row)).unwrap_or_default()
-}
-
-fn both(row: &Row) -> Value {
-    let mut value = counter(row);
-    value["continues_from"] = row.continues_from().into();
-    value["file"] = in_file(row).into();
-    value["prometheus"] = in_prometheus(row).into();
-    value
-}
-
-fn counter(Row { key, .. }: &Row) -> Value {
-    json!({ "project": &*key.owner.project, "app": &*key.owner.app, "resource": key.resource.as_str() })
-}
-
-fn in_prometheus(row: &Row) -> Option<Value> {
-    let mut value = counter(row);
-    value["accounted_until"] = row.prometheus?.into();
-    Some(value)
-}
-
-fn in_file(row: &Row) -> Option<Value> {
-    let (ledger, mut value) = (row.file.as_ref()?, counter(row));
-    let bucket = |(threshold, count): (f64, u64)| json!({ "le": threshold, "count": count });
-    value["accounted_until"] = ledger.until.into();
-    value["ledger"] = json!({
-        "total": ledger.total,
-        "unaccounted_seconds": ledger.unaccounted,
-        "late": ledger.late,
-        "overcounted": ledger.overcounted,
-        "rechecked_until": ledger.rechecked_until,
-        "set_aside": ledger.set_aside,
-        "buckets": ledger.buckets().map(bucket).collect::<Value>(),
-    });
-    Some(value)
+/// Each bucket as `le:count`.
+fn buckets(ledger: &Ledger) -> String {
+    let buckets = ledger.buckets().map(|(le, count)| format!("{le}:{count}"));
+    buckets.collect::<Vec<_>>().join(" ")
 }
 
 /// A value of the ledger, if there is one.
