@@ -20,35 +20,17 @@ pub(super) struct Blueprint {
     name: &'static str,
     status: &'static str,
     build: &'static str,
-    error: &'static str,
     runtime: &'static str,
     hardware: &'static str,
     gpus: f64,
-    /// Whether the numeric settings are sent as `""`.
-    unset: bool,
     containers: &'static [Load],
 }
 
-/// The traffic of one container.
-#[derive(Debug)]
-struct Load {
-    requests_per_hour: u64,
-    runs_per_hour: u64,
-    rhythm: Rhythm,
-    latency: Latency,
-}
+/// The traffic of one container: requests and runs per hour, night and unrest of its rhythm, and the median in
+/// milliseconds and steepness of its latency.
+type Load = (u64, u64, (u64, f64), (u32, i32));
 
-const fn load(
-    requests_per_hour: u64,
-    runs_per_hour: u64,
-    (night, unrest): (u64, f64),
-    (median_millis, steepness): (u32, i32),
-) -> Load {
-    let rhythm = Rhythm { night, unrest };
-    Load { requests_per_hour, runs_per_hour, rhythm, latency: Latency { median_millis, steepness } }
-}
-
-/// An app that is well: its slug and name, its status and that of its build, its runtime, its hardware with the number
+/// An app: its slug and name, its status and that of its build, its runtime, its hardware with the number
 /// of GPUs, and its containers.
 const fn app(
     (slug, name): (&'static str, &'static str),
@@ -57,7 +39,7 @@ const fn app(
     (hardware, gpus): (&'static str, f64),
     containers: &'static [Load],
 ) -> Blueprint {
-    Blueprint { slug, name, status, build, error: "", runtime, hardware, gpus, unset: false, containers }
+    Blueprint { slug, name, status, build, runtime, hardware, gpus, containers }
 }
 
 /// Busy, quiet, daily, bursty and idle traffic; healthy, building and broken apps; a name full of special characters.
@@ -67,66 +49,50 @@ pub(super) static BLUEPRINTS: [Blueprint; 8] = [
         ("ready", "success"),
         "cortex",
         ("AMPERE_A10", 1.0),
-        &[load(180_000, 9000, (40, 0.1), (80, 3)), load(22_000, 1100, (70, 0.3), (420, 2))],
+        &[(180_000, 9000, (40, 0.1), (80, 3)), (22_000, 1100, (70, 0.3), (420, 2))],
     ),
     app(
         ("embed", "Embeddings"),
         ("active", "ready"),
         "custom",
         ("CPU", 0.0),
-        &[load(3600, 3600, (0, 0.05), (12, 4))],
+        &[(3600, 3600, (0, 0.05), (12, 4))],
     ),
     app(
         ("chat", "Chat"),
         ("success", "success"),
         "cortex",
         ("HOPPER_H100", 4.0),
-        &[load(24_000, 24_000, (90, 0.2), (1300, 2)), load(9000, 9000, (90, 0.2), (900, 2))],
+        &[(24_000, 24_000, (90, 0.2), (1300, 2)), (9000, 9000, (90, 0.2), (900, 2))],
     ),
     app(
         ("batch", "Nightly batch"),
         ("cold", "ready"),
         "custom",
         ("ADA_L40", 2.0),
-        &[load(900, 2400, (0, 0.8), (200_000, 2))],
+        &[(900, 2400, (0, 0.8), (200_000, 2))],
     ),
     app(
         ("gateway", "Gateway"),
         ("deploying", "building"),
         "custom",
         ("CPU", 0.0),
-        &[
-            load(700_000, 0, (50, 0.4), (6, 3)),
-            load(300_000, 0, (50, 0.4), (8, 3)),
-            load(4000, 0, (0, 0.6), (2400, 2)),
-        ],
+        &[(700_000, 0, (50, 0.4), (6, 3)), (300_000, 0, (50, 0.4), (8, 3)), (4000, 0, (0, 0.6), (2400, 2))],
     ),
-    Blueprint {
-        unset: true,
-        ..app(
-            ("canary", "Canary"),
-            ("pending", ""),
-            "cortex",
-            ("CPU", 0.0),
-            &[load(0, 0, (0, 0.0), (100, 2))],
-        )
-    },
-    Blueprint {
-        error: "replica did not become ready within 600 s: CUDA out of memory",
-        ..app(
-            ("trainer", "Trainer"),
-            ("Build_Error", "init_timeout"),
-            "cortex",
-            ("AMPERE_A100_80GB", 8.0),
-            &[load(20, 45, (0, 0.5), (30_000, 2))],
-        )
-    },
+    app(("canary", "Canary"), ("pending", ""), "cortex", ("CPU", 0.0), &[(0, 0, (0, 0.0), (100, 2))]),
+    app(
+        ("trainer", "Trainer"),
+        ("Build_Error", "init_timeout"),
+        "cortex",
+        ("AMPERE_A100_80GB", 8.0),
+        &[(20, 45, (0, 0.5), (30_000, 2))],
+    ),
     app(
         ("quotes", "He said \"go\" \\ and\nwent <script>alert('x')</script> & 🦀"),
         ("Ready", "SUCCESS"),
         "cortex \"v2\"",
         ("TURING_T4", 1.0),
-        &[load(600, 300, (30, 0.3), (150, 3))],
+        &[(600, 300, (30, 0.3), (150, 3))],
     ),
 ];
 
@@ -182,17 +148,18 @@ pub(super) struct Container {
 pub(super) fn containers(seed: u64, app: usize) -> Vec<Container> {
     let of_app = hash(&[seed, 1, app as u64]);
     let container = |(index, load): (usize, &Load)| {
+        let &(requests, runs, (night, unrest), (median_millis, steepness)) = load;
         let stream = |kind: u64, per_hour: u64| Stream {
             seed: hash(&[of_app, index as u64, kind]),
             // Apps of one blueprint differ in load.
             per_hour: per_hour * (80 + of_app % 41) / 100,
-            rhythm: load.rhythm,
+            rhythm: Rhythm { night, unrest },
         };
         Container {
             id: format!("c-{}", index + 1),
-            requests: stream(0, load.requests_per_hour),
-            runs: stream(1, load.runs_per_hour),
-            latency: load.latency,
+            requests: stream(0, requests),
+            runs: stream(1, runs),
+            latency: Latency { median_millis, steepness },
         }
     };
     of(app).containers.iter().enumerate().map(container).collect()
@@ -211,7 +178,13 @@ pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
     let blueprint = of(app);
     let chance = |what: u64| hash(&[seed, 3, app as u64, what]);
     let one_of = |options: &[&'static str], what| Text::from(pick(options, chance(what)));
-    let number = |options: &[f64], what| match blueprint.unset {
+    // Its numeric settings are not set yet, and are sent as `""`.
+    let is_unset = blueprint.status == "pending";
+    let error = match blueprint.build {
+        "init_timeout" => "replica did not become ready within 600 s: CUDA out of memory",
+        _ => "",
+    };
+    let number = |options: &[f64], what| match is_unset {
         true => NumberText(Number::Missing),
         false => NumberText(Number::Value(pick(options, chance(what)))),
     };
@@ -223,7 +196,7 @@ pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         name: blueprint.name.into(),
         project_id: project.into(),
         status: blueprint.status.into(),
-        error_message: Field::Value(blueprint.error.into()),
+        error_message: Field::Value(error.into()),
         created_at: created.to_string().into(),
         updated_at: updated.to_string().into(),
         runtime: blueprint.runtime.into(),
