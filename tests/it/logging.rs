@@ -8,7 +8,7 @@ use pds_config::{Level, flags::LogFormat};
 use pds_core::secret::Secret;
 use pds_exporter::app::logging;
 use pds_interface::response_time;
-use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
+use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -151,7 +151,7 @@ fn messages(log: &str, first: usize) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
-    let asked_to_wait = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(3600)) };
+    let asked_to_wait = Kind::Status { status: 429, retry_after: Some("3600".to_owned()) };
     for (fault, paused, told) in [
         (
             Fault::status(401),

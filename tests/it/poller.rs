@@ -13,7 +13,7 @@ use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
 use pds_ledger::{LedgerStore, Unobserved, restore::Restorer};
-use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
+use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -253,7 +253,7 @@ async fn a_pause_that_the_service_requests_once_is_reported_of_all_that_wait() {
     let source = Source::new(context.clone(), Arc::clone(&plan), Vec::new());
     let _polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let pause = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(270)) };
+    let pause = Kind::Status { status: 429, retry_after: Some("270".to_owned()) };
     world.faults().set([Fault::from(pause).times(1)]);
     tokio::time::sleep(Duration::from_secs(150)).await;
     let status = source.status();
@@ -265,7 +265,7 @@ async fn a_pause_that_the_service_requests_once_is_reported_of_all_that_wait() {
 async fn a_request_to_wait_for_long_stops_the_account_for_five_minutes_and_its_own_target_for_the_rest() {
     let (world, context, plan) = rig().await;
     let app = world.projects()[0].1[0].clone();
-    let pause = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(86_400)) };
+    let pause = Kind::Status { status: 429, retry_after: Some("86400".to_owned()) };
     world.faults().set([Fault::from(pause).on(response_time::RESOURCE).of_app(&app).times(1)]);
     let _polling = Polling::start(context, plan);
     let mut asked_before = (0, 0);

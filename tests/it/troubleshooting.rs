@@ -10,7 +10,7 @@ use tokio::time::Duration;
 
 use crate::logging::service;
 use crate::process::{Exporter, assert_has, edit, until, until_page, value};
-use crate::rig::{self, Configuration, FaultExt as _};
+use crate::rig::{self, Configuration, FaultExt as _, html};
 use crate::server::free_port;
 
 /// `kind` for the response times of the first app.
@@ -32,7 +32,7 @@ async fn log_and_page_quote_the_reply_at_the_error() {
         (raw, "503", "returned 503: upstream fell over"),
         (replied("{\"data\": {}}"), "decode", "the reply has no status"),
         (replied("{\"status\": 7}"), "error_reply", "returned an error: status '7'"),
-        (Kind::Html { status: 502 }, "502", "returned 502: a web page (502)"),
+        (html(502), "502", "returned 502: a web page (502)"),
     ] {
         let before = exporter.log().lines().count();
         world.faults().set([of_first_app(&world, kind)]);
@@ -105,7 +105,7 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     for (kind, code) in [
         (Kind::Latency { millis: 60_000 }, "service_slow"),
         (Fault::status(503).kind, "service_error"),
-        (Kind::Html { status: 200 }, "reply_unreadable"),
+        (html(200), "reply_unreadable"),
         (Kind::Reset, "reply_cut"),
     ] {
         world.faults().set([kind.into()]);

@@ -5,12 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::header;
-use httpdate::fmt_http_date;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::faults::{Kind, RetryAfter};
+use super::faults::Kind;
 
 /// A body as it is sent.
 pub(super) struct Sent {
@@ -51,10 +50,7 @@ pub(super) struct Disturbed {
 
 /// Whether the fault replaces the call, which then has no effect.
 pub(super) fn replaces_the_call(kind: &Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Status { .. } | Kind::RawError { .. } | Kind::Html { .. } | Kind::Redirect { .. } | Kind::Reset
-    )
+    matches!(kind, Kind::Status { .. } | Kind::RawError { .. } | Kind::Redirect { .. } | Kind::Reset)
 }
 
 /// Size of the pieces that a long body is made in.
@@ -66,7 +62,7 @@ impl Disturbed {
     }
 
     /// Applies a fault.
-    pub(super) fn apply(&mut self, kind: &Kind, now: Timestamp) {
+    pub(super) fn apply(&mut self, kind: &Kind) {
         match kind {
             Kind::Latency { millis } => self.delay += Duration::from_millis(*millis),
             Kind::ClockSkew { seconds } => self.skew = SignedDuration::from_secs(*seconds),
@@ -74,39 +70,28 @@ impl Disturbed {
             Kind::Status { status, retry_after } => {
                 let refusal = Answer::refusal(*status, format!("an injected fault: {status}"));
                 self.answer = match retry_after {
-                    Some(after) => refusal.with(header::RETRY_AFTER, &retry_after_value(after, now)),
+                    Some(after) => refusal.with(header::RETRY_AFTER, after),
                     None => refusal,
                 };
             }
-            Kind::RawError { status, text } => self.answer = Answer::new(*status, "text/plain", &**text),
-            Kind::Html { status } => {
-                let page = format!(
-                    "<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\n"
-                );
-                self.answer = Answer::new(*status, "text/html", page);
+            Kind::RawError { status, text } => {
+                let media = if text.starts_with('<') { "text/html" } else { "text/plain" };
+                self.answer = Answer::new(*status, media, &**text);
             }
             Kind::Redirect { location } => {
                 self.answer = Answer::new(307, "text/plain", "").with(header::LOCATION, location);
             }
-            Kind::EmptyBody => self.answer.body.clear(),
             Kind::MalformedJson => self.answer.body.truncate(self.answer.body.len() / 2),
             Kind::CutBody | Kind::SlowBody { .. } | Kind::EndlessBody | Kind::HugeBody { .. } => {
                 self.sent = Some(sent(kind, std::mem::take(&mut self.answer.body)));
             }
             Kind::GzipBomb { bytes } => self.answer.compress(blanks(*bytes)),
-            Kind::ManyDatapoints { count } => self.sent = Some(datapoints(*count, now.as_second())),
-            Kind::DuplicateKeys => self.edit_text(|inner| format!("{{{inner},{inner}}}")),
-            Kind::DeepNesting { depth } => {
-                let nest = format!("{}{}", "[".repeat(*depth), "]".repeat(*depth));
-                self.edit_text(|inner| format!("{{\"deep\":{nest},{inner}}}"));
-            }
             Kind::WrongTypes => self.edit_values(|value| *value = other_type(value)),
             Kind::Nulls => self.edit_values(|value| *value = Value::Null),
-            Kind::EnvelopeStatus { status } => self.edit(|reply| {
-                if reply.get("data").is_some() {
-                    reply["status"] = status.as_str().into();
-                }
-            }),
+            Kind::Insert { text } => {
+                let body = String::from_utf8_lossy(&self.answer.body).replacen('{', &format!("{{{text}"), 1);
+                self.answer.body = body.into_bytes();
+            }
             Kind::Value { field, json } => {
                 let mark = Value::from("\u{1}here\u{1}");
                 self.edit(|reply| set_everywhere(reply, field, &mark));
@@ -114,15 +99,6 @@ impl Disturbed {
                 let text = String::from_utf8_lossy(&self.answer.body).replace(&mark.to_string(), json);
                 self.answer.body = text.into_bytes();
             }
-        }
-    }
-
-    /// Changes the text inside the outermost object; other bodies are unchanged.
-    fn edit_text(&mut self, edit: impl FnOnce(&str) -> String) {
-        let text = String::from_utf8_lossy(&self.answer.body);
-        let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-        if let Some(inner) = inner {
-            self.answer.body = edit(inner).into_bytes();
         }
     }
 
@@ -176,16 +152,6 @@ fn sent(kind: &Kind, mut body: Vec<u8>) -> Sent {
     }
 }
 
-fn retry_after_value(after: &RetryAfter, now: Timestamp) -> String {
-    match after {
-        RetryAfter::Seconds(seconds) => seconds.to_string(),
-        RetryAfter::DateIn(seconds) => {
-            fmt_http_date(now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now).into())
-        }
-        RetryAfter::Text(text) => text.clone(),
-    }
-}
-
 fn other_type(value: &Value) -> Value {
     match value {
         Value::Array(_) | Value::Object(_) => Value::from("not this type"),
@@ -214,21 +180,4 @@ fn blanks(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
         left -= len as u64;
         (len > 0).then(|| chunk.slice(..len))
     })
-}
-
-/// A reply of call 5 with `count` datapoints, one per second, the newest last.
-fn datapoints(count: u64, now: i64) -> Sent {
-    const AT_ONCE: u64 = 1000;
-    let points = (0..count).step_by(usize::try_from(AT_ONCE).unwrap_or(1)).map(move |first| {
-        let mut text = String::new();
-        for index in first..(first + AT_ONCE).min(count) {
-            let second = now - i64::try_from(count - index).unwrap_or(0);
-            let comma = if index == 0 { "" } else { "," };
-            text += &format!("{comma}{{\"timestamp\":{second},\"p50\":0.5,\"p90\":0.9,\"p99\":1.5}}");
-        }
-        Bytes::from(text)
-    });
-    let start = Bytes::from_static(b"{\"data\":{\"time_series\":[");
-    let end = Bytes::from(format!("],\"total_runs\":{count}}},\"status\":\"success\"}}"));
-    Sent::pieces([start].into_iter().chain(points).chain([end]), None)
 }

@@ -73,54 +73,42 @@ impl Faults {
 }
 
 /// A fault. It applies to all requests unless it is limited.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Kind of failure.
     pub kind: Kind,
     /// Only for this call: its id (`get_app`), or the resource it is polled as (`app`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Only for this project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Only for this app.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
     /// Only for this container of a metrics call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// Only for ranges of a metrics call that are longer than this many seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than: Option<u32>,
     /// Only for this share of the requests, 0..=1, chosen reproducibly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Only this many times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
 /// Kind of failure. As JSON `"reset"` or `{"latency": {"millis": 100}}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "each kind says what its fields are")]
 pub enum Kind {
     /// The reply is delayed.
     Latency { millis: u64 },
     /// An error as in section 7 instead of the reply, with a Retry-After header if one is given; the call has no effect.
-    Status {
-        status: u16,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry_after: Option<RetryAfter>,
-    },
-    /// An error whose body is this plain text, as proxies send it.
+    Status { status: u16, retry_after: Option<String> },
+    /// An error or reply whose body is this text, as proxies send it: HTML if it begins with `<`.
     RawError { status: u16, text: String },
-    /// An error or reply whose body is an HTML page.
-    Html { status: u16 },
     /// A redirection to this place.
     Redirect { location: String },
     /// The connection is reset (RST) instead of a reply.
+    #[default]
     Reset,
     /// The connection ends in the middle of the body.
     CutBody,
@@ -134,8 +122,6 @@ pub enum Kind {
     GzipBomb { bytes: u64 },
     /// The body is cut off in the middle of the JSON.
     MalformedJson,
-    /// Success, without a body.
-    EmptyBody,
     /// Every value has another type: numbers and text become arrays, lists and objects become text.
     WrongTypes,
     /// Every value is null.
@@ -143,43 +129,16 @@ pub enum Kind {
     /// The field of this name has this value, wherever it occurs: JSON text that need not be valid (`"12abc"`, `1e400`,
     /// `NaN`).
     Value { field: String, json: String },
-    /// An additional field, nested this deeply.
-    DeepNesting { depth: usize },
-    /// Every field of the outermost object comes twice.
-    DuplicateKeys,
-    /// A series of run execution times with this many datapoints.
-    ManyDatapoints { count: u64 },
-    /// The envelope of a metrics reply has this status.
-    EnvelopeStatus { status: String },
+    /// This text follows the first `{`: additional fields (`"deep":[[]],`).
+    Insert { text: String },
     /// The Date header is ahead, or behind if negative.
     ClockSkew { seconds: i64 },
-}
-
-/// A Retry-After header.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum RetryAfter {
-    /// The number of seconds.
-    Seconds(u64),
-    /// The HTTP date this many seconds from now.
-    DateIn(i64),
-    /// This text.
-    Text(String),
 }
 
 impl From<Kind> for Fault {
     /// Applies to every request.
     fn from(kind: Kind) -> Self {
-        Self {
-            kind,
-            call: None,
-            project: None,
-            app: None,
-            container: None,
-            longer_than: None,
-            probability: None,
-            count: None,
-        }
+        Self { kind, ..Self::default() }
     }
 }
 
@@ -197,8 +156,7 @@ impl Fault {
         if self.probability.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             return Err(FaultError::Probability);
         }
-        if let Kind::Status { status, .. } | Kind::RawError { status, .. } | Kind::Html { status } =
-            &self.kind
+        if let Kind::Status { status, .. } | Kind::RawError { status, .. } = &self.kind
             && !(200..=599).contains(status)
         {
             return Err(FaultError::Status(*status));
@@ -313,17 +271,32 @@ mod tests {
 
     #[test]
     fn faults_are_written_as_json() {
-        for json in [
-            r#"{"kind":"reset"}"#,
-            r#"{"kind":{"latency":{"millis":5}},"call":"app","probability":0.5}"#,
-            r#"{"kind":{"status":{"status":429,"retry_after":{"seconds":3}}},"count":2}"#,
+        for (json, fault) in [
+            (r#"{"kind":"reset"}"#, Kind::Reset.into()),
+            (
+                r#"{"kind":{"latency":{"millis":5}},"call":"app","probability":0.5}"#,
+                Fault {
+                    call: Some("app".into()),
+                    probability: Some(0.5),
+                    ..Kind::Latency { millis: 5 }.into()
+                },
+            ),
+            (
+                r#"{"kind":{"status":{"status":429,"retry_after":"3"}},"count":2}"#,
+                Fault {
+                    count: Some(2),
+                    ..Kind::Status { status: 429, retry_after: Some("3".into()) }.into()
+                },
+            ),
         ] {
-            let fault: Fault = serde_json::from_str(json).unwrap();
-            assert_eq!(serde_json::to_string(&fault).unwrap(), json);
-            assert!(fault.check().is_ok());
+            let written = serde_json::to_vec(&fault).unwrap();
+            assert_eq!(
+                [json.as_bytes(), &written].map(|json| parse(json).unwrap().remove(0)),
+                [fault.clone(), fault]
+            );
         }
         assert!(serde_json::from_str::<Fault>(r#"{"kind":"reset","apps":"x"}"#).is_err());
-        assert!(Fault::from(Kind::Html { status: 99 }).check().is_err());
+        assert!(Fault::from(Kind::Status { status: 99, retry_after: None }).check().is_err());
         assert!(Fault { call: Some("nothing".into()), ..Kind::Reset.into() }.check().is_err());
         assert!(Fault { probability: Some(2.0), ..Kind::Reset.into() }.check().is_err());
     }

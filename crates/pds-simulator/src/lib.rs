@@ -34,7 +34,7 @@ mod settings;
 mod state;
 mod traffic;
 
-pub use faults::{Fault, Kind, RetryAfter};
+pub use faults::{Fault, Kind};
 pub use latency::THRESHOLDS;
 pub use server::serve;
 pub use settings::{DEVIATIONS, Quirks, Settings};

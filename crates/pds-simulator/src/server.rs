@@ -120,13 +120,12 @@ fn reply(world: &World, request: &Request<Bytes>) -> Answered<Disturbed> {
     }
     let route = Route::find(request.method().as_str(), path)?;
     let mut entry = routes::entry(world, &route, request);
-    let now = entry.at;
     let faults = world.faults().draw(route.call, &entry);
     let is_replaced = faults.iter().any(replaces_the_call);
     let answer = if is_replaced { Ok(Answer::empty()) } else { routes::answer(world, route, request) };
     let mut disturbed = Disturbed::new(answer.unwrap_or_else(identity));
     for fault in &faults {
-        disturbed.apply(fault, now);
+        disturbed.apply(fault);
     }
     entry.status = (!disturbed.reset).then_some(disturbed.answer.status);
     world.journal(|journal| journal.record(entry, world.settings().journal));

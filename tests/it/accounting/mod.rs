@@ -46,7 +46,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         Just(Kind::CutBody),
         Just(Kind::MalformedJson),
         Just(Kind::Nulls),
-        Just(Kind::EnvelopeStatus { status: "error".to_owned() }),
+        Just(Fault::value("status", "\"error\"").kind),
     ];
     let resource = prop_oneof![Just(response_time::RESOURCE), Just(run_execution_time::RESOURCE)];
     let event = prop_oneof![

@@ -14,14 +14,15 @@ use std::path::PathBuf;
 use pds_interface::{
     Cadence, Resource, get_app, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
 };
-use pds_simulator::{Kind, RetryAfter};
+use pds_simulator::Kind;
 
 use crate::golden::assert_golden;
+use crate::rig::{html, nested};
 
 use rig::Rig;
 
-fn status(status: u16, retry_after: Option<RetryAfter>) -> Kind {
-    Kind::Status { status, retry_after }
+fn status(status: u16, retry_after: Option<&str>) -> Kind {
+    Kind::Status { status, retry_after: retry_after.map(str::to_owned) }
 }
 
 /// `json` in place of a number of `resource`, or of a name where it has no numbers.
@@ -36,8 +37,18 @@ fn value(resource: Resource, json: &str) -> Kind {
         list_projects::RESOURCE => ("name", json.to_owned()),
         other => panic!("no value of {other:?} is replaced"),
     };
+    field_as(field, json)
+}
+
+fn field_as(field: &str, json: String) -> Kind {
     Kind::Value { field: field.to_owned(), json }
 }
+
+/// An hour after the start of the rig's clocks.
+const IN_AN_HOUR: &str = "Sun, 01 Mar 2026 13:02:07 GMT";
+
+/// Fields that replies have already.
+const TWICE: &str = r#""data":{},"status":"success","id":"a","thresholds":[],"domains":[],"#;
 
 /// Each fault by its name.
 fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
@@ -49,15 +60,15 @@ fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
         ("403", status(403, None)),
         ("404", status(404, None)),
         ("429", status(429, None)),
-        ("429, Retry-After: 3600", status(429, Some(RetryAfter::Seconds(3600)))),
-        ("429, Retry-After a date", status(429, Some(RetryAfter::DateIn(3600)))),
-        ("429, Retry-After: nonsense", status(429, Some(RetryAfter::Text("soon".to_owned())))),
+        ("429, Retry-After: 3600", status(429, Some("3600"))),
+        ("429, Retry-After a date", status(429, Some(IN_AN_HOUR))),
+        ("429, Retry-After: nonsense", status(429, Some("soon"))),
         ("500", status(500, None)),
         ("503", status(503, None)),
-        ("503, Retry-After: 3600", status(503, Some(RetryAfter::Seconds(3600)))),
+        ("503, Retry-After: 3600", status(503, Some("3600"))),
         ("an error as plain text", raw),
-        ("an error as HTML", Kind::Html { status: 502 }),
-        ("a success as HTML", Kind::Html { status: 200 }),
+        ("an error as HTML", html(502)),
+        ("a success as HTML", html(200)),
         ("a redirect", Kind::Redirect { location: "http://127.0.0.1:1/".to_owned() }),
         ("a reset", Kind::Reset),
         ("a body cut off", Kind::CutBody),
@@ -66,7 +77,7 @@ fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
         ("50 MB", Kind::HugeBody { bytes: 50_000_000 }),
         ("a gzip bomb", Kind::GzipBomb { bytes: 50_000_000 }),
         ("half of the JSON", Kind::MalformedJson),
-        ("no body", Kind::EmptyBody),
+        ("no body", Kind::RawError { status: 200, text: String::new() }),
         ("other types", Kind::WrongTypes),
         ("nulls", Kind::Nulls),
         ("1e400", value(resource, "1e400")),
@@ -75,17 +86,17 @@ fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
         ("250", value(resource, "250")),
         ("NaN", value(resource, "NaN")),
         ("a list", value(resource, "[1]")),
-        ("deep nesting", Kind::DeepNesting { depth: 100_000 }),
-        ("each field twice", Kind::DuplicateKeys),
-        ("1 000 000 datapoints", Kind::ManyDatapoints { count: 1_000_000 }),
+        ("deep nesting", nested(100_000)),
+        ("each field twice", Kind::Insert { text: TWICE.to_owned() }),
         ("a clock an hour ahead", Kind::ClockSkew { seconds: 3600 }),
         ("a clock an hour behind", Kind::ClockSkew { seconds: -3600 }),
     ];
     if resource.polled().cadence == Cadence::Metrics {
-        faults.push(("status: error", Kind::EnvelopeStatus { status: "error".to_owned() }));
+        faults.push(("status: error", field_as("status", "\"error\"".to_owned())));
     }
     if resource.polled().has_series {
-        faults.push(("10 000 datapoints", Kind::ManyDatapoints { count: 10_000 }));
+        let points = vec![r#"{"timestamp":1,"p50":0.5,"p90":0.9,"p99":1.5}"#; 10_000].join(",");
+        faults.push(("10 000 datapoints", field_as("time_series", format!("[{points}]"))));
     }
     faults
 }

@@ -3,6 +3,18 @@
 use pds_interface::Resource;
 use pds_simulator::{Fault, Kind};
 
+/// A web page with this status.
+pub(crate) fn html(status: u16) -> Kind {
+    let text = format!("<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\n");
+    Kind::RawError { status, text }
+}
+
+/// An additional field, nested this deeply.
+pub(crate) fn nested(depth: usize) -> Kind {
+    let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(depth));
+    Kind::Insert { text: format!("\"deep\":{open}{close},") }
+}
+
 /// Short forms of faults.
 pub(crate) trait FaultExt {
     /// Every request fails with this status.

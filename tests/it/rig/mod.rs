@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 pub(crate) use configuration::Configuration;
-pub(crate) use fault::FaultExt;
+pub(crate) use fault::{FaultExt, html, nested};
 pub(crate) use log::Log;
 
 /// Tables that poll and count as often as possible.

@@ -1,10 +1,10 @@
 //! Faults on demand. `crate::faults` holds the effect of each on a client.
 
 use pds_interface::list_domains;
-use pds_simulator::{Fault, Kind};
+use pds_simulator::Fault;
 use reqwest::Method;
 
-use crate::rig::FaultExt as _;
+use crate::rig::{FaultExt as _, nested};
 
 use super::{Service, refused};
 
@@ -21,7 +21,7 @@ async fn a_fault_in_place_of_a_call_leaves_everything_as_it_was() {
 #[tokio::test]
 async fn a_reply_is_nested_deeply() {
     let service = Service::start().await;
-    service.world.faults().set([Kind::DeepNesting { depth: 200 }.into()]);
+    service.world.faults().set([nested(200).into()]);
     let reply = service.send(Method::GET, &format!("/apps/{}", service.app)).await;
     assert!(reply.text().await.unwrap().contains(&"[".repeat(200)));
 }

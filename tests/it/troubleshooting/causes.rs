@@ -22,7 +22,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::process::{Exporter, edit, pdstool, until};
 use crate::restore::prometheus::Prometheus;
-use crate::rig::{self, Configuration, EVERY_SECOND, FaultExt as _};
+use crate::rig::{self, Configuration, EVERY_SECOND, FaultExt as _, html};
 
 /// The fault, and the cause that every surface names.
 struct SetUp {

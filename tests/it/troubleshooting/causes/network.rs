@@ -117,19 +117,17 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
         },
         SetUp::failing("503", &cause::SERVICE_ERROR, Fault::status(503).kind),
-        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 })
+        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, html(502))
             .saying("returned 502: a web page (502)"),
-        SetUp::failing("a gateway's 403", &cause::GATEWAY_REFUSES, Kind::Html { status: 403 })
-            .saying("403: a web page (403)"),
-        SetUp::failing("a login's 401", &cause::GATEWAY_REFUSES, Kind::Html { status: 401 })
-            .saying("401: a web page (401)"),
+        SetUp::failing("a gateway's 403", &cause::GATEWAY_REFUSES, html(403)).saying("403: a web page (403)"),
+        SetUp::failing("a login's 401", &cause::GATEWAY_REFUSES, html(401)).saying("401: a web page (401)"),
         SetUp::failing("a version that is gone", &cause::WRONG_ADDRESS, Fault::status(410).kind),
         SetUp::failing(
             "a login page",
             &cause::NOT_THE_SERVICE,
             Kind::Redirect { location: "/login".to_owned() },
         ),
-        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 })
+        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, html(200))
             .saying("the reply is a web page (200)"),
     ]
 }

@@ -1,7 +1,5 @@
 //! Set-ups in which a token is at fault.
 
-use pds_simulator::RetryAfter;
-
 use super::*;
 
 /// The token in the configuration.
@@ -17,7 +15,7 @@ fn in_file(text: &str, write: impl Fn(&str) -> String) -> String {
 }
 
 pub(super) fn of_a_token() -> Vec<SetUp> {
-    let pause = || Some(RetryAfter::Seconds(3600));
+    let pause = || Some("3600".to_owned());
     let expiring = |name, cause, expiry| SetUp { expiry: Some(expiry), ..SetUp::of(name, cause) };
     let unreadable = |name, edit| SetUp::edited(name, &cause::TOKEN_UNREADABLE, edit);
     vec![
