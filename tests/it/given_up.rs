@@ -128,18 +128,23 @@ async fn a_page_that_is_given_up_frees_its_slot() {
     let (world, service) = rig::world(1, 3).await;
     let handle = rig::daemon(Configuration::new(&world, &service).load(), &Clock::system()).await;
     let (held, mut waited) = (Arc::new(()), 0);
-    for filter in [Filter::default(), Filter::parse(Some(&format!("app={}", world.projects()[0].1[0])))] {
+    let of_app = format!("app={}", world.projects()[0].1[0]);
+    let filters = [Filter::default(), Filter::parse(Some(&of_app))];
+    // A page may be ready at its first poll.
+    for filter in filters.iter().cycle() {
         let page = async || {
             let held = Arc::clone(&held);
-            handle.pages.page(Format::Text, Encoding::Identity, &filter, held).await.unwrap()
+            handle.pages.page(Format::Text, Encoding::Identity, filter, held).await.unwrap()
         };
         let check = async || {
             drop(page().await);
             until(|| Arc::strong_count(&held) == 1).await;
         };
         waited += at_each_await(page, check).await;
+        if waited >= 2 {
+            break;
+        }
     }
-    assert!(waited > 0);
 }
 
 #[tokio::test]
