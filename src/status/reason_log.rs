@@ -42,6 +42,8 @@ impl ReasonLog {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use pds_diagnosis::{Cause, cause};
 
     use super::*;
@@ -61,9 +63,13 @@ mod tests {
         assert_eq!(changes(&[late, reason(&cause::WAITING)]), (vec!["polls_late".to_owned()], vec![]));
         assert_eq!(changes(&both), (vec!["config_refused".to_owned()], vec![]));
         assert_eq!(changes(&both), (vec![], vec![]), "what lasts is logged once");
-        assert_eq!(changes(&[refused.clone()]), (vec![], vec!["polls_late".into()]));
+        assert_eq!(changes(slice::from_ref(&refused)), (vec![], vec!["polls_late".into()]));
         let severe = Reason { verdict: Verdict::Problem, ..refused };
-        assert_eq!(changes(&[severe.clone()]), (vec!["config_refused".to_owned()], vec![]), "more severe");
+        assert_eq!(
+            changes(slice::from_ref(&severe)),
+            (vec!["config_refused".to_owned()], vec![]),
+            "more severe"
+        );
         assert_eq!(changes(&[severe]), (vec![], vec![]));
         assert_eq!(changes(&[]), (vec![], vec!["config_refused".into()]));
     }

@@ -39,7 +39,7 @@ use pds_interface::reply::{error_message, is_web_page};
 const KEEP_IDLE: Duration = Duration::from_secs(90);
 /// Missing replies to these pings reveal a dead connection before requests time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// The most unread bytes of all replies over HTTP/2, unless [`MIN_WINDOW`] allows more.
+/// The most unread bytes of all replies over HTTP/2, unless the smallest windows allow more.
 pub const MAX_UNREAD: u32 = 8 * 1024 * 1024;
 /// The least and the most unread bytes of a reply over HTTP/2. The connection has room for as many per request, so that
 /// replies that wait for memory do not block others.

@@ -89,7 +89,7 @@ impl ResponseTime {
     }
 
     /// The percentiles in seconds, each once (the first of a name counts). Bad values, values without a name and those
-    /// beyond [`MAX_PERCENTILES`] are noted and left out.
+    /// beyond 32 are noted and left out.
     pub fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
         let mut percentiles: Vec<(&CompactString, Option<f64>)> = Vec::new();
         for (name, millis) in &self.percentiles.0 {
