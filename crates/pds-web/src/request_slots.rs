@@ -40,6 +40,9 @@ pub const MAX_WAIT: Duration = Duration::from_secs(2);
 /// How long a request waits before a request of a peer that holds more is closed, and the minimum age of that request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long a request waits for memory before another is closed: answers that are being made free most of theirs soon.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// How often a request looks for memory.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -114,7 +117,7 @@ impl RequestSlots {
         self.close(own, "other requests need its slot, and its client does not read", unread)
             || began.elapsed() >= PATIENCE
                 && own < most
-                && self.close(most, "peers that hold fewer requests need its slot", aged)
+                && self.close(own + 1, "peers that hold fewer requests need its slot", aged)
     }
 
     /// Closes the connection of the oldest request by `since`, among peers that hold `at_least` this many.
@@ -130,7 +133,7 @@ impl RequestSlots {
 
     /// Waits for the memory of an answer to a request of `peer` that `began` to wait; `None` after [`MAX_WAIT`].
     async fn room(&self, peer: Peer, began: Instant) -> Option<Room> {
-        let waits = Arc::new(peer);
+        let (waits, waited_since) = (Arc::new(peer), Instant::now());
         self.waiting.lock().push(Arc::downgrade(&waits));
         let is_first = || {
             let held = self.turns.holdings();
@@ -144,7 +147,7 @@ impl RequestSlots {
                 if let Some(room) = self.memory.try_acquire(self.memory.bytes() / ANSWER_DIVISOR) {
                     return Some(room);
                 }
-                if !self.close_another(peer, began) {
+                if waited_since.elapsed() < GRACE || !self.close_another(peer, began) {
                     break;
                 }
             }
@@ -444,6 +447,55 @@ mod tests {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_served_although_the_one_with_most_only_waits() {
+        let slots = RequestSlots::new(40, memory());
+        let mut others = tokio::task::JoinSet::new();
+        for _ in 0..14 {
+            let slots = Arc::clone(&slots);
+            others.spawn(async move {
+                let connection = connection(1);
+                let request = connection.open();
+                let permit = slots.take(&request).await.unwrap();
+                let (_sender, pieces) = tokio::sync::mpsc::channel(1);
+                permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false);
+                // Its client reads steadily.
+                connection.expired().await;
+            });
+        }
+        for turn in 0..20 {
+            let slots = Arc::clone(&slots);
+            others.spawn(async move {
+                tokio::time::sleep(Duration::from_millis(100 * turn)).await;
+                loop {
+                    drop(slots.take(&connection(3).open()).await);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(slots.take(&connection(2).open()).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_answers_that_are_being_made_before_it_closes_another() {
+        let slots = RequestSlots::new(0, memory());
+        let (_sender, pieces) = tokio::sync::mpsc::channel(1);
+        let first = unread(&slots, 1, ResponseBody::Channel { pieces, source_bytes: 300_000 }).await;
+        tokio::time::sleep(2 * PATIENCE).await;
+        let mut making = Vec::new();
+        for host in 2..5 {
+            making.push(slots.take(&connection(host).open()).await.unwrap());
+        }
+        let request = connection(5).open();
+        let made = async {
+            tokio::time::sleep(GRACE / 4).await;
+            making.pop();
+        };
+        let (permit, ()) = tokio::join!(slots.take(&request), made);
+        assert!(permit.is_some() && !is_closed(&first.0).await);
     }
 
     #[tokio::test]

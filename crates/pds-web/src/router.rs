@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -104,6 +105,10 @@ impl Router {
         self.check_allowed(route, &request)?;
         // Probes keep pods alive, so they are always answered.
         let permit = if probe { None } else { Some(Arc::new(self.permit(in_flight).await?)) };
+        // Its answer is a sentence, and may wait for a disk.
+        if let (Kind::Lifecycle, Some(permit)) = (route.kind, &permit) {
+            permit.hold(&Bytes::new().into(), false);
+        }
         request.segments = segments;
         request.permit = permit.clone().map(|permit| permit as _);
         Ok(((route.handler)(request).await, permit))
