@@ -244,8 +244,6 @@ impl pds_web::Backend for Served {
                 let text = "no selected target can be polled\n";
                 return Response::text(StatusCode::SERVICE_UNAVAILABLE, text);
             }
-            // The server compresses other encodings while it sends.
-            let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };
             match self.handle.pages.page(asked.format, encoding, &filter, request).await {
                 Ok(page) => Response::metrics(asked, encoding, page),
                 Err(error) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),

@@ -14,9 +14,9 @@ use super::route::{BoxFuture, Kind, PageRequest, Route};
 /// The exporter behind the web server.
 pub trait Backend: Send + Sync + 'static {
     /// The metrics page ([`Response::metrics`]), or the part of it that the query of `request` selects. The format is
-    /// `asked`, or the text format, which every client reads. The coding is `encoding`, or none; the server then
-    /// compresses the page. The future is dropped if the client disconnects or its scrape timeout ends. Work that
-    /// continues after that keeps `request`, which counts towards `--web.max-requests` until it is dropped.
+    /// `asked`, or the text format, which every client reads. The coding is `encoding`. The future is dropped if the
+    /// client disconnects or its scrape timeout ends. Work that continues after that keeps `request`, which counts
+    /// towards `--web.max-requests` until it is dropped.
     fn metrics(&self, asked: Negotiated, encoding: Encoding, request: PageRequest)
     -> BoxFuture<'_, Response>;
 
