@@ -227,13 +227,12 @@ impl Check<'_> {
         let (whole, sum) = (all.total.unwrap_or_default(), parts[0].saturating_add(parts[1]));
         let step = self.poll.plan.watermark.step();
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
-        // a step of the range has about the count of the whole range, which may move, as one of a part has its count.
+        // a step of the range has the count of the whole range, as one of a part has its count.
         if all.range.is_none() && whole > 0 && !parts.contains(&0) {
             let TimeRange { start, end } = self.range;
-            let all = whole - whole / 100;
-            let ignores_end = self.total(start, start + step).await? >= all
+            let ignores_end = self.total(start, start + step).await? >= whole
                 && self.total(middle, middle + step).await? > parts[1] / 2;
-            let ignores_start = self.total(end - step, end).await? >= all
+            let ignores_start = self.total(end - step, end).await? >= whole
                 && self.total(middle - step, middle).await? > parts[0] / 2;
             match (ignores_start, ignores_end) {
                 (true, true) => return Ok(Assumption::Names(Ignored::Both)),
