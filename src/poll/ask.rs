@@ -62,7 +62,10 @@ impl<'a> Poll<'a> {
         if plan.is_replaced() {
             return;
         }
-        context.store.replies().accept(&target.key);
+        // The reply that is kept is that of settings, or of the window shown first.
+        if target.endpoint.cadence == Cadence::Settings || *variant == plan.shown() {
+            context.store.replies().accept(&target.key);
+        }
         if let [subject] = &*target.subjects {
             subject.cell.set_message(reading.message);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Change, Event, History, Reply, SlotSummary};
-use pds_core::clock::{MAX_SKEW, from_unix_seconds};
+use pds_core::clock::from_unix_seconds;
 use pds_interface::reader::Unexpected;
 use pds_interface::{
     Cadence, Counted, Point, ReplyBody as _, TimeRange, get_app, response_time, run_execution_time,
@@ -135,10 +135,11 @@ fn runs(view: &View, parts: &[Part<'_>]) -> Option<Vec<Point>> {
     part.subject.cell.fresh(&view.shown(part.target), view.instant)?;
     let reply = view.context.store.replies().of(&part.target.key).filter(|reply| reply.accepted)?;
     let runs = run_execution_time::Reply::decode(reply.text.as_bytes()).ok()?.data;
-    // Judged as for the gauges, and near the window; clocks may differ.
+    // Judged as for the gauges, and within an hour of the window; clocks may differ.
     let until_reply = TimeRange { start: 0, end: reply.at.as_second() };
     let mut points = runs.points(Some(until_reply), &mut Unexpected::default());
-    let reach = 2 * Duration::from_secs(view.plan.shown().window) + MAX_SKEW;
+    let window = Duration::from_secs(view.plan.shown().window);
+    let reach = 2 * window + view.plan.config.poll.settle + Duration::from_secs(3600);
     points.retain(|point| point.time >= reply.at.as_second() as f64 - reach.as_secs_f64());
     Some(points)
 }

@@ -91,7 +91,7 @@ fn no_runs(detail: &Detail) -> String {
     match (&detail.runs, detail.window_runs) {
         (Some(_), Some(0.0)) => format!("No runs in the last {}.", detail.app.window),
         (Some(_), _) => "The service sent fewer than two datapoints with values.".to_owned(),
-        (None, Some(_)) => "The last reply was not kept; the next one will be.".to_owned(),
+        (None, Some(_)) => "The last reply was refused, or not kept.".to_owned(),
         (None, None) => nothing_known(detail),
     }
 }
