@@ -138,12 +138,13 @@ const refused = {
 let paused = false;
 let latest = 0;
 
-async function refresh() {
+async function refresh(asked) {
   const turn = ++latest;
   try {
     const answer = await fetch(location.href, { cache: "no-cache", signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
     const text = answer.ok ? await answer.text() : "";
-    if (turn !== latest) return;
+    // A refresh that nobody asked for changes nothing on a page that is paused.
+    if (turn !== latest || (paused && !asked)) return;
     if (!answer.ok) return frozen(refused[answer.status] || `The exporter answers ${answer.status}`);
     const page = new DOMParser().parseFromString(text, "text/html");
     if (!page.querySelector("#refreshed time")) return frozen("Something other than the exporter answers here");
@@ -208,7 +209,7 @@ document.addEventListener("input", (event) => {
     const address = new URL(form.action);
     address.search = query;
     history.replaceState(null, "", address);
-    refresh();
+    refresh(true);
   }, TYPING_MILLIS);
 });
 // A change of the address would cancel the way to the page of the form.
@@ -319,9 +320,7 @@ pause.addEventListener("click", () => {
   paused = !paused;
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Paused" : "Pause";
-  // A refresh that is under way changes nothing any more.
-  if (paused) latest++;
-  else refresh();
+  if (!paused) refresh();
 });
 
 show();

@@ -96,8 +96,10 @@ export async function pages() {
   check(await page.evaluate(() => !document.querySelector("#pause").hidden), "the script did not run");
 
   // A page that is paused shows the ages that its facts had.
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
   await page.route(address, async (route) => {
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await released;
     await route.continue();
   });
   await page.evaluate(() => {
@@ -105,6 +107,7 @@ export async function pages() {
     document.dispatchEvent(new Event("visibilitychange"));
   });
   await page.locator("#pause").click();
+  release();
   const grown = await page.evaluate(async () => {
     const ages = () => [...document.querySelectorAll("time[data-relative]")].map((time) => time.textContent).join();
     const [shown, now] = [ages(), performance.now.bind(performance)];
