@@ -33,7 +33,7 @@ impl ReplyRoom {
 }
 
 /// The halves of the room for small and for large replies that an account beside others may take, in [`PARTS`]. A reply
-/// that does not fit takes all of its half.
+/// that is larger than half waits until the account has no other, and takes as much of the room as it needs.
 #[derive(Debug)]
 pub(super) struct OwnRoom([Arc<Semaphore>; 2]);
 

@@ -99,9 +99,6 @@ impl Transport {
         if let Some(warning) = plain_http_warning(&api.base_url) {
             tracing::warn!("{warning}");
         }
-        if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
-            shared.redactor.add(PROXY, &Secret::new(password));
-        }
         let in_flight = api.max_concurrent_requests.get();
         let (streams, window) = (in_flight.min(MAX_STREAMS), window(in_flight));
         let reached = api.reached();
@@ -117,6 +114,10 @@ impl Transport {
             .http2_initial_stream_window_size(window)
             .http2_initial_connection_window_size(window * streams);
         let client = |_| Arc::new(builder.build(connector.clone()));
+        // From here on, nothing fails: a reload that is refused changes no secrets.
+        if let Some(password) = api.proxy_url.as_ref().and_then(Url::password) {
+            shared.redactor.add(PROXY, &Secret::new(password));
+        }
         Ok(Self {
             clients: (0..in_flight.div_ceil(MAX_STREAMS)).map(client).collect(),
             api: api.clone(),

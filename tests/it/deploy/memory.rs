@@ -19,7 +19,7 @@ pub(crate) const MIB: u64 = 1024 * 1024;
 /// `real_memory` measures it.
 pub(crate) fn hostile(config: &Config) -> u64 {
     let in_flight = 8 * MIB + config.api.max_response_bytes.max(8 * MIB);
-    in_flight * 9 / 2 + u64::from(MAX_UNREAD)
+    in_flight * 9 / 2 + u64::from(MAX_UNREAD.max(config.api.max_concurrent_requests.get() * 16 * 1024))
 }
 
 /// The cost of all attacks at once with memory limited to `limit`: replies take 4.5 times what they hold, and are unread

@@ -154,7 +154,7 @@ fn replies() -> String {
         "- interim (1xx) replies to a request: {MAX_INTERIM}, and {} KiB\n\
          - a reply: `api.max_response_bytes`\n\
          - all replies in flight: {at_once} MiB, less if a cgroup limits memory, or one larger reply; others wait\n\
-         - memory above idle: {} MiB, and {each} MiB per MiB of `api.max_response_bytes` above 8\n\
+         - memory above idle: {} MiB, {each} MiB per MiB of `api.max_response_bytes` above 8, and 16 KiB per concurrent request above 512\n\
          - processor time: {PROCESSOR} s per MiB of replies\n",
         MAX_INTERIM_BYTES / 1024,
         most / MIB,
