@@ -42,7 +42,8 @@ pub struct AppsArgs {
 
 /// Returns `text` itself unless it is an address, which may hold a password.
 fn name(text: &str) -> Result<String, String> {
-    let is_address = text.contains("://") || text.contains('@') && text.contains(':');
+    let is_login = |(login, _): (&str, &str)| login.contains(':') && !login.contains(char::is_whitespace);
+    let is_address = text.contains("://") || text.split_once('@').is_some_and(is_login);
     if is_address { Err("must not be an address; use --exporter".to_owned()) } else { Ok(text.to_owned()) }
 }
 

@@ -163,9 +163,12 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
 fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> ExitCode {
     let is_url = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(arg)) if arg.ends_with("<URL>"));
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
-        let is_url = is_url && kind == ContextKind::InvalidValue;
-        let may_be_url =
-            matches!(error.get(kind), Some(ContextValue::String(arg)) if is_url || arg.contains(['@', ':']));
+        let is_value = kind == ContextKind::InvalidValue;
+        let may_be_url = |arg: &str| match is_value {
+            true => is_url || arg.contains('@') || arg.contains("://"),
+            false => arg.contains(['@', ':']),
+        };
+        let may_be_url = matches!(error.get(kind), Some(ContextValue::String(arg)) if may_be_url(arg));
         if has_user && may_be_url {
             error.insert(kind, ContextValue::String(REDACTED.to_owned()));
         }

@@ -92,6 +92,7 @@ fn json(blocks: &[Block]) -> Value {
     let value = |align: Align, cell: &str| match (cell.parse::<i64>(), cell.parse::<f64>()) {
         (Ok(number), _) if align == Align::Right => Value::from(number),
         (_, Ok(number)) if align == Align::Right && number.is_finite() => Value::from(number),
+        _ if align == Align::Right && cell.is_empty() => Value::Null,
         _ => Value::from(cell),
     };
     let object = |table: &Table, row: &Vec<String>| {
@@ -247,7 +248,7 @@ mod tests {
         ];
         let expected = serde_json::json!({
             "rate_limit": "3",
-            "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": "" }]
+            "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": null }]
         });
         assert_eq!(json(&blocks), expected);
     }

@@ -36,9 +36,13 @@ fn an_ignored_range_is_an_error() {
 
 #[test]
 fn ranges_that_replies_do_not_state_are_believed_if_their_counts_differ() {
-    let (text, output) = history_of(Quirks { unnamed_ranges: true, ..Quirks::default() }, "exclusive");
-    succeeded(&output);
-    assert!(text.unwrap().contains("window=\"5m\""));
+    let unnamed = Quirks { unnamed_ranges: true, ..Quirks::default() };
+    // One refuses the range of two steps.
+    for quirks in [unnamed, Quirks { longest_range: 1800, ..unnamed }] {
+        let (text, output) = history_of(quirks, "exclusive");
+        succeeded(&output);
+        assert!(text.unwrap().contains("window=\"5m\""));
+    }
 }
 
 #[test]
@@ -80,7 +84,12 @@ fn few_requests_suffice_to_believe_ranges_that_replies_do_not_state() {
     let twice_an_hour = |second: i64| [7 * 60 + 30, 53 * 60 + 30].contains(&second.rem_euclid(3600));
     let (service, output) = unnamed(&["idle", "busy"], twice_an_hour, |range| range);
     succeeded(&output);
-    assert_eq!(service.requests().len(), 2 * 2 * 3 + 2, "decided once: {:?}", service.requests());
+    assert_eq!(
+        service.requests().len(),
+        2 * 2 * 3 + 2 * 2,
+        "decided once for each call: {:?}",
+        service.requests()
+    );
 }
 
 #[test]

@@ -8,12 +8,13 @@ use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
+use crate::check::service::asking::refused;
 use crate::error::{Result, ToolError};
 use crate::service::Service;
 use pds_core::units;
 use pds_exposition::samples::Layouts;
 use pds_interface::param::QueryNames;
-use pds_interface::{Point, Subject, Tally, TimeRange, Window};
+use pds_interface::{Point, Resource, Subject, Tally, TimeRange, Window};
 
 use super::journal::{self, Record};
 use super::plan::{Plan, Stream, Work};
@@ -65,8 +66,8 @@ async fn one(
     Ok(())
 }
 
-/// The accounts for which the service honours ranges, though it states none in its replies.
-type Honoured = Mutex<HashSet<String>>;
+/// The accounts and calls for which the service honours ranges, though it states none in its replies.
+type Honoured = Mutex<HashSet<(String, Resource)>>;
 
 /// Requests all ranges that end with a step, one after another, and records their windows and the step.
 async fn step(
@@ -125,13 +126,17 @@ async fn judge(
     let Some(count) = count.filter(|count| *count > 0.0) else { return Ok(()) };
     // Later steps wait for the decision.
     let mut honoured = honoured.lock().await;
-    let account = service.client.account(stream.project);
-    if honoured.contains(account.name()) {
+    let of = (service.client.account(stream.project).name().to_owned(), stream.resource);
+    if honoured.contains(&of) {
         return Ok(());
     }
+    // A service may refuse ranges that long, or that old, which stops no others.
+    let client = service.client.clone().asking_again_after(Duration::ZERO);
+    let service = &Service { client, config: service.config.clone() };
     let counted = async |range| {
-        let (read, _) = service.read(stream.resource, stream.project, stream.app, range).await?;
-        Ok::<_, ToolError>(read(&[]).tally.and_then(|tally| tally.count()))
+        let read = service.read(stream.resource, stream.project, stream.app, range).await;
+        let read = refused(read)?;
+        Ok::<_, ToolError>(read.ok().and_then(|(read, _)| read(&[]).tally?.count()))
     };
     let start = step.start - i64::try_from(step.seconds()).unwrap_or(0);
     let before = counted(TimeRange { start, end: step.start }).await?;
@@ -147,7 +152,7 @@ async fn judge(
         )));
     }
     if before > 0.0 {
-        honoured.insert(account.name().to_owned());
+        honoured.insert(of);
     }
     Ok(())
 }

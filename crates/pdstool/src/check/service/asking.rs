@@ -1,5 +1,6 @@
 //! The requests of the check: about one app, counted, with query names that may change.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
@@ -77,11 +78,15 @@ impl Asking {
     /// Chooses the app with the most requests.
     ///
     /// # Errors
-    /// If no app answers, or a token is refused (401).
+    /// If no app answers.
     pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<()> {
         let mut busiest: Option<(f64, &(String, String))> = None;
-        let mut failure = Ok(());
+        let (mut failure, mut refused) = (Ok(()), HashSet::new());
         for candidate in apps {
+            let account = self.service.client.account(&candidate.0).name().to_owned();
+            if refused.contains(&account) {
+                continue;
+            }
             self.app.clone_from(candidate);
             match self.requests(self.hour).await {
                 Ok(answer) => {
@@ -90,8 +95,13 @@ impl Asking {
                         busiest = Some((total, candidate));
                     }
                 }
-                Err(ToolError::Fetch(error)) if error.status() == Some(401) => return Err(error.into()),
-                Err(error) => failure = Err(error),
+                Err(error) => {
+                    // A refused token is sent once.
+                    if matches!(&error, ToolError::Fetch(error) if error.status() == Some(401)) {
+                        refused.insert(account);
+                    }
+                    failure = Err(error);
+                }
             }
         }
         let Some((total, app)) = busiest else { return failure };
