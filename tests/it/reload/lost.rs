@@ -19,14 +19,14 @@ async fn a_reload_is_finished_although_its_client_disconnects() {
     std::fs::write(&running.file, running.with_one_app()).unwrap();
     let address = running.exporter.url.trim_start_matches("http://");
     let targets = async || running.metric("pds_exporter_targets").await;
-    until("it is reloaded", async || {
-        // A server that reads a request together with the end of its connection does not begin to answer it.
+    // A server that reads a request together with the end of its connection does not begin to answer it.
+    for _ in 0..8 {
         let mut client = std::net::TcpStream::connect(address).unwrap();
         client.write_all(b"POST /-/reload HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
         drop(client);
-        targets().await == Some(6.0)
-    })
-    .await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    until("it is reloaded", async || targets().await == Some(6.0)).await;
     let listed = async || running.exporter.get("/api/v1/status").await.contains(&*running.apps()[1]);
     until("the status has followed", async || !listed().await).await;
 }
