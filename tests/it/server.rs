@@ -1,10 +1,10 @@
 //! Prometheus and Alertmanager as processes in folders of their own, and queries to them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Mutex;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -19,14 +19,22 @@ pub(crate) const PROMETHEUS_2: &str = "prometheus";
 /// A current one.
 pub(crate) const PROMETHEUS_3: &str = "prometheus-3";
 
-/// A free port of the loopback. The system assigns higher ports only, and every process of tests tries others first, so it stays
-/// free until it is used.
+/// A port of the loopback that is this process' own until it ends: processes of tests lock a file for each. The system
+/// assigns higher ports only.
 pub(crate) fn free_port() -> u16 {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let ports =
-        || 20_000 + std::process::id().wrapping_mul(16).wrapping_add(TRIED.fetch_add(1, Relaxed)) % 12_000;
-    let mut ports = std::iter::repeat_with(|| u16::try_from(ports()).unwrap());
-    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    static LOCKED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let locks = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ports");
+    fs::create_dir_all(&locks).unwrap();
+    // Ports of tests that have just ended come last.
+    let first = 20_000 + u16::try_from(std::process::id() * 16 % 12_000).unwrap();
+    let mut ports = (first..32_000).chain(20_000..first);
+    let is_own = |port: &u16| {
+        let lock = File::create(locks.join(port.to_string())).unwrap();
+        let is_own = lock.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        LOCKED.lock().unwrap().extend(Some(lock).filter(|_| is_own));
+        is_own
+    };
+    ports.find(is_own).unwrap()
 }
 
 /// A server with a folder of its own, killed at the end.
