@@ -217,7 +217,7 @@ impl Evidence {
         self.again_at.is_some() && self.believes() == Ok(false)
     }
 
-    /// Records that a ledger continues without a check, unless one has found that ranges are ignored.
+    /// Records that counters continue from a cursor without a check, unless one has found that ranges are ignored.
     pub(super) fn continues(&mut self) {
         self.passed |= self.ignored.is_none();
     }

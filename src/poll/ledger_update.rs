@@ -160,19 +160,19 @@ impl<'a> LedgerUpdate<'a> {
     }
 
     /// Whether replies can be counted. Counters that continue from a cursor in Prometheus, or from a verified ledger of
-    /// the state file, need no check, unless one has found that the service ignores ranges.
+    /// the state file, need no check, unless one has found that the service ignores ranges. A ledger speaks for itself
+    /// alone: that of another app may have lost its mark because ranges are ignored.
     ///
     /// # Errors
     /// The assumption that does not hold.
     pub(super) fn is_believed(&self) -> Result<bool, Assumption> {
         let Poll { context, plan, target, .. } = self.poll;
         let mut evidence = plan.evidence(target);
-        if matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. }))
-            || self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger))
-        {
+        if matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. })) {
             evidence.continues();
         }
-        evidence.believes()
+        let is_verified = self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
+        if is_verified && !evidence.ignores_ranges() { Ok(true) } else { evidence.believes() }
     }
 
     /// Removes the mark of a verified ledger if ranges are ignored, so that it needs a check after a restart, too.

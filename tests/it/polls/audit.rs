@@ -134,14 +134,21 @@ async fn a_service_that_begins_to_ignore_ranges_is_not_counted_until_a_check_pas
         assert_eq!((rig.ledger().total, rig.ledger().until), (stands.total, stands.until));
         assert!(!rig.page().contains("pds_app_window_requests{"), "{}", rig.page());
     };
-    rig.minutes(3).await;
+    // An app that is not answered keeps its mark, and its window until that is stale.
+    let apps = rig.world.projects()[0].1.clone();
+    let silent = |app: usize| Fault::status(500).on(response_time::RESOURCE).of_app(&apps[app]);
+    rig.world.faults().set([total("5000"), silent(1)]);
+    rig.minutes(6).await;
     stands_still(&rig);
     // The next checks find another difference.
-    rig.world.faults().set([total("5000").of_ranges_longer_than(90)]);
+    rig.world.faults().set([total("5000").of_ranges_longer_than(90), silent(1)]);
     rig.minutes(2).await;
     stands_still(&rig);
-    rig.world.faults().set([total("5000")]);
+    // After a restart, its mark is none for the others.
+    rig.world.faults().set([total("5000"), silent(0), silent(2)]);
     rig.restart().await;
+    rig.minutes(2).await;
+    rig.world.faults().set([total("5000")]);
     rig.minutes(3).await;
     stands_still(&rig);
     rig.world.faults().clear();
