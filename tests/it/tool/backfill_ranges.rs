@@ -109,3 +109,19 @@ fn a_service_that_ignores_one_end_of_ranges_is_refused_whatever_its_first_apps_d
         assert!(stderr(&output).contains("the service ignores `start` or `end`"), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn a_history_of_idle_apps_says_that_nothing_shows_whether_ranges_are_honoured() {
+    let (_, output) = unnamed(&["idle"], |_| false, |range| range);
+    succeeded(&output);
+    for call in ["response_time", "run_execution_time"] {
+        assert!(
+            stderr(&output).contains(&format!("Replies of {call} state no range")),
+            "{}",
+            stderr(&output)
+        );
+    }
+    let (_, output) = unnamed(&["busy"], |_| true, |range| range);
+    succeeded(&output);
+    assert!(!stderr(&output).contains("state no range"), "{}", stderr(&output));
+}

@@ -1,6 +1,6 @@
 //! Requests every step of every stream, in order, several at once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
@@ -19,19 +19,22 @@ use pds_interface::{Point, Resource, Subject, Tally, TimeRange, Window};
 use super::journal::{self, Record};
 use super::plan::{Plan, Stream, Work};
 
-/// Requests every step that is not in the journals yet.
+/// Requests every step that is not in the journals yet. Returns the names of the calls for which nothing showed whether
+/// the service honours ranges.
 ///
 /// # Errors
 /// The first failure, Ctrl-C or SIGTERM; the journals keep the replies so far.
-pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<()> {
+pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<BTreeSet<&'static str>> {
     let unwatched = ToolError::system("cannot watch for signals");
     let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
-    let honoured = Mutex::default();
+    let honoured: Honoured = Mutex::default();
     let asking = async {
         for stream in work.plan.streams() {
             one(service, work, &stream, &honoured, progress).await?;
         }
-        Ok(())
+        let honoured = honoured.lock().await;
+        let unknown = honoured.iter().filter(|(_, is_honoured)| !**is_honoured);
+        Ok(unknown.map(|((_, call), _)| call.as_str()).collect())
     };
     let ended = |message: &str| ToolError::Failed { message: message.to_owned(), code: 130 };
     tokio::select! {
@@ -66,8 +69,8 @@ async fn one(
     Ok(())
 }
 
-/// The accounts and calls for which the service honours ranges, though it states none in its replies.
-type Honoured = Mutex<HashSet<(String, Resource)>>;
+/// The accounts and calls whose replies state no range, and whether the service was found to honour ranges.
+type Honoured = Mutex<HashMap<(String, Resource), bool>>;
 
 /// Requests all ranges that end with a step, one after another, and records their windows and the step.
 async fn step(
@@ -123,13 +126,11 @@ async fn judge(
     step: TimeRange,
     count: Option<f64>,
 ) -> Result<()> {
-    let Some(count) = count.filter(|count| *count > 0.0) else { return Ok(()) };
     // Later steps wait for the decision.
     let mut honoured = honoured.lock().await;
     let of = (service.client.account(stream.project).name().to_owned(), stream.resource);
-    if honoured.contains(&of) {
-        return Ok(());
-    }
+    let is_honoured = honoured.entry(of).or_default();
+    let Some(count) = count.filter(|count| *count > 0.0 && !*is_honoured) else { return Ok(()) };
     // A service may refuse ranges that long, or that old, which stops no others.
     let client = service.client.clone().asking_again_after(Duration::ZERO);
     let service = &Service { client, config: service.config.clone() };
@@ -151,8 +152,6 @@ async fn judge(
              once {both}; see `pdstool check service`"
         )));
     }
-    if before > 0.0 {
-        honoured.insert(of);
-    }
+    *is_honoured = before > 0.0;
     Ok(())
 }

@@ -134,13 +134,18 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
     let progress = progress(console, total, done);
     let result = ask::all(&service, &work, &progress).await;
     progress.finish_and_clear();
-    if let Err(error) = result {
+    let unknown = result.inspect_err(|_| {
         let partial = work.folder.display();
         console.say(&format!("The replies so far are in {partial}; run the same command to resume."));
-        return Err(error);
-    }
+    })?;
     let written = write::file(&work, &args.file)?;
     say_written(console, args, &written);
+    for call in unknown {
+        console.say(&format!(
+            "Replies of {call} state no range, and no two steps in a row had a count: if the service ignores ranges, this \
+             history is wrong; see `pdstool check service`."
+        ));
+    }
     Ok(())
 }
 
