@@ -340,9 +340,7 @@ impl Drop for AccountQueue {
     fn drop(&mut self) {
         let mut state = self.admission.state.lock();
         let Some(queue) = state.queues.remove(&self.number) else { return };
-        if let Some((at, turn)) = queue.listed {
-            state.line.remove(&(at, turn, self.number));
-        }
+        state.line.retain(|(_, _, number)| *number != self.number);
         state.holding -= usize::from(queue.in_flight > 0);
         state.in_flight -= queue.in_flight;
         self.admission.settle(&mut state);

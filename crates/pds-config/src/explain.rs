@@ -159,9 +159,18 @@ fn header(text: &mut String, table: &str) {
 mod tests {
     use std::path::Path;
 
-    use crate::load_text;
+    use crate::{Config, load_text};
 
     use super::*;
+
+    /// The configuration of `text`, and the file of it, which means the same.
+    fn written(text: &str) -> (Config, String) {
+        let loaded = load_text(Path::new("x.toml"), text).unwrap();
+        let file = toml(&loaded.explained);
+        let again = load_text(Path::new("x.toml"), &file).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        assert_eq!(again.config, loaded.config, "{file}");
+        (loaded.config, file)
+    }
 
     #[test]
     fn the_file_means_the_same() {
@@ -170,10 +179,7 @@ mod tests {
             [[projects]]\nid = \"p-1\"\nlabels = { team = \"a \\\"b\\\"\" }\n\
             apps = [\"p-1-a\", { id = \"p-1-b\", interval = \"15s\", containers = [\"c\"] }]\n\
             [[projects]]\nid = \"p-2\"\napps = [\"p-2-a\", \"p-2-b\"]\n";
-        let loaded = load_text(Path::new("x.toml"), text).unwrap();
-        let file = toml(&loaded.explained);
-        let again = load_text(Path::new("x.toml"), &file).unwrap_or_else(|error| panic!("{error}\n{file}"));
-        assert_eq!(again.config, loaded.config, "{file}");
+        let (_, file) = written(text);
         assert!(!file.contains("max_retries"), "what is as by default is left out");
     }
 
@@ -185,11 +191,8 @@ mod tests {
             "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"t\"\n\
              [[projects]]\nid = \"p-1\"\nlabels = {{ team = \"{escaped}\" }}\n"
         );
-        let loaded = load_text(Path::new("x.toml"), &text).unwrap();
-        assert_eq!(loaded.config.projects[0].labels, [("team".to_owned(), team.to_owned())]);
-        let file = toml(&loaded.explained);
-        let again = load_text(Path::new("x.toml"), &file).unwrap_or_else(|error| panic!("{error}\n{file}"));
-        assert_eq!(again.config, loaded.config, "{file}");
+        let (config, file) = written(&text);
+        assert_eq!(config.projects[0].labels, [("team".to_owned(), team.to_owned())]);
         assert!(!file.contains('\u{202e}'), "{file}");
     }
 
