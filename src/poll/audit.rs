@@ -80,10 +80,11 @@ pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
     check.note(finding);
 }
 
-/// Whether a reply is counted only after a check has passed: if it has traffic, or states no range.
-pub(super) fn is_needed(plan: &Plan, tally: &Tally) -> bool {
-    let is_silent = tally.total.is_none_or(|total| total == 0);
-    if tally.range.is_none() { tally.total.is_some() } else { plan.config.accounting.audit && !is_silent }
+/// Whether a reply is counted only after a check has passed: if it has traffic, or does not state a range after a check
+/// has found that ranges are ignored.
+pub(super) fn is_needed(Poll { plan, target, .. }: Poll<'_>, tally: &Tally) -> bool {
+    let may_be_of_another_range = || tally.range.is_none() && plan.evidence(target).ignores_ranges();
+    plan.config.accounting.audit && (tally.total > Some(0) || may_be_of_another_range())
 }
 
 /// Checks whether the replies of the target's account can be trusted; `named` if they state their range. Called for an
@@ -227,13 +228,16 @@ impl Check<'_> {
         let (whole, sum) = (all.total.unwrap_or_default(), parts[0].saturating_add(parts[1]));
         let step = self.poll.plan.watermark.step();
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
-        // a step of the range has the count of the whole range, as one of a part has its count.
+        // a step of the range has the count of the whole range, as one of a part has its count. If it ignores both, all
+        // are about the same: the count of a default range, which moves.
         if all.range.is_none() && whole > 0 && !parts.contains(&0) {
             let TimeRange { start, end } = self.range;
-            let ignores_end = self.total(start, start + step).await? >= whole
-                && self.total(middle, middle + step).await? > parts[1] / 2;
-            let ignores_start = self.total(end - step, end).await? >= whole
-                && self.total(middle - step, middle).await? > parts[0] / 2;
+            let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];
+            if parts.iter().chain(&steps).all(|part| *part >= whole - whole / 100) {
+                return Ok(Assumption::Names(Ignored::Both));
+            }
+            let ignores_end = steps[0] >= whole && self.total(middle, middle + step).await? > parts[1] / 2;
+            let ignores_start = steps[1] >= whole && self.total(middle - step, middle).await? > parts[0] / 2;
             match (ignores_start, ignores_end) {
                 (true, true) => return Ok(Assumption::Names(Ignored::Both)),
                 (true, false) => return Ok(Assumption::Names(Ignored::Start)),

@@ -65,23 +65,22 @@ impl Plan {
     ) {
         let Some(cell) = &target.counter else { return };
         let (resource, is_shown) = (target.key.resource, cell.shows_counters(Instant::now()));
-        let mut start = target.progress.lock().start.take();
+        let hold = context.ledgers.hidden_by(&target.key);
         let moved = former.is_some();
         let lacks_thresholds = |former: &&Ledger| !former.has_thresholds_of(ledger);
-        if let (None, Some(former)) = (&start, former) {
-            let is_new = if is_shown { lacks_thresholds(&former) } else { former.is_new() };
-            start = is_new.then(|| Start::new(former.clone()));
-        }
+        let is_new = |former: &&Ledger| lacks_thresholds(former) || (!is_shown && former.is_new());
+        let first = || match hold {
+            Some(Hold::Begun { until, pending }) => Some(Ledger::open_after(until, pending)),
+            _ => former.filter(is_new).cloned(),
+        };
+        let start = target.progress.lock().start.take();
+        let mut start = start.or_else(|| first().map(Start::new));
         let settled = self.watermark.at_present();
-        let hold = context.ledgers.hidden_by(&target.key);
         let behind = settled.behind(ledger.until);
         match self.shown_for(target, ledger, hold, settled) {
             Some(shown_for) => {
                 let rechecked = !self.watermark.ages().is_empty();
                 let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
-                if let Some(Hold::Begun { until, pending }) = hold {
-                    start.get_or_insert_with(|| Start::new(Ledger::open_after(until, pending)));
-                }
                 let stood = start.take_if(|start| self.has_stood(context, target, start, hold, moved));
                 if stood.is_some() {
                     if hold.is_some() {
@@ -140,11 +139,6 @@ impl Plan {
         last.is_some_and(|last| Some(*last) == *at)
     }
 
-    /// Whether nothing is counted until a check shows that the service's replies can be trusted.
-    fn waits_for_audit(&self, target: &Target, ledger: &Ledger) -> bool {
-        ledger.total == 0 && self.evidence(target).is_checking()
-    }
-
     /// Whether a counter has stood at its starting value for long enough; its ledger may have `moved` since the last poll.
     fn has_stood(
         &self,
@@ -176,13 +170,16 @@ impl Plan {
     ) -> Option<Duration> {
         let held_back = hold == Some(Hold::Unknown) || ledger.set_aside;
         // While the service seems to be down, zeros are not counted, and the cursor does not move.
-        let silent = target.progress.lock().busy().flatten().map_or(0, |since| since.elapsed().as_secs());
+        let (silent, awaits_check) = {
+            let progress = target.progress.lock();
+            (progress.busy().flatten().map_or(0, |since| since.elapsed().as_secs()), progress.awaits_check)
+        };
         let mut answered = settled;
         answered.second = settled.second.saturating_sub_unsigned(silent);
         let shown_for = answered.shown_for(ledger.until, self.interval(target)).or_else(|| {
             // Counters stand at 0 until a check has passed.
-            let waits = settled.started.is_some() && self.waits_for_audit(target, ledger);
-            waits.then_some(Duration::MAX)
+            let stands = settled.started.is_some() && ledger.total == 0 && awaits_check;
+            stands.then_some(Duration::MAX)
         });
         shown_for.filter(|_| !held_back).map(|shown_for| shown_for.min(self.stale_after(target)))
     }

@@ -129,10 +129,10 @@ impl PollError {
         matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..) | Class::ErrorReply))
     }
 
-    /// Whether the service answered with an error status.
-    pub(super) fn is_status(&self) -> bool {
+    /// Whether the service answered with an error, by its status or in the reply.
+    pub(super) fn is_error_answer(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
-        matches!(error.class(), Class::Status(_)) || error.status() == Some(403)
+        matches!(error.class(), Class::Status(_) | Class::ErrorReply) || error.status() == Some(403)
     }
 
     /// Whether the service says that the resource does not exist.

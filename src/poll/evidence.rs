@@ -196,7 +196,7 @@ fn settings(config: &Config) -> u32 {
 }
 
 impl Evidence {
-    /// Whether replies can be counted: `Ok(false)` while it is not known.
+    /// Whether a check of this process has shown that replies can be counted: `Ok(false)` while it is not known.
     ///
     /// # Errors
     /// The assumption that does not hold.
@@ -210,16 +210,6 @@ impl Evidence {
     /// Whether a check has found that the service ignores the requested range.
     pub(super) fn ignores_ranges(&self) -> bool {
         self.ignored.is_some()
-    }
-
-    /// Whether a check has begun, and none has passed or found a difference.
-    pub(super) fn is_checking(&self) -> bool {
-        self.again_at.is_some() && self.believes() == Ok(false)
-    }
-
-    /// Records that counters continue from a cursor without a check, unless one has found that ranges are ignored.
-    pub(super) fn continues(&mut self) {
-        self.passed |= self.ignored.is_none();
     }
 
     /// Returns whether the caller is to check now whether replies can be trusted. If so, others may not for
@@ -329,7 +319,6 @@ mod tests {
         let mut evidence = Evidence::default();
         assert_eq!(evidence.breaks(names), (names, true));
         assert_eq!(evidence.breaks(totals), (names, false));
-        evidence.continues();
         assert_eq!(evidence.believes(), Err(names));
         assert!(evidence.holds(&owner, false, true));
         assert_eq!(evidence.breaks(totals), (totals, true));

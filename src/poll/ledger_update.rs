@@ -28,6 +28,8 @@ pub struct LedgerUpdate<'a> {
     may_open: bool,
     /// Whether a reply was added.
     added: bool,
+    /// Whether a reply was not added because no check has passed yet.
+    awaits_check: bool,
     gave_up: Option<TimeRange>,
     /// The hole that this poll found, and the service's refusal; recorded once it is on disk.
     pub(super) hole: Option<(TimeRange, String)>,
@@ -44,8 +46,17 @@ impl<'a> LedgerUpdate<'a> {
         let before = context.ledgers.ledger(&target.key);
         let ledger = before.clone().filter(|_| may_open);
         ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
-        let mut update =
-            Self { poll, ledger, before, may_open, added: false, gave_up: None, hole: None, rechecked: None };
+        let mut update = Self {
+            poll,
+            ledger,
+            before,
+            may_open,
+            added: false,
+            awaits_check: false,
+            gave_up: None,
+            hole: None,
+            rechecked: None,
+        };
         update.follow_clock();
         update
     }
@@ -92,15 +103,15 @@ impl<'a> LedgerUpdate<'a> {
         if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
             return Err(PollError::Unsettled { end: range.end, date });
         }
-        if asked.purpose != Purpose::Window && audit::is_needed(plan, tally) {
-            match self.is_believed() {
+        if asked.purpose != Purpose::Window && audit::is_needed(self.poll, tally) {
+            match self.is_believed(tally) {
                 Ok(true) => {}
                 Ok(false) => {
+                    self.awaits_check = true;
                     self.follow_clock();
                     return Ok(());
                 }
                 Err(broken) => {
-                    self.doubt(broken);
                     let text = format!("not added to the counters: {broken}; {}", broken.remedy());
                     return Err(PollError::NotBelieved { broken, text });
                 }
@@ -129,7 +140,7 @@ impl<'a> LedgerUpdate<'a> {
                     }) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
-                    let is_verified = tally.total > Some(0) && self.is_believed() == Ok(true);
+                    let is_verified = tally.total > Some(0) && self.is_believed(tally) == Ok(true);
                     let next = if is_verified { plan.audit.verified(next) } else { next };
                     let objective = plan.app_of(target).and_then(|app| app.objective);
                     if let Some(step) = objective.and_then(|_| tally.rounding()) {
@@ -159,28 +170,18 @@ impl<'a> LedgerUpdate<'a> {
         Ok(())
     }
 
-    /// Whether replies can be counted. Counters that continue from a cursor in Prometheus, or from a verified ledger of
-    /// the state file, need no check, unless one has found that the service ignores ranges. A ledger speaks for itself
-    /// alone: that of another app may have lost its mark because ranges are ignored.
+    /// Whether `tally` can be counted. If it states its range, a ledger of the state file that a check has verified
+    /// needs no other, unless one has found that the service ignores ranges.
     ///
     /// # Errors
     /// The assumption that does not hold.
-    pub(super) fn is_believed(&self) -> Result<bool, Assumption> {
-        let Poll { context, plan, target, .. } = self.poll;
-        let mut evidence = plan.evidence(target);
-        if matches!(context.ledgers.hidden_by(&target.key), Some(Hold::Begun { .. })) {
-            evidence.continues();
-        }
+    pub(super) fn is_believed(&self, tally: &Tally) -> Result<bool, Assumption> {
+        let Poll { plan, target, .. } = self.poll;
+        let evidence = plan.evidence(target);
         let is_verified = self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
-        if is_verified && !evidence.ignores_ranges() { Ok(true) } else { evidence.believes() }
-    }
-
-    /// Removes the mark of a verified ledger if ranges are ignored, so that it needs a check after a restart, too.
-    fn doubt(&mut self, broken: Assumption) {
-        let verified = self.ledger().filter(|ledger| self.poll.plan.audit.verifies(ledger)).cloned();
-        if let (Assumption::Names(_), Some(mut next)) = (broken, verified) {
-            next.verified = 0;
-            self.becomes(next);
+        match tally.range {
+            Some(_) if is_verified && !evidence.ignores_ranges() => Ok(true),
+            _ => evidence.believes(),
         }
     }
 
@@ -214,6 +215,7 @@ impl<'a> LedgerUpdate<'a> {
         if lost || (unknown && self.before.is_none()) {
             return target.counter.iter().for_each(|cell| cell.clear());
         }
+        target.progress.lock().awaits_check = self.awaits_check;
         let is_known =
             |ledger: &Arc<Ledger>| self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, ledger));
         let committed = match self.ledger.filter(|ledger| !is_known(ledger)) {
@@ -254,12 +256,12 @@ impl<'a> LedgerUpdate<'a> {
     /// Opens a missing ledger at the current step, resumes one that another shard counted, and gives up time that is
     /// too old. Does none of this until two clocks agree.
     fn follow_clock(&mut self) {
-        let Poll { context, plan, target, .. } = self.poll;
+        let plan = self.poll.plan;
         let watermark = &plan.watermark;
         match &self.ledger {
             None => {
                 if let Some(first) = watermark.first_cursor().filter(|_| self.may_open) {
-                    self.becomes(context.ledgers.new_ledger(&target.key, first));
+                    self.becomes(Ledger::open(first));
                 }
             }
             Some(ledger) if ledger.set_aside => {

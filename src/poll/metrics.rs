@@ -23,6 +23,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
         replies: Replies::default(),
         settled_step: poll.plan.watermark.settled_step(),
         result: Ok(()),
+        counting_failed: false,
         asked: 0,
         not_found: 0,
         shortest_failed: None,
@@ -30,8 +31,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     };
     all.ranges().await;
     all.look_for_hole().await;
-    // Samples and audits follow successful polls only.
-    if all.result.is_ok() {
+    if !all.counting_failed {
         all.update.sample().await;
         if let Some(range) = audit::due(poll) {
             audit::audit(poll, range).await;
@@ -52,6 +52,9 @@ struct MetricsPoll<'a, 'u> {
     settled_step: i64,
     /// The first failure that affects the app.
     result: Result<(), PollError>,
+    /// Whether a request failed that was not about a window alone, or all requests of the account fail. If so, no
+    /// recheck, sample or audit follows.
+    counting_failed: bool,
     /// Requests about the whole app.
     asked: u32,
     /// Requests among these that got a 404.
@@ -67,10 +70,12 @@ impl<'a> MetricsPoll<'a, '_> {
         let Poll { plan, target, .. } = self.poll;
         let mut windows = ranges::windows(plan, target);
         let places = windows.len().max(1);
-        let begin_with = |window: usize| target.progress.lock().unreached_window = window % places;
+        let begin_with = |window: usize| {
+            target.progress.lock().unreached_window = u16::try_from(window % places).unwrap_or_default();
+        };
         let (first, mut counted) = {
             let mut progress = target.progress.lock();
-            let first = std::mem::take(&mut progress.unreached_window) % places;
+            let first = usize::from(std::mem::take(&mut progress.unreached_window)) % places;
             (first, std::mem::take(&mut progress.unreached_counted))
         };
         windows.rotate_left(first);
@@ -97,7 +102,7 @@ impl<'a> MetricsPoll<'a, '_> {
         if !counted && self.counted().await != Reach::Itself {
             return;
         }
-        if let Some(range) = self.update.recheck_due().filter(|_| self.result.is_ok()) {
+        if let Some(range) = self.update.recheck_due().filter(|_| !self.counting_failed) {
             self.range(&RangeAsk::of(range, Purpose::Recheck)).await;
         }
     }
@@ -144,7 +149,7 @@ impl<'a> MetricsPoll<'a, '_> {
         };
         let reach = error.reach();
         if let Some(container) = &asked.container
-            && error.is_status()
+            && error.is_error_answer()
             && reach != Reach::All
         {
             if error.is_not_found() {
@@ -183,6 +188,7 @@ impl<'a> MetricsPoll<'a, '_> {
         {
             self.refused = Some((asked.range, error.to_string()));
         }
+        self.counting_failed |= asked.purpose != Purpose::Window || reach == Reach::All;
         if self.result.is_ok() {
             self.result = Err(error);
         }
@@ -224,8 +230,8 @@ impl<'a> MetricsPoll<'a, '_> {
         let tally = reading.tally.take().unwrap_or_default();
         if asked.purpose == Purpose::Counted
             && tally.total > Some(0)
-            && audit::is_needed(plan, &tally)
-            && self.update.is_believed() != Ok(true)
+            && audit::is_needed(self.poll, &tally)
+            && self.update.is_believed(&tally) != Ok(true)
         {
             audit::verify(self.poll, tally.range.is_some()).await;
         }

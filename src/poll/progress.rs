@@ -73,9 +73,11 @@ pub struct Progress {
     /// Whether the log already reports that time was given up.
     pub(super) gave_up: bool,
     /// Index of the first window that the last poll did not reach; 0 if it reached all.
-    pub(super) unreached_window: usize,
+    pub(super) unreached_window: u16,
     /// Whether the last poll did not reach the range to count.
     pub(super) unreached_counted: bool,
+    /// Whether the last poll counted nothing because no check of the service has passed yet.
+    pub(super) awaits_check: bool,
     /// Facts about the datapoints of a call with a series.
     pub(super) datapoints: Option<Box<Datapoints>>,
     /// When a busy app fell silent, while its zeros are not counted yet.

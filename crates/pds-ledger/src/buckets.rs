@@ -44,11 +44,6 @@ pub(crate) struct Absent {
 }
 
 impl Buckets {
-    /// Buckets at 0 for these thresholds, which are sorted.
-    pub(super) fn at_zero(thresholds: Arc<[f64]>) -> Self {
-        Self { within: vec![0; thresholds.len()].into(), thresholds, absent: Box::default() }
-    }
-
     /// The number of thresholds, on the page or not.
     pub(super) fn len(&self) -> usize {
         self.thresholds.len()

@@ -8,9 +8,6 @@ use parking_lot::RwLock;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Duration;
 
-use pds_interface::Counted;
-
-use super::buckets::Buckets;
 use super::commits::{Committer, Entry, Observer, commit_all};
 use super::error::{NotCommitted, StateError};
 use super::key::{Key, Owner};
@@ -118,17 +115,6 @@ impl LedgerStore {
         Some(ledger)
     }
 
-    /// An empty ledger for `key` that begins at `second`. It has the thresholds of other apps, so that its buckets are
-    /// on the page before they grow.
-    #[must_use]
-    pub fn new_ledger(&self, key: &Key, second: i64) -> Ledger {
-        let mut ledger = Ledger::open(second);
-        if key.resource.polled().counted == Some(Counted::Requests) {
-            ledger.buckets = Buckets::at_zero(Arc::clone(&self.ledgers.read().thresholds));
-        }
-        ledger
-    }
-
     /// Commits `ledger` as the ledger of `key`.
     ///
     /// # Errors
@@ -215,7 +201,7 @@ impl LedgerStore {
 
 #[cfg(test)]
 mod tests {
-    use pds_interface::{Resource, response_time, run_execution_time};
+    use pds_interface::{Resource, response_time};
 
     use parking_lot::Mutex;
     use tokio::time::Instant;
@@ -390,19 +376,6 @@ mod tests {
         assert_eq!(ledger.until, 60);
         drop(ledgers);
         assert_eq!(store.adopt(&requests("b")), None);
-    }
-
-    #[tokio::test]
-    async fn a_new_ledger_of_requests_begins_with_the_thresholds_of_other_apps() {
-        let store = in_memory().await;
-        let new = |key: &Key| {
-            let ledger = store.new_ledger(key, 60);
-            (ledger.until, ledger.buckets().collect::<Vec<_>>())
-        };
-        assert_eq!(new(&requests("b")), (60, vec![]));
-        store.commit(&requests("a"), ledger(60)).await.unwrap();
-        assert_eq!(new(&requests("b")), (60, vec![(0.5, 0), (2.5, 0)]));
-        assert_eq!(new(&key("b", run_execution_time::RESOURCE)), (60, vec![]), "runs have none");
     }
 
     #[tokio::test]

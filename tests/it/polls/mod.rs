@@ -115,11 +115,20 @@ impl Rig {
         rig::poll(self.context(), self.plan_in_force(), |target| target.endpoint.cadence == cadence).await;
     }
 
+    /// The key of an app's ledger of requests.
+    fn key(&self, app: usize) -> Key {
+        let (project, apps) = self.world.projects().remove(0);
+        Key { owner: Owner::new(project, Arc::clone(&apps[app])), resource: response_time::RESOURCE }
+    }
+
+    /// The ledger of an app's requests.
+    fn ledger_of(&self, app: usize) -> Arc<Ledger> {
+        self.context().ledgers.ledger(&self.key(app)).unwrap()
+    }
+
     /// The first app's ledger of requests.
     fn ledger(&self) -> Arc<Ledger> {
-        let (project, apps) = self.world.projects().remove(0);
-        let owner = Owner::new(project, Arc::clone(&apps[0]));
-        self.context().ledgers.ledger(&Key { owner, resource: response_time::RESOURCE }).unwrap()
+        self.ledger_of(0)
     }
 
     /// How many requests the first app had.

@@ -311,20 +311,41 @@ async fn a_threshold_that_follows_another_new_one_is_on_a_page_before_it_counts_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_app_has_the_thresholds_of_the_others_from_its_first_page() {
+async fn a_threshold_that_appears_in_an_outage_is_on_a_page_before_it_counts_too() {
+    let rig = Rig::start(one_app(), "").await;
+    distribute(&rig, "{\"100ms\": 50, \"1s\": 100}");
+    rig.minutes(4).await;
+    let before = counted(&rig);
+    rig.world.faults().set([Fault::status(500)]);
+    rig.minutes(15).await;
+    assert!(!rig.page().contains("pds_app_requests_total{"));
+    distribute(&rig, "{\"100ms\": 50, \"500ms\": 75, \"1s\": 100}");
+    let mut page = None;
+    while page.is_none() {
+        rig.pass(60).await;
+        page = rig.page().contains("pds_app_requests_total{").then(|| counted(&rig));
+    }
+    let (total, _, buckets, _) = page.unwrap();
+    assert_eq!((total, buckets[1]), (before.0, buckets[0]), "nothing has grown before the page was read");
+    rig.pass(60).await;
+    let (grown, _, buckets, _) = counted(&rig);
+    assert_eq!(grown, rig.ledger().total as f64);
+    assert!(buckets[1] > buckets[0], "{buckets:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_app_has_no_thresholds_of_others() {
     let rig = Rig::start(Settings { apps: 2, ..Settings::default() }, "").await;
     let (_, apps) = rig.world.projects().remove(0);
-    let silent = Fault::value("distribution", "{}");
-    rig.world.faults().set([silent.on(response_time::RESOURCE).of_app(&apps[1])]);
-    rig.pass(0).await;
-    let page = rig.page();
-    let buckets = |app: &str| {
-        let prefix = "pds_app_request_duration_seconds_bucket{";
-        let app = format!("app=\"{app}\"");
-        series(&page).filter(|(name, _)| name.starts_with(prefix) && name.contains(&app)).count()
+    let distribution = |app: usize, text: &str| {
+        Fault::value("distribution", text).on(response_time::RESOURCE).of_app(&apps[app])
     };
-    assert!(buckets(&apps[0]) > 20);
-    assert_eq!(buckets(&apps[1]), buckets(&apps[0]));
+    rig.world.faults().set([distribution(0, "{\"137.2ms\": 50}"), Fault::status(500).of_app(&apps[1])]);
+    rig.minutes(4).await;
+    rig.world.faults().set([distribution(0, "{\"137.2ms\": 50}"), distribution(1, "{\"500ms\": 75}")]);
+    rig.minutes(4).await;
+    let thresholds = |app| rig.ledger_of(app).buckets().map(|(threshold, _)| threshold).collect::<Vec<_>>();
+    assert_eq!([0, 1].map(thresholds), [[0.1372], [0.5]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,5 +363,5 @@ async fn domains_without_a_validation_status_are_named_once_with_the_key_that_fi
     // Tables follow those of [api].
     rig.reload("domain_status_field = \"region\"\n");
     rig.poll(Cadence::Settings).await;
-    assert_eq!(by_status(&rig), 4, "whatever the service calls it");
+    assert_eq!(by_status(&rig), 5, "the words in the interface, and two regions");
 }

@@ -280,7 +280,6 @@ impl Restorer {
         let is_proven = answers.iter().any(|answer| answer.cursor.is_some());
         for Answer { key, cursor, .. } in answers {
             let Some(missing) = self.decidable(job, &key, cursor) else { continue };
-            let new = |second| self.0.ledgers.new_ledger(&key, second);
             let (ledger, hold) = match (cursor, self.0.ledgers.ledger(&key)) {
                 // Set aside, and not counted by another shard since.
                 (Some(Cursor { until, .. }), Some(known)) if until <= known.until => {
@@ -288,12 +287,13 @@ impl Restorer {
                 }
                 // Nothing requests pending time again.
                 (Some(Cursor { until, pending, .. }), _) => {
-                    let ledger = Ledger { unaccounted: pending, ..new(until) };
+                    let ledger = Ledger { unaccounted: pending, ..Ledger::open(until) };
                     (Some(ledger), Some(Hold::Begun { until, pending }))
                 }
                 (None, Some(_)) => (None, None),
                 (None, None) => {
-                    (missing.since.or(job.followed.watermark.at_present().started).map(new), None)
+                    let since = missing.since.or(job.followed.watermark.at_present().started);
+                    (since.map(Ledger::open), None)
                 }
             };
             committed.extend(ledger.map(|ledger| (key.clone(), ledger)));
