@@ -10,13 +10,16 @@ use super::{Rig, one_app};
 const TWO: &str = ", containers = [\"c-1\", \"c-2\"]";
 
 #[tokio::test(start_paused = true)]
-async fn a_status_for_a_container_never_concerns_the_app() {
-    for status in [400, 403, 404, 410, 422, 500, 503] {
+async fn an_error_for_a_container_never_concerns_the_app() {
+    let statuses = [400, 403, 404, 410, 422, 500, 503].map(Fault::status);
+    let in_reply = Fault::value("status", r#""error""#);
+    for fault in statuses.into_iter().chain([in_reply]) {
+        let status = format!("{:?}", fault.kind);
         let (log, _guard) = Log::start(Level::INFO);
         let rig = Rig::of(one_app(), "", TWO, None).await;
         rig.pass(0).await;
         let first = rig.ledger().until;
-        rig.world.faults().set([Fault::status(status).of_container("c-1")]);
+        rig.world.faults().set([fault.of_container("c-1")]);
         rig.minutes(12).await;
         let page = rig.page();
         let count = |family: &str, labels: &str| {

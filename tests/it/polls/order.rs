@@ -76,5 +76,10 @@ async fn a_window_of_a_day_that_times_out_keeps_nothing_from_being_counted() {
         assert!(page.contains("pds_app_requests_total{"), "{fault:?}: {page}");
         assert!(page.contains("pds_app_window_requests") && page.contains("window=\"45s\""), "{fault:?}");
         assert!(!page.contains("window=\"1day\""), "{fault:?}: {page}");
+        // Rechecks and audits follow.
+        let audits = || rig.context().telemetry.snapshot().audit.equal;
+        let before = audits();
+        rig.minutes(150).await;
+        assert!(rig.ledger().rechecked_until > first && audits() > before, "{fault:?}");
     }
 }
