@@ -18,7 +18,7 @@ use super::plan::{Context, Plan, Poll, Target};
 pub enum Outcome {
     /// The next poll is due an interval later.
     Usual,
-    /// The service says that the resource does not exist; it is polled less often until it does.
+    /// The service says again that the resource does not exist; it is polled less often until it does.
     Slow,
     /// The service was not reached or refused the token: the next poll is due `poll.interval` later, since that may end
     /// soon.
@@ -76,14 +76,19 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     });
     let behind = target.counter.as_ref().is_some_and(|counter| counter.counters_are_behind());
     let polled = PollRecord { at: now, took, behind, failure };
+    let failed_before = target.subjects.iter().all(|subject| subject.cell.is_down());
     for subject in &target.subjects {
-        if gone {
+        if lost {
             subject.cell.clear();
         }
         let transition = subject.cell.record(polled.clone(), &plan.shown());
         context.transitions.polled(&subject.cell.key, &transition, polled.failure.as_ref());
     }
-    if gone { Outcome::Slow } else { result.err().map_or(Outcome::Usual, |error| after(&error)) }
+    if gone && failed_before {
+        Outcome::Slow
+    } else {
+        result.err().map_or(Outcome::Usual, |error| after(&error))
+    }
 }
 
 fn after(error: &PollError) -> Outcome {

@@ -36,7 +36,7 @@ use super::view::{Part, Place, Values, View};
 use pds_core::clock::to_second;
 
 /// A poll is overdue after two intervals and this many seconds.
-const LATE: f64 = 10.0;
+const LATE: Duration = Duration::from_secs(10);
 
 /// Apps that a thread judges before it takes more.
 const BLOCK: usize = 1_000;
@@ -242,14 +242,13 @@ impl View {
         subject: &TargetSubject,
         found: Option<&Found>,
     ) -> Resource {
-        let (health, fresh) = subject.cell.health_at(&self.shown(target), self.instant);
-        let age = health.last_success.map(|time| self.now.duration_since(time).as_secs_f64());
-        let overdue = 2.0 * self.plan.interval(target).as_secs_f64() + LATE;
-        let state = match (health.up, &health.failing) {
-            (None, _) => State::Waiting,
-            _ if !fresh => State::Stale,
-            (_, Some(_)) => State::Failing,
-            _ if age.is_some_and(|age| age > overdue) => State::Late,
+        let (health, age) = subject.cell.health_at(&self.shown(target), self.instant);
+        let overdue = 2 * self.plan.interval(target) + LATE;
+        let state = match (health.up, &health.failing, age) {
+            (None, ..) => State::Waiting,
+            (.., None) => State::Stale,
+            (_, Some(_), _) => State::Failing,
+            (.., Some(age)) if age > overdue => State::Late,
             _ => State::Fresh,
         };
         let counting = match found {

@@ -93,6 +93,14 @@ async fn a_late_resource_is_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_makes_no_resource_late() {
+    let fixture = answered().await;
+    fixture.context.clock.jump(jiff::SignedDuration::from_hours(1));
+    let status = fixture.source.status();
+    assert!(status.apps[0].resources.iter().all(|resource| resource.state == State::Fresh));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
     let fixture = answered().await;
     fixture.fail("connect", "connection refused", |key| is_metrics(key.resource));

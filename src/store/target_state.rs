@@ -124,15 +124,15 @@ impl TargetState {
         Self { key, section, shared, contents: Mutex::default() }
     }
 
-    /// Its health, and whether samples of `variant` are exposed at `now`.
-    pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
+    /// Its health, and the age of the samples of `variant` that are exposed at `now`; `None` if none are.
+    pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, Option<Duration>) {
         let contents = self.contents.lock();
         let last_success = contents.last_success.and_then(timestamp);
         // Most targets are up; their histories are in no cache.
         let history = contents.history.as_ref().filter(|_| contents.up == Some(false));
         let failing = history.and_then(|history| history.failing().cloned());
         let health = Health { up: contents.up, last_success, failing };
-        (health, contents.fresh(variant, now).is_some())
+        (health, contents.fresh(variant, now).map(|entry| now.saturating_duration_since(entry.updated_at)))
     }
 
     /// The samples shown for `variant`, stale or not.
@@ -247,12 +247,12 @@ impl TargetState {
     }
 
     /// Whether it was polled at least once, if it is polled at all.
-    pub(super) fn is_polled(&self) -> bool {
+    pub fn is_polled(&self) -> bool {
         self.section != Section::Endpoint || self.contents.lock().up.is_some()
     }
 
     /// Whether its last poll failed.
-    pub(super) fn is_down(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         self.contents.lock().up == Some(false)
     }
 
