@@ -7,7 +7,7 @@ use pds_interface::polled::{Reading, Tally};
 use pds_interface::{Counted, Point, TimeRange, run_execution_time};
 use tokio::time::{Duration, Instant};
 
-use super::plan::{Plan, Poll, Target, containers};
+use super::plan::{ConfiguredWindow, Plan, Poll, Target, containers};
 use super::ranges::{Purpose, RangeAsk};
 
 /// Number of consecutive polls with equal replies for a container and the whole app after which the filter seems
@@ -62,16 +62,28 @@ impl<'a> Replies<'a> {
         self.0.iter().filter(|reply| reply.asked.window.is_some_and(|window| window.index == 0))
     }
 
-    /// Shows the newest complete datapoint of all replies for each container, from the first configured window that has
-    /// it. An older datapoint never replaces a newer one, which stays until it is stale.
+    /// Shows the newest complete datapoint for each container, from the first configured window and the counted range. A
+    /// window shorter than two datapoints may hold no complete one, so the first longer one stands for it. An older
+    /// datapoint never replaces a newer one, which stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series) else { return };
         if plan.is_replaced() {
             return;
         }
+        let width = target.progress.lock().datapoints.as_ref().and_then(|seen| seen.width());
+        let holds_one =
+            |window: &&ConfiguredWindow| width.is_none_or(|width| window.seconds as f64 >= 2.0 * width);
+        let window = plan.windows.iter().find(holds_one).map(|window| window.index);
+        if window.is_none() {
+            warn_of_short_windows(plan, target, width.unwrap_or_default());
+        }
+        let counts = |RangeAsk { purpose, window: of, .. }: &RangeAsk<'_>| {
+            *purpose == Purpose::Counted || of.is_some_and(|of| of.index == window.unwrap_or_default())
+        };
         for container in containers(plan.app_of(target)) {
             let replies = self.0.iter().filter(|reply| reply.asked.container == container);
-            let whole = replies.filter_map(|reply| Some((reply.point?, reply)));
+            let whole = replies.filter(|reply| counts(&reply.asked));
+            let whole = whole.filter_map(|reply| Some((reply.point?, reply)));
             let newest = whole.rev().max_by(|(one, _), (other, _)| one.time.total_cmp(&other.time));
             let Some((point, reply)) = newest else { continue };
             let variant = Variant { window: 0, container };
@@ -85,25 +97,6 @@ impl<'a> Replies<'a> {
             {
                 subject.cell.replace(&variant, run_execution_time::show(point, of));
             }
-        }
-        self.compare_width(plan, target);
-    }
-
-    /// Warns once if every window is shorter than two datapoints, so that none may hold a whole datapoint.
-    fn compare_width(&self, plan: &Plan, target: &Target) {
-        let width = target.progress.lock().datapoints.as_ref().and_then(|seen| seen.width());
-        let Some(width) = width else { return };
-        let longest = plan.windows.iter().max_by_key(|window| window.seconds);
-        let Some(short) = longest.filter(|window| (window.seconds as f64) < 2.0 * width) else { return };
-        if !plan.windows_warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                app = &*target.key.owner.app,
-                window = short.label,
-                datapoints_apart_seconds = width,
-                "every window in poll.windows is shorter than two datapoints of run execution times and may hold no \
-                 complete datapoint: the gauges come from counted ranges, and containers have none; add a window of \
-                 two datapoints"
-            );
         }
     }
 
@@ -144,5 +137,20 @@ impl<'a> Replies<'a> {
                 );
             }
         }
+    }
+}
+
+/// Warns once that every window is shorter than two datapoints, so that none may hold a whole datapoint.
+fn warn_of_short_windows(plan: &Plan, target: &Target, width: f64) {
+    if !plan.windows_warned.swap(true, Ordering::Relaxed) {
+        let longest = plan.windows.iter().max_by_key(|window| window.seconds);
+        tracing::warn!(
+            app = &*target.key.owner.app,
+            window = longest.map(|window| &*window.label),
+            datapoints_apart_seconds = width,
+            "every window in poll.windows is shorter than two datapoints of run execution times and may hold no \
+             complete datapoint: the gauges come from counted ranges, and containers have none; add a window of \
+             two datapoints"
+        );
     }
 }

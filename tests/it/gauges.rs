@@ -129,6 +129,31 @@ async fn the_newest_whole_datapoint_stays_until_it_is_stale() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn run_times_come_from_the_first_window_that_can_hold_a_datapoint() {
+    let runs = |world: &World, context: &Context, minutes_ago: i64| {
+        let time = context.clock.unix_seconds() - minutes_ago * 60;
+        let point = |time: i64| format!("{{\"timestamp\":{time},\"p50\":1,\"p90\":2,\"p99\":3}}");
+        let series = format!("[{},{}]", point(time), point(time + 60));
+        world.faults().set([
+            Fault::value("time_series", "[]"),
+            Fault::value("time_series", &series).of_ranges_longer_than(600),
+        ]);
+    };
+    let time = |context: &Context| only(context, "pds_app_run_execution_time_timestamp_seconds");
+    let (world, context, _polling) = polled(Quirks::default(), "[poll]\nwindows = [\"5m\", \"1h\"]\n").await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert!(time(&context).is_some());
+    runs(&world, &context, 30);
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    assert_eq!(time(&context), None, "the last run was half an hour ago");
+    let (world, context, _polling) = polled(Quirks::default(), "[poll]\nwindows = [\"1m\", \"1h\"]\n").await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    runs(&world, &context, 30);
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    assert!(time(&context).is_some(), "a window of a minute may hold no datapoint");
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_whole_datapoint_there_is_no_gauge() {
     // No window holds a whole bucket, and nothing is counted.
     let tables = "[poll]\ninterval = \"20s\"\nwindows = [\"50s\"]\n[accounting]\nenabled = false\n";
