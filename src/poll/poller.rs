@@ -14,7 +14,7 @@ use pds_ledger::{Key, restore::Restorer};
 
 use super::error::PANIC;
 use super::execute::{self, Outcome};
-use super::plan::{Context, Plan};
+use super::plan::{Context, Plan, Target, TargetSubject};
 use super::schedule::tick_after;
 use super::transition_log::PERIOD;
 
@@ -101,7 +101,8 @@ impl Poller {
         self.context.transitions.sum_up();
     }
 
-    /// Switches to `plan`. A target that stays keeps its due time or its running poll; a new one is due at once.
+    /// Switches to `plan`. A target that stays keeps its due time or its running poll; a new one, or one with a new
+    /// subject, is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
         self.plan.client.withdraw_polls();
         // At the start, none is running.
@@ -119,12 +120,16 @@ impl Poller {
         });
         // Running targets are scheduled when their polls end.
         let running: HashSet<usize> = self.tasks.values().map(|started| started.target).collect();
+        for started in self.tasks.values_mut() {
+            started.again |= plan.targets.get(started.target).is_some_and(|target| has_new_subject(target));
+        }
         let now = Instant::now();
         self.schedule.clear();
         for (index, target) in plan.targets.iter().enumerate().filter(|(index, _)| !running.contains(index)) {
             // A shorter interval applies immediately.
             let tick = tick_after(&target.key.owner, self.origin, plan.interval(target), now);
-            let due = target.progress.lock().due.map_or(now, |due| tick.min(due));
+            let known = target.progress.lock().due.filter(|_| !has_new_subject(target));
+            let due = known.map_or(now, |due| tick.min(due));
             target.progress.lock().due = Some(due);
             self.schedule.insert((due, index));
         }
@@ -221,4 +226,10 @@ impl Poller {
         target.progress.lock().due = Some(due);
         self.schedule.insert((due, index));
     }
+}
+
+/// Whether a reload added a subject to a target that was polled for others.
+fn has_new_subject(target: &Target) -> bool {
+    let is_polled = |subject: &TargetSubject| subject.cell.is_polled();
+    target.subjects.iter().any(is_polled) && !target.subjects.iter().all(is_polled)
 }

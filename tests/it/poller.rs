@@ -59,7 +59,7 @@ async fn rig_over(ledgers: LedgerStore, settings: Settings, tables: &str) -> (Wo
 /// A poller that runs until this is dropped.
 pub(crate) struct Polling {
     task: JoinHandle<()>,
-    _plans: mpsc::Sender<Arc<Plan>>,
+    plans: mpsc::Sender<Arc<Plan>>,
 }
 
 impl Polling {
@@ -67,7 +67,7 @@ impl Polling {
         let (plans, coming) = mpsc::channel(1);
         let restorer = Restorer::new(context.ledgers.clone(), Arc::new(context.telemetry.clone()));
         let poller = Poller::new(context, plan.into(), restorer);
-        Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }
+        Self { task: tokio::spawn(poller.run(coming, std::future::pending())), plans }
     }
 }
 
@@ -146,8 +146,8 @@ async fn an_app_that_is_gone_is_polled_less_often_until_it_is_back() {
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(asked_in_half_an_hour().await, 30);
     world.faults().set([Fault::status(404).on(response_time::RESOURCE).of_app(&app)]);
-    // Up to a minute until the first 404, and one and a half of the slow intervals until the next poll.
-    tokio::time::sleep(Duration::from_secs(60 + 450)).await;
+    // Up to two minutes until the second 404, and one and a half of the slow intervals until the next poll.
+    tokio::time::sleep(Duration::from_secs(120 + 450)).await;
     assert_eq!(asked_in_half_an_hour().await, 6);
     world.faults().clear();
     // Up to a slow interval until it is found again, and one and a half of the usual ones until the next poll.
@@ -282,4 +282,21 @@ async fn a_request_to_wait_for_long_stops_the_account_for_five_minutes_and_its_o
     assert_eq!(asked_in(50).await.0, 0);
     assert_eq!(asked_in(3000).await, (0, 150), "three other apps, once a minute");
     assert!(asked_in(600).await.0 >= 3, "an hour later it is asked again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_a_reload_adds_to_a_token_is_polled_at_once() {
+    let settings = Settings { projects: 2, apps: 1, ..Settings::default() };
+    let (_world, context, both) = rig_of(settings, UNCOUNTED).await;
+    let mut config = (*both.config).clone();
+    config.projects.truncate(1);
+    let one = Arc::new(rig::plan(config, &context, None));
+    let polling = Polling::start(context.clone(), Arc::clone(&one));
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert!(context.store.is_complete());
+    let both = rig::plan((*both.config).clone(), &context, Some(&one));
+    assert!(!context.store.is_complete());
+    polling.plans.send(Arc::new(both)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(context.store.is_complete(), "the list of projects is asked for every five minutes");
 }
