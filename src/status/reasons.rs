@@ -81,14 +81,22 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
         found.of(&cause::NO_APPS);
     }
     let tokens = &status.exporter.tokens;
-    let is_silent =
-        status.service.state.is_silent() || tokens.iter().any(|token| token.range_ignored.is_some());
+    let of_apps = || status.apps.iter().map(|app| (app.ids(), &app.problems));
+    let of_projects = || status.projects.iter().map(|project| ((&*project.id, ""), &project.problems));
+    // A silent service explains all that is behind, ignored ranges what is behind in the projects of their token.
+    let is_silent = status.service.state.is_silent();
+    let any_ignored = tokens.iter().any(|token| token.range_ignored.is_some());
+    let ignored = |project: &str| any_ignored && view.plan.client.account(project).ignored_range().is_some();
+    let unexplained =
+        of_apps().chain(of_projects()).filter(|((project, _), _)| !is_silent && !ignored(project));
+    let causes = unexplained.flat_map(|(_, problems)| problems.iter().filter_map(|problem| problem.cause));
+    let unexplained: BTreeSet<&str> = causes.map(|cause| cause.code).collect();
     let counts = |problem: &&Problem| {
-        !is_silent || problem.cause.is_none_or(|cause| cause.scope != Scope::Consequence)
+        let is_explained =
+            |cause: &Cause| cause.scope == Scope::Consequence && !unexplained.contains(cause.code);
+        !problem.cause.is_some_and(is_explained)
     };
-    let of_apps = status.apps.iter().map(|app| (app.ids(), &app.problems));
-    let of_projects = status.projects.iter().map(|project| ((&*project.id, ""), &project.problems));
-    for (object, problems) in of_apps.chain(of_projects) {
+    for (object, problems) in of_apps().chain(of_projects()) {
         problems.iter().filter(counts).for_each(|problem| found.stops(problem, object, view));
     }
     // One reason reports that the clocks are apart.

@@ -182,8 +182,14 @@ impl Fixture {
 
     /// Ends the counters of every target `ago` seconds before the settled time.
     pub(crate) async fn count_until(&self, ago: i64) {
+        self.count_until_of(ago, |_| true).await;
+    }
+
+    /// The same for the targets for which `counts` is true.
+    pub(crate) async fn count_until_of(&self, ago: i64, counts: impl Fn(&Key) -> bool) {
         let until = self.plan.watermark.settled() - ago;
-        for target in self.plan.targets.iter().filter(|target| target.counter.is_some()) {
+        let counted = self.plan.targets.iter().filter(|target| target.counter.is_some());
+        for target in counted.filter(|target| counts(&target.key)) {
             self.context.ledgers.commit(&target.key, Ledger::open(until)).await.unwrap();
         }
     }
