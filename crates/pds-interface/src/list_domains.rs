@@ -29,8 +29,12 @@ pub const RESOURCE: Resource = Resource::of(Place::list_domains);
 
 impl ReplyBody for Domains {}
 
-/// The words of the validation status, as the interface has them; others are [`OTHER`].
-const STATUSES: [&str; 3] = ["pending", "validated", "failed"];
+/// The words of the validation status in the interface's descriptions. They are always counted; the interface states no
+/// list of values.
+const STATUSES: [&str; 3] = ["failed", "pending", "validated"];
+
+/// The most words that are counted; further ones count as [`OTHER`].
+const MAX_STATUSES: usize = 16;
 const OTHER: &str = "other";
 
 /// The fields that may hold the validation status, the likeliest first; the interface does not name it.
@@ -41,7 +45,7 @@ const STATUS_FIELDS: [&str; 4] = ["validationStatus", "validation_status", "stat
 pub struct Facts {
     all: usize,
     /// Number by status; empty if the reply has no status, or one that cannot be read.
-    by_status: Vec<(&'static str, usize)>,
+    by_status: BTreeMap<String, usize>,
 }
 
 impl MetricSource for Facts {
@@ -56,22 +60,28 @@ impl MetricSource for Facts {
         let has_none = !domains.is_empty() && count(Field::Missing) == domains.len();
         let unknown = count(Field::Unexpected) + usize::from(has_none);
         unexpected.0.extend(iter::repeat_n(DOMAIN_STATUS, unknown));
-        let statuses = STATUSES.into_iter().chain([OTHER]).filter(|_| unknown == 0);
-        let by_status = statuses.map(|status| (status, count(Field::Value(status)))).collect();
+        let mut by_status = BTreeMap::new();
+        if unknown == 0 {
+            by_status.extend(STATUSES.map(|status| (status.to_owned(), 0)));
+            for status in stated.into_iter().filter_map(Field::value) {
+                let has_room = by_status.len() < MAX_STATUSES || by_status.contains_key(&status);
+                *by_status.entry(if has_room { status } else { OTHER.to_owned() }).or_default() += 1;
+            }
+        }
         Ok(Self { all: domains.len(), by_status })
     }
 }
 
-/// The validation status of a domain, from the first of `fields` that holds a word; unexpected if they hold other values
-/// instead.
-fn status(domain: &Domain, fields: &[&str]) -> Field<&'static str> {
+/// The validation status of a domain in lower case, from the first of `fields` that holds a word; unexpected if they hold
+/// other values instead.
+fn status(domain: &Domain, fields: &[&str]) -> Field<String> {
     let mut values = fields.iter().filter_map(|field| domain.fields.get(*field)).filter(|it| !it.is_null());
     let mut words = values.clone().filter_map(Value::as_str).map(str::trim);
-    let Some(word) = words.find(|word| !word.is_empty()) else {
-        return if values.any(|value| !value.is_string()) { Field::Unexpected } else { Field::Missing };
-    };
-    let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
-    Field::Value(known.unwrap_or(OTHER))
+    match words.find(|word| !word.is_empty()) {
+        Some(word) => Field::Value(word.to_ascii_lowercase()),
+        None if values.any(|value| !value.is_string()) => Field::Unexpected,
+        None => Field::Missing,
+    }
 }
 
 /// The custom domains of a project.
@@ -100,7 +110,7 @@ rows! { Facts:
     BY_STATUS: gauge(
         "pds_project_custom_domains_by_status",
         ["status"],
-        "Number of custom domains by validation status: pending, validated, failed or other"
+        "Number of custom domains by validation status in lower case"
     ) => |facts, reader| {
         for (status, count) in &facts.by_status {
             reader.put_with(&[("status", status)], *count as f64);
@@ -113,34 +123,43 @@ mod tests {
     use super::*;
     use crate::tests::{exposed, unreadable};
 
-    /// The page for `total` domains, with a count per status.
-    fn page(all: usize, by_status: Option<[usize; 4]>) -> String {
+    /// The page for `all` domains, with a count per status.
+    fn page(all: usize, by_status: &[(&str, usize)]) -> String {
         let labels = r#"{project="p-1""#;
-        let by_status = by_status.into_iter().flat_map(|counts| {
-            STATUSES.into_iter().chain([OTHER]).zip(counts).map(|(status, count)| {
-                format!("pds_project_custom_domains_by_status{labels},status=\"{status}\"}} {count}\n")
-            })
+        let by_status = by_status.iter().map(|(status, count)| {
+            format!("pds_project_custom_domains_by_status{labels},status=\"{status}\"}} {count}\n")
         });
         [format!("pds_project_custom_domains{labels}}} {all}\n")].into_iter().chain(by_status).collect()
     }
 
     #[test]
     fn domains_are_counted_by_status() {
-        let body = r#"{"domains":[{"id":"d-1","validationStatus":"validated","status":"active","records":[{"type":"CNAME"}]},{"status":" PENDING"},{"validation_status":"verifying"},{"status":null},{"state":"failed"},{}],"next":null}"#;
-        assert_eq!(exposed(&CALL, body), (page(6, Some([1, 1, 1, 1])), vec![]));
-        assert_eq!(exposed(&CALL, r#"{"domains":[]}"#).0, page(0, Some([0; 4])));
+        let body = r#"{"domains":[{"id":"d-1","validationStatus":"validated","status":"active","records":[{"type":"CNAME"}]},{"status":" PENDING"},{"validation_status":"Verifying"},{"status":null},{"state":"failed"},{}],"next":null}"#;
+        let counts = [("failed", 1), ("pending", 1), ("validated", 1), ("verifying", 1)];
+        assert_eq!(exposed(&CALL, body), (page(6, &counts), vec![]));
+        assert_eq!(exposed(&CALL, r#"{"domains":[]}"#).0, page(0, &STATUSES.map(|status| (status, 0))));
+    }
+
+    #[test]
+    fn only_so_many_statuses_are_counted() {
+        let domains: Vec<String> = (0..30).map(|n| format!(r#"{{"status":"{:02}"}}"#, n % 15)).collect();
+        let (page, unexpected) = exposed(&CALL, &format!(r#"{{"domains":[{}]}}"#, domains.join(",")));
+        assert!(page.contains("status=\"12\"} 2") && !page.contains("status=\"13\""), "{page}");
+        assert!(page.contains("status=\"other\"} 4"), "{page}");
+        assert_eq!(unexpected, [""; 0]);
     }
 
     #[test]
     fn an_empty_field_does_not_hide_the_status_in_another() {
         let body = r#"{"domains":[{"validationStatus":" ","status":"validated"},{"status":"pending"}]}"#;
-        assert_eq!(exposed(&CALL, body), (page(2, Some([1, 1, 0, 0])), vec![]));
+        let counts = [("failed", 0), ("pending", 1), ("validated", 1)];
+        assert_eq!(exposed(&CALL, body), (page(2, &counts), vec![]));
     }
 
     #[test]
     fn domains_without_a_status_are_only_counted_and_reported() {
         let body = r#"{"domains":[{"id":"d-1","status":""},{}]}"#;
-        assert_eq!(exposed(&CALL, body), (page(2, None), vec![DOMAIN_STATUS]));
+        assert_eq!(exposed(&CALL, body), (page(2, &[]), vec![DOMAIN_STATUS]));
     }
 
     #[test]
@@ -148,7 +167,7 @@ mod tests {
         for unreadable in [r#"{"validationStatus":{"word":"failed"}}"#, r#"{"status":3}"#, r#"{"state":[]}"#]
         {
             let body = format!(r#"{{"domains":[{unreadable},{{"status":"validated"}},{{}}]}}"#);
-            assert_eq!(exposed(&CALL, &body), (page(3, None), vec![DOMAIN_STATUS]), "{unreadable}");
+            assert_eq!(exposed(&CALL, &body), (page(3, &[]), vec![DOMAIN_STATUS]), "{unreadable}");
         }
     }
 
@@ -160,9 +179,9 @@ mod tests {
             let terms = Terms { domain_status: Some(field.to_owned()), ..Terms::default() };
             Facts::read(body.as_bytes(), &terms, &mut Unexpected::default()).unwrap().by_status
         };
-        let counted = [("pending", 0), ("validated", 1), ("failed", 0), (OTHER, 1)];
-        assert_eq!(by_status("phase"), counted);
-        assert_eq!(by_status("id"), []);
+        let counted = [("failed", 0), ("new", 1), ("pending", 0), ("validated", 1)];
+        assert_eq!(by_status("phase"), counted.map(|(status, count)| (status.to_owned(), count)).into());
+        assert!(by_status("id").is_empty());
     }
 
     #[test]
