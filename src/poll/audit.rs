@@ -5,13 +5,12 @@
 //! a check of its service account and call has passed.
 
 use pds_interface::range::rfc3339;
-use pds_interface::{Ignored, RangeEnd, Tally, TimeRange, response_time};
-use pds_ledger::sample::{AGES, MIN_RATIO};
-use pds_ledger::{Completeness, HOUR, Ledger, Sample};
+use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
+use pds_ledger::HOUR;
 use pds_telemetry::{AuditResult, Difference};
 
 use super::distribution::{self, Shares};
-use super::evidence::Assumption;
+use super::evidence::Violation;
 use super::plan::{Plan, Poll};
 use super::ranges;
 use super::schedule::phase_seconds;
@@ -26,8 +25,8 @@ enum Finding {
         both: bool,
     },
     /// The parts add up, but this assumption is probably broken.
-    Suspect(Assumption),
-    Different(Assumption),
+    Suspect(Violation),
+    Different(Violation),
     /// A request failed, or late data arrived in between.
     Unanswered,
 }
@@ -75,7 +74,7 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let check = Check { poll, range, added: ledger_of(poll, range), verifies: None };
+    let check = Check { poll, range, added: ledger_of(poll, range), kind: Kind::Audit };
     let (Ok(finding) | Err(finding)) = check.compare().await;
     check.note(finding);
 }
@@ -87,9 +86,9 @@ pub(super) fn is_needed(Poll { plan, target, .. }: Poll<'_>, tally: &Tally) -> b
     plan.config.accounting.audit && (tally.total > Some(0) || may_be_of_another_range())
 }
 
-/// Checks whether the replies of the target's account can be trusted; `named` if they state their range. Called for an
-/// app with traffic; does nothing if a check for another app has just begun.
-pub(super) async fn verify(poll: Poll<'_>, named: bool) {
+/// Checks whether the replies of the target's account can be trusted. Called for an app with traffic; does nothing if a
+/// check for another app has just begun.
+pub(super) async fn verify(poll: Poll<'_>, states_range: bool) {
     let Poll { plan, target, .. } = poll;
     if !plan.evidence(target).begin_verification() {
         return;
@@ -99,7 +98,7 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     // A service may refuse a range of an hour.
     for length in [longest, 8 * step, 2 * step] {
         let range = TimeRange { start: end - length.min(longest), end };
-        let check = Check { poll, range, added: None, verifies: Some(named) };
+        let check = Check { poll, range, added: None, kind: Kind::Verification { states_range } };
         let (Ok(finding) | Err(finding)) = check.compare().await;
         if finding != Finding::Unanswered || length <= 2 * step {
             return check.note(finding);
@@ -107,61 +106,13 @@ pub(super) async fn verify(poll: Poll<'_>, named: bool) {
     }
 }
 
-/// The total of `range` as the service knows it now.
-pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
-    let (tally, _) = poll.tally(range).await.ok()?;
-    tally.total.filter(|_| tally.range.is_none_or(|of| of == range))
-}
-
-/// Returns whether the target's hour that ends at `end` may become a sample. Each service account samples one hour a
-/// day, across all calls, or fewer if polls are rare.
-pub(super) fn begin_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
-    let every = i64::try_from(plan.interval(target).as_secs()).unwrap_or(i64::MAX);
-    let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
-    plan.config.accounting.audit && evidence().begin_sample(end, every)
-}
-
-/// Shows the results of a ledger's sample that are newer than the known results of its service account: a new result,
-/// or after a restart the results in the state file.
-pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
-    let Poll { plan, target, .. } = poll;
-    let Some(sample) = ledger.sample.as_deref().filter(|_| plan.audit.verifies(ledger)) else { return };
-    if !plan.config.accounting.audit || plan.is_replaced() {
-        return;
-    }
-    begin_sample(poll, sample.range().end);
-    for (place, (age, seconds)) in AGES.into_iter().enumerate() {
-        let Some(result) = sample.result(age) else { continue };
-        // A recheck at that age adds the missing requests.
-        let is_counted = plan.watermark.ages().last() >= Some(seconds);
-        let evidence = || plan.audit.evidence(target.account.name(), response_time::RESOURCE);
-        if !is_counted && evidence().replace_older(place, result.start) {
-            note_sample(poll, sample, age, result);
-        }
-    }
-}
-
-/// Shows the result of `sample` at `age`, and logs missing requests if they are news.
-fn note_sample(
-    Poll { context, target, .. }: Poll<'_>,
-    sample: &Sample,
-    age: &'static str,
-    Completeness { start, ratio }: Completeness,
-) {
-    let account = target.account.name();
-    let lacks = (ratio < MIN_RATIO).then(|| Difference {
-        what: format!("{:.1} % of an hour's requests came too late to be counted", 100.0 * (1.0 - ratio))
-            .into(),
-        remedy: format!("add \"{}\" to accounting.recheck_after", sample.complete_at(age)).into(),
-        target: target.key.to_string(),
-    });
-    let (hour, text) =
-        (rfc3339(start), lacks.as_ref().map(|lacks| format!("{}; {}", lacks.what, lacks.remedy)));
-    if context.telemetry.sampled(account, age, ratio, lacks)
-        && let Some(text) = text
-    {
-        tracing::warn!(token = account, target_id = %target.key, hour, age, "an audit found a difference: {text}");
-    }
+/// The kind of a check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Compares a range that was counted.
+    Audit,
+    /// Precedes counting. If replies state their range, that shows whether it was ignored.
+    Verification { states_range: bool },
 }
 
 /// One check of one range.
@@ -170,8 +121,7 @@ struct Check<'a> {
     range: TimeRange,
     /// The count that the ledger added for it.
     added: Option<u64>,
-    /// Before counting begins, whether replies state their range, which shows whether it was ignored. `None` later.
-    verifies: Option<bool>,
+    kind: Kind,
 }
 
 impl Check<'_> {
@@ -184,7 +134,7 @@ impl Check<'_> {
         let [whole, first, second] = [&all, &parts[0], &parts[1]].map(|part| part.total.unwrap_or_default());
         let sum = first.saturating_add(second);
         let shares = distribution::compare(&all, &parts);
-        let is_apart = shares == Shares::Apart && self.verifies.is_none();
+        let is_apart = shares == Shares::Apart && self.kind == Kind::Audit;
         if sum != whole || is_apart {
             let again = self.tally(start, end).await?;
             let late = again.total.unwrap_or_default();
@@ -197,14 +147,16 @@ impl Check<'_> {
             return self.diagnose(&all, [first, second], middle).await.map(Finding::Different);
         }
         let equal = Finding::Equal { both: first > 0 && second > 0 };
-        Ok(match (self.verifies, shares, self.added) {
+        Ok(match (self.kind, shares, self.added) {
             _ if whole == 0 => Finding::Idle,
-            (Some(_), ..) => equal,
-            _ if is_apart => Finding::Different(Assumption::Distribution),
-            (_, Shares::Copied, _) => Finding::Suspect(Assumption::Distribution),
-            (.., Some(parts)) if parts > whole => Finding::Different(Assumption::Totals { parts, whole }),
+            (Kind::Verification { .. }, ..) => equal,
+            _ if is_apart => Finding::Different(Violation::DistributionDiffers),
+            (_, Shares::Copied, _) => Finding::Suspect(Violation::DistributionDiffers),
+            (.., Some(parts)) if parts > whole => {
+                Finding::Different(Violation::TotalsDiffer { parts, whole })
+            }
             (.., Some(added)) if added < whole - whole / 20 && self.rounds_up(whole).await? => {
-                Finding::Suspect(Assumption::Rounding)
+                Finding::Suspect(Violation::RoundsRanges)
             }
             // A greater whole is late data, which a recheck adds.
             _ => equal,
@@ -224,7 +176,7 @@ impl Check<'_> {
     }
 
     /// The reason why the parts of the range, which have so many requests each, do not add up to `all`.
-    async fn diagnose(&self, all: &Tally, parts: [u64; 2], middle: i64) -> Result<Assumption, Finding> {
+    async fn diagnose(&self, all: &Tally, parts: [u64; 2], middle: i64) -> Result<Violation, Finding> {
         let (whole, sum) = (all.total.unwrap_or_default(), parts[0].saturating_add(parts[1]));
         let step = self.poll.plan.watermark.step();
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
@@ -234,22 +186,22 @@ impl Check<'_> {
             let TimeRange { start, end } = self.range;
             let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];
             if parts.iter().chain(&steps).all(|part| *part >= whole - whole / 100) {
-                return Ok(Assumption::Names(Ignored::Both));
+                return Ok(Violation::IgnoresBounds(Ignored::Both));
             }
             let ignores_end = steps[0] >= whole && self.total(middle, middle + step).await? > parts[1] / 2;
             let ignores_start = steps[1] >= whole && self.total(middle - step, middle).await? > parts[0] / 2;
             match (ignores_start, ignores_end) {
-                (true, true) => return Ok(Assumption::Names(Ignored::Both)),
-                (true, false) => return Ok(Assumption::Names(Ignored::Start)),
-                (false, true) => return Ok(Assumption::Names(Ignored::End)),
+                (true, true) => return Ok(Violation::IgnoresBounds(Ignored::Both)),
+                (true, false) => return Ok(Violation::IgnoresBounds(Ignored::Start)),
+                (false, true) => return Ok(Violation::IgnoresBounds(Ignored::End)),
                 (false, false) => {}
             }
         }
-        let unknown = Assumption::Totals { parts: sum, whole };
+        let unknown = Violation::TotalsDiffer { parts: sum, whole };
         if self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive {
             // The end of the first part is left out: a second at most.
             let left_out = sum < whole && whole - sum <= self.total(middle - 1, middle + 1).await?;
-            return Ok(if left_out { Assumption::EndIncluded } else { unknown });
+            return Ok(if left_out { Violation::OmitsEnd } else { unknown });
         }
         // The middle was counted twice: its bucket, or its last instant.
         let twice = sum.saturating_sub(whole);
@@ -259,7 +211,7 @@ impl Check<'_> {
         let inside = middle + step / 2;
         let rounds =
             self.total(inside, inside).await? == twice && self.total(middle, middle + step).await? == twice;
-        Ok(if rounds { Assumption::Rounding } else { Assumption::EndExcluded })
+        Ok(if rounds { Violation::RoundsRanges } else { Violation::CountsEndTwice })
     }
 
     /// A step boundary within the range, a different one each time. Avoids the outermost boundaries, and multiples of
@@ -285,7 +237,7 @@ impl Check<'_> {
         let range = TimeRange { start, end };
         let (tally, _) = self.poll.tally(range).await.map_err(|_| Finding::Unanswered)?;
         let honours = self.poll.target.account.ignored_range().is_none();
-        let broken = tally.range.and_then(|answered| Assumption::broken_by(range, answered, honours));
+        let broken = tally.range.and_then(|answered| Violation::between(range, answered, honours));
         match broken {
             Some(broken) if end > start => Err(Finding::Different(broken)),
             _ if tally.total.is_none() => Err(Finding::Unanswered),
@@ -299,20 +251,21 @@ impl Check<'_> {
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         let mut evidence = plan.evidence(target);
         let finding = match finding {
-            Finding::Suspect(broken) if evidence.suspects(&key.owner) => Finding::Different(broken),
+            Finding::Suspect(broken) if evidence.record_suspicion(&key.owner) => Finding::Different(broken),
             other => other,
         };
         match finding {
             // The settings that it is about may have been corrected since; otherwise the next plan has the same evidence.
-            Finding::Different(broken) if plan.is_replaced() => evidence.stops_counting(broken),
+            Finding::Different(broken) if plan.is_replaced() => evidence.stop_counting(broken),
             _ if plan.is_replaced() => {}
             Finding::Idle => {}
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
             Finding::Suspect(_) => telemetry.audited(key.resource, AuditResult::Equal),
             Finding::Equal { both } => {
                 telemetry.audited(key.resource, AuditResult::Equal);
-                let verified = self.verifies.is_some_and(|named| both || named);
-                if evidence.holds(&key.owner, both, verified) {
+                let verified =
+                    matches!(self.kind, Kind::Verification { states_range } if both || states_range);
+                if evidence.record_match(&key.owner, both, verified) {
                     telemetry.audit_agrees(account, key.resource);
                     tracing::info!(
                         token = account,
@@ -322,17 +275,11 @@ impl Check<'_> {
                 }
             }
             Finding::Different(broken) => {
-                let (broken, is_new) = evidence.breaks(broken);
+                let (broken, is_new) = evidence.record_difference(broken);
                 telemetry.audited(key.resource, AuditResult::Different);
-                telemetry.audit_differs(
-                    account,
-                    key.resource,
-                    Difference {
-                        what: broken.to_string().into(),
-                        remedy: broken.remedy().into(),
-                        target: key.to_string(),
-                    },
-                );
+                let (what, remedy) = (broken.to_string().into(), broken.remedy().into());
+                let difference = Difference { what, remedy, target: key.to_string() };
+                telemetry.audit_differs(account, key.resource, difference);
                 if is_new {
                     tracing::warn!(
                         token = account,

@@ -113,9 +113,9 @@ impl Plan {
         target.progress.lock().start = start;
     }
 
-    /// Whether the service seems to be down for the account of `target`, although it answers: nine tenths of the busy
-    /// apps, and at least three, no longer have requests.
-    pub(super) fn is_silent(&self, target: &Target) -> bool {
+    /// Looks once a second for accounts for which the service seems to be down, although it answers: nine tenths of the
+    /// busy apps, and at least three, no longer have requests. Returns whether that of `target` is one.
+    pub(super) fn check_outage(&self, target: &Target) -> bool {
         let (at, known) = &mut *self.silences.lock();
         if at.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
             let now = *at.insert(Instant::now());

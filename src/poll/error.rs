@@ -7,7 +7,7 @@ use pds_core::units;
 use pds_interface::RuleError;
 use pds_ledger::Refusal;
 
-use super::evidence::Assumption;
+use super::evidence::Violation;
 
 /// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +37,8 @@ pub enum PollError {
     /// The service answers for another range than requested, as its reply states or checks found.
     #[error("{text}")]
     NotBelieved {
-        /// The assumption that does not hold.
-        broken: Assumption,
+        /// The violation that a check has found.
+        broken: Violation,
         /// The service's behaviour, and the key to set.
         text: String,
     },
@@ -81,7 +81,7 @@ impl PollError {
             Self::Rule(_) => "identifier",
             Self::Unsettled { .. } => "unsettled",
             Self::Clock { .. } => "clock",
-            Self::NotBelieved { broken: Assumption::Names(_), .. } => RANGE_IGNORED,
+            Self::NotBelieved { broken: Violation::IgnoresBounds(_), .. } => RANGE_IGNORED,
             Self::Refused(_) | Self::NotBelieved { .. } => "refused",
         }
     }

@@ -14,43 +14,43 @@ use pds_ledger::sample::AGES;
 use pds_ledger::{HOUR, Ledger, Owner};
 use pds_telemetry::Telemetry;
 
-/// An assumption of counting that a service may break. Its text describes the behaviour that breaks it.
+/// How the replies of a service violate an assumption of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Assumption {
-    /// The service reads these bounds of a range by their configured names.
+pub enum Violation {
+    /// It does not read these bounds of a range by their configured names.
     #[error("the service ignores {} of ranges", bounds(*.0))]
-    Names(Ignored),
-    /// The service does not count a range's last instant (`accounting.range_end = "exclusive"`).
+    IgnoresBounds(Ignored),
+    /// It counts a range's last instant, despite `accounting.range_end = "exclusive"`.
     #[error("the service counts the end of a range again in the next range")]
-    EndExcluded,
-    /// The service counts a range's last instant (`accounting.range_end = "inclusive"`).
+    CountsEndTwice,
+    /// It does not count a range's last instant, despite `accounting.range_end = "inclusive"`.
     #[error("the service leaves out the end of ranges")]
-    EndIncluded,
-    /// The service does not round ranges to more than `accounting.step`.
+    OmitsEnd,
+    /// It rounds ranges to more than `accounting.step`.
     #[error("the service rounds ranges to more than accounting.step")]
-    Rounding,
-    /// Replies are about the requested range.
+    RoundsRanges,
+    /// A reply states another range than requested.
     #[error("a reply is about another range than requested: {answered} instead of {asked}")]
-    Range {
+    OtherRange {
         /// The requested range.
         asked: TimeRange,
         /// The range that the reply states.
         answered: TimeRange,
     },
-    /// The totals of parts of a range add up to the total of the whole.
+    /// The totals of parts of a range do not add up to the total of the whole.
     #[error(
         "parts of a range have {}, the whole range has {}; the cause is unknown",
         units::count_of(*.parts), units::count_of(*.whole)
     )]
-    Totals {
+    TotalsDiffer {
         /// Their sum, or the count that the ledger added.
         parts: u64,
         /// The total of the whole.
         whole: u64,
     },
-    /// Distributions describe the requested ranges.
+    /// Distributions do not describe the requested ranges.
     #[error("the distributions do not belong to the ranges")]
-    Distribution,
+    DistributionDiffers,
 }
 
 fn bounds(ignored: Ignored) -> &'static str {
@@ -61,44 +61,48 @@ fn bounds(ignored: Ignored) -> &'static str {
     }
 }
 
-impl Assumption {
-    /// The assumption that a reply about `answered` to a request for `asked` breaks; `None` if they are equal. Names can
-    /// be the cause only while no reply `honours` a range.
-    pub fn broken_by(asked: TimeRange, answered: TimeRange, honours: bool) -> Option<Self> {
+impl Violation {
+    /// The violation by a reply about `answered` to a request for `asked`; `None` if they are equal. Names can be the
+    /// cause only while no reply `honours` a range.
+    pub fn between(asked: TimeRange, answered: TimeRange, honours: bool) -> Option<Self> {
         match answered.ignores(asked) {
             _ if asked == answered => None,
-            Some(ignored) if !honours => Some(Self::Names(ignored)),
-            None if answered.is_rounded_from(asked) => Some(Self::Rounding),
-            _ => Some(Self::Range { asked, answered }),
+            Some(ignored) if !honours => Some(Self::IgnoresBounds(ignored)),
+            None if answered.is_rounded_from(asked) => Some(Self::RoundsRanges),
+            _ => Some(Self::OtherRange { asked, answered }),
         }
     }
 
     /// The remedy.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Names(Ignored::Start) => "set api.query_names.start; pdstool check service finds the name",
-            Self::Names(Ignored::End) => "set api.query_names.end; pdstool check service finds the name",
-            Self::Names(Ignored::Both) => {
+            Self::IgnoresBounds(Ignored::Start) => {
+                "set api.query_names.start; pdstool check service finds the name"
+            }
+            Self::IgnoresBounds(Ignored::End) => {
+                "set api.query_names.end; pdstool check service finds the name"
+            }
+            Self::IgnoresBounds(Ignored::Both) => {
                 "set api.query_names.start and api.query_names.end; pdstool check service finds them"
             }
-            Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
-            Self::EndIncluded => "set accounting.range_end = \"exclusive\"",
-            Self::Rounding => "set accounting.step to the length that the service rounds to",
-            Self::Range { .. } => {
+            Self::CountsEndTwice => "set accounting.range_end = \"inclusive\"",
+            Self::OmitsEnd => "set accounting.range_end = \"exclusive\"",
+            Self::RoundsRanges => "set accounting.step to the length that the service rounds to",
+            Self::OtherRange { .. } => {
                 "report it to the service's owner; only replies about exact ranges are counted"
             }
-            Self::Totals { .. } => {
+            Self::TotalsDiffer { .. } => {
                 "compare such ranges with pdstool call; if totals are estimates, set a longer accounting.step, or \
                  accounting.audit = false"
             }
-            Self::Distribution => "report it to the service's owner; until then, rely on totals alone",
+            Self::DistributionDiffers => "report it to the service's owner; until then, rely on totals alone",
         }
     }
 }
 
 /// The evidence of each service account and call. Reloads keep it unless they change how the service is queried.
 #[derive(Debug)]
-pub struct Audit {
+pub struct EvidenceStore {
     /// The settings that it holds for, as in [`Ledger::verified`].
     settings: u32,
     known: Mutex<HashMap<(Arc<str>, Resource), Evidence>>,
@@ -110,9 +114,9 @@ pub(super) struct Evidence {
     /// Whether a check has passed.
     passed: bool,
     /// The ignored bounds of ranges that a check has found, unless one has passed since.
-    ignored: Option<Assumption>,
+    ignored: Option<Violation>,
     /// The last difference logged, until it is over.
-    broken: Option<Assumption>,
+    broken: Option<Violation>,
     /// When a check last found a difference.
     differed_at: Option<Instant>,
     /// Checks in a row that found no difference.
@@ -143,21 +147,22 @@ const SAMPLED_EVERY: i64 = 24 * HOUR;
 /// Minimum number of polls of a target between two sampled hours: the three requests of a sample add a hundredth.
 const POLLS_APART: i64 = 300;
 
-impl Audit {
-    /// The audit of `config`: the audit `before` if both configurations query the same service in the same way.
-    pub fn of(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
+impl EvidenceStore {
+    /// The evidence for `config`: what is known from `before` if both configurations query the same service in the same
+    /// way.
+    pub fn new(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
         let settings = settings(config);
         if !config.accounting.audit {
             // Without audits, nothing would end the differences.
             telemetry.forget_differences();
         }
-        if let Some(audit) = before.filter(|audit| audit.settings == settings) {
+        if let Some(known) = before.filter(|known| known.settings == settings) {
             // A recheck at that age now adds what was missing.
             let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
             for (age, _) in AGES.iter().filter(|(_, seconds)| seconds.unsigned_abs() <= last) {
-                audit.known.lock().keys().for_each(|(account, _)| telemetry.forget_sample(account, age));
+                known.known.lock().keys().for_each(|(account, _)| telemetry.forget_sample(account, age));
             }
-            return Arc::clone(audit);
+            return Arc::clone(known);
         }
         telemetry.forget_differences();
         Arc::new(Self { settings, known: Mutex::default() })
@@ -177,7 +182,7 @@ impl Audit {
     }
 
     /// The evidence of this call of an account.
-    pub(super) fn evidence(&self, account: &str, call: Resource) -> MappedMutexGuard<'_, Evidence> {
+    pub(super) fn of_call(&self, account: &str, call: Resource) -> MappedMutexGuard<'_, Evidence> {
         let key = (Arc::from(account), call);
         MutexGuard::map(self.known.lock(), |known| known.entry(key).or_default())
     }
@@ -199,8 +204,8 @@ impl Evidence {
     /// Whether a check of this process has shown that replies can be counted: `Ok(false)` while it is not known.
     ///
     /// # Errors
-    /// The assumption that does not hold.
-    pub(super) fn believes(&self) -> Result<bool, Assumption> {
+    /// The violation that a check has found.
+    pub(super) fn believes(&self) -> Result<bool, Violation> {
         match self.ignored.or(self.broken) {
             Some(broken) if !self.passed => Err(broken),
             _ => Ok(self.passed),
@@ -241,16 +246,16 @@ impl Evidence {
 
     /// Stops counting if a check found that ranges are ignored: the end of ranges and rounding affect some requests,
     /// ignored names affect all.
-    pub(super) fn stops_counting(&mut self, broken: Assumption) {
-        if matches!(broken, Assumption::Names(_)) {
+    pub(super) fn stop_counting(&mut self, broken: Violation) {
+        if matches!(broken, Violation::IgnoresBounds(_)) {
             (self.passed, self.ignored) = (false, Some(broken));
         }
     }
 
     /// Records the difference that a check found. Returns its cause, and whether that is new: ignored ranges are the
     /// cause of all later differences.
-    pub(super) fn breaks(&mut self, broken: Assumption) -> (Assumption, bool) {
-        self.stops_counting(broken);
+    pub(super) fn record_difference(&mut self, broken: Violation) -> (Violation, bool) {
+        self.stop_counting(broken);
         let broken = self.ignored.unwrap_or(broken);
         self.equal = 0;
         self.differed_at = Some(Instant::now());
@@ -259,7 +264,7 @@ impl Evidence {
     }
 
     /// Records a suspicion about `app`. Returns whether there were too many in a row.
-    pub(super) fn suspects(&mut self, app: &Arc<Owner>) -> bool {
+    pub(super) fn record_suspicion(&mut self, app: &Arc<Owner>) -> bool {
         self.equal = 0;
         let suspicions = self.suspicions.entry(Arc::clone(app)).or_default();
         *suspicions = suspicions.saturating_add(1);
@@ -268,7 +273,7 @@ impl Evidence {
 
     /// Records that a check of `app` found no difference: `both` if both parts of the range had traffic, `verified` if
     /// the check proved that replies can be trusted, which ends a difference. Returns whether a difference ended.
-    pub(super) fn holds(&mut self, app: &Owner, both: bool, verified: bool) -> bool {
+    pub(super) fn record_match(&mut self, app: &Owner, both: bool, verified: bool) -> bool {
         if both || verified {
             (self.passed, self.ignored) = (true, None);
         }
@@ -314,14 +319,16 @@ mod tests {
     #[test]
     fn ignored_ranges_explain_later_differences_until_a_check_passes() {
         let owner = Owner::new("p".into(), "a".into());
-        let (names, totals) =
-            (Assumption::Names(Ignored::Both), Assumption::Totals { parts: 10_000, whole: 5_000 });
+        let (names, totals) = (
+            Violation::IgnoresBounds(Ignored::Both),
+            Violation::TotalsDiffer { parts: 10_000, whole: 5_000 },
+        );
         let mut evidence = Evidence::default();
-        assert_eq!(evidence.breaks(names), (names, true));
-        assert_eq!(evidence.breaks(totals), (names, false));
+        assert_eq!(evidence.record_difference(names), (names, true));
+        assert_eq!(evidence.record_difference(totals), (names, false));
         assert_eq!(evidence.believes(), Err(names));
-        assert!(evidence.holds(&owner, false, true));
-        assert_eq!(evidence.breaks(totals), (totals, true));
+        assert!(evidence.record_match(&owner, false, true));
+        assert_eq!(evidence.record_difference(totals), (totals, true));
         assert_eq!(evidence.believes(), Ok(true));
     }
 
@@ -331,19 +338,22 @@ mod tests {
         let mut evidence = Evidence::default();
         let hour = async || tokio::time::advance(Duration::from_secs(3_600)).await;
         for hours in 1..=4 {
-            assert_eq!(evidence.breaks(Assumption::EndExcluded).1, hours == 1, "it is new once");
+            assert_eq!(evidence.record_difference(Violation::CountsEndTwice).1, hours == 1, "it is new once");
             for _ in 0..3 {
-                assert!(!evidence.holds(&other, true, false));
+                assert!(!evidence.record_match(&other, true, false));
             }
             hour().await;
         }
         for hours in 1..=3 {
-            assert_eq!(evidence.suspects(&one), hours == 3);
-            assert!(!evidence.holds(&other, false, false));
+            assert_eq!(evidence.record_suspicion(&one), hours == 3);
+            assert!(!evidence.record_match(&other, false, false));
         }
         hour().await;
-        assert!(!evidence.holds(&one, true, false) && !evidence.holds(&one, true, false));
-        assert!(evidence.holds(&one, true, false), "three in a row, two hours after the last difference");
-        assert!(!evidence.suspects(&one), "its own audit ends a suspicion");
+        assert!(!evidence.record_match(&one, true, false) && !evidence.record_match(&one, true, false));
+        assert!(
+            evidence.record_match(&one, true, false),
+            "three in a row, two hours after the last difference"
+        );
+        assert!(!evidence.record_suspicion(&one), "its own audit ends a suspicion");
     }
 }

@@ -107,7 +107,7 @@ fn after(error: &PollError) -> Outcome {
 }
 
 async fn settings(poll: Poll<'_>) -> Result<(), PollError> {
-    let (reading, _) = poll.ask(None, None, &poll.subjects(None)).await?;
+    let (reading, _) = poll.request(None, None, &poll.subjects(None)).await?;
     poll.show(reading, &Variant::default());
     Ok(())
 }

@@ -13,7 +13,7 @@ use pds_ledger::Ledger;
 use super::ledger_update::LedgerUpdate;
 use super::plan::Poll;
 use super::progress::MAX_SINGLE;
-use super::ranges::{self, Purpose, RangeAsk};
+use super::ranges::{self, Purpose, RangeRequest};
 
 /// How many times both ends of a hole must be refused again while the newest step is answered. If a service fails half
 /// of its requests, one false hole in 65,000 passes.
@@ -35,7 +35,7 @@ pub(super) async fn give_up<'a>(
     let newest = plan.watermark.settled_step() - step;
     let mut search = Search { poll, update, step, left: MAX_PROBES };
     let refusals = target.progress.lock().refusals.take();
-    let answered = if refused.start < newest { search.note_answered(newest).await } else { None };
+    let answered = if refused.start < newest { search.probe_step(newest).await } else { None };
     let hole = if answered == Some(true) { search.hole(refused, newest).await } else { None };
     let Some(range) = hole else {
         // If the newest step is refused too, time is not the cause.
@@ -66,7 +66,7 @@ impl Search<'_, '_> {
             let middle = (start + steps * self.step).div_euclid(self.step) * self.step;
             // The last step is requested alone.
             let end = if middle > start { middle } else { bad };
-            if self.counts(TimeRange { start, end }).await? {
+            if self.add_range(TimeRange { start, end }).await? {
                 let answered = (end - start).unsigned_abs();
                 start = end;
                 if end == bad {
@@ -82,7 +82,7 @@ impl Search<'_, '_> {
         }
         let mut end = bad;
         for _ in 0..MAX_SINGLE {
-            if end >= newest || self.note_answered(end).await? {
+            if end >= newest || self.probe_step(end).await? {
                 return Some(TimeRange { start, end });
             }
             end += self.step;
@@ -95,8 +95,8 @@ impl Search<'_, '_> {
     async fn confirm(&mut self, hole: TimeRange, newest: i64) -> Option<bool> {
         for _ in 0..CONFIRMATIONS {
             let refused =
-                !self.note_answered(hole.start).await? && !self.note_answered(hole.end - self.step).await?;
-            if !refused || !self.note_answered(newest).await? {
+                !self.probe_step(hole.start).await? && !self.probe_step(hole.end - self.step).await?;
+            if !refused || !self.probe_step(newest).await? {
                 return Some(false);
             }
         }
@@ -109,7 +109,7 @@ impl Search<'_, '_> {
             let at = low + (high - low) / self.step / 2 * self.step;
             let next = at + self.step;
             // A single refused step may be a separate hole.
-            if self.note_answered(at).await? || (next < high && self.note_answered(next).await?) {
+            if self.probe_step(at).await? || (next < high && self.probe_step(next).await?) {
                 high = at;
             } else {
                 low = next;
@@ -118,10 +118,10 @@ impl Search<'_, '_> {
         Some(low)
     }
 
-    /// Whether the step that begins at `start` is answered; `None` if unknown.
-    async fn note_answered(&mut self, start: i64) -> Option<bool> {
+    /// Requests the step that begins at `start`. Returns whether it is answered; `None` if unknown.
+    async fn probe_step(&mut self, start: i64) -> Option<bool> {
         let range = TimeRange { start, end: start + self.step };
-        self.probe()?;
+        self.take_request()?;
         let distributed = self.poll.target.endpoint.counted == Some(Counted::Requests);
         match self.poll.tally(range).await {
             Ok((tally, _)) => Some(Ledger::open(start).add(range, &tally, distributed, i64::MAX).is_ok()),
@@ -130,10 +130,10 @@ impl Search<'_, '_> {
     }
 
     /// Adds the range at the cursor. Returns whether it is answered; `None` if unknown.
-    async fn counts(&mut self, range: TimeRange) -> Option<bool> {
-        self.probe()?;
+    async fn add_range(&mut self, range: TimeRange) -> Option<bool> {
+        self.take_request()?;
         let taken = match self.poll.tally(range).await {
-            Ok((tally, date)) => self.update.take(&tally, &RangeAsk::of(range, Purpose::Counted), date),
+            Ok((tally, date)) => self.update.take(&tally, &RangeRequest::of(range, Purpose::Counted), date),
             Err(error) => Err(error),
         };
         match taken {
@@ -144,7 +144,7 @@ impl Search<'_, '_> {
     }
 
     /// Takes a request from those left; `None` if none is.
-    fn probe(&mut self) -> Option<()> {
+    fn take_request(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         Some(())
     }

@@ -9,11 +9,12 @@ use pds_ledger::recheck::{Due, Recheck};
 use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
 
 use super::audit;
+use super::completeness;
 use super::error::PollError;
-use super::evidence::Assumption;
+use super::evidence::Violation;
 use super::plan::{Poll, Target};
-use super::progress::{MAX_SINGLE, is_silent};
-use super::ranges::{Purpose, RangeAsk};
+use super::progress::{MAX_SINGLE, record_total};
+use super::ranges::{Purpose, RangeRequest};
 use super::schedule::phase_seconds;
 
 /// The ledger of a target while it is polled.
@@ -45,7 +46,7 @@ impl<'a> LedgerUpdate<'a> {
         let may_open = counts && context.ledgers.hidden_by(&target.key) != Some(Hold::Unknown);
         let before = context.ledgers.ledger(&target.key);
         let ledger = before.clone().filter(|_| may_open);
-        ledger.iter().for_each(|ledger| audit::note_samples(poll, ledger));
+        ledger.iter().for_each(|ledger| completeness::note_samples(poll, ledger));
         let mut update = Self {
             poll,
             ledger,
@@ -93,7 +94,7 @@ impl<'a> LedgerUpdate<'a> {
     pub fn take(
         &mut self,
         tally: &Tally,
-        asked: &RangeAsk<'_>,
+        asked: &RangeRequest<'_>,
         date: Option<jiff::Timestamp>,
     ) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
@@ -135,13 +136,13 @@ impl<'a> LedgerUpdate<'a> {
                     }
                 }
                 Purpose::Counted
-                    if is_silent(&target.progress, tally.total, range.seconds() / step, || {
-                        plan.is_silent(target)
+                    if record_total(&target.progress, tally.total, range.seconds() / step, || {
+                        plan.check_outage(target)
                     }) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
                     let is_verified = tally.total > Some(0) && self.is_believed(tally) == Ok(true);
-                    let next = if is_verified { plan.audit.verified(next) } else { next };
+                    let next = if is_verified { plan.evidence.verified(next) } else { next };
                     let objective = plan.app_of(target).and_then(|app| app.objective);
                     if let Some(step) = objective.and_then(|_| tally.rounding()) {
                         let known = &mut target.progress.lock().share_step;
@@ -155,7 +156,9 @@ impl<'a> LedgerUpdate<'a> {
                         ledger.recheck(range, tally, distributed, self.due())?
                     {
                         let sample = next.sample_of(ledger, range, recheck, watermark.ages());
-                        if let Some(sample) = sample.filter(|_| audit::begin_sample(self.poll, range.end)) {
+                        if let Some(sample) =
+                            sample.filter(|_| completeness::begin_sample(self.poll, range.end))
+                        {
                             next.sample = Some(Box::new(sample));
                         }
                         self.becomes(next);
@@ -174,11 +177,11 @@ impl<'a> LedgerUpdate<'a> {
     /// needs no other, unless one has found that the service ignores ranges.
     ///
     /// # Errors
-    /// The assumption that does not hold.
-    pub(super) fn is_believed(&self, tally: &Tally) -> Result<bool, Assumption> {
+    /// The violation that a check has found.
+    pub(super) fn is_believed(&self, tally: &Tally) -> Result<bool, Violation> {
         let Poll { plan, target, .. } = self.poll;
         let evidence = plan.evidence(target);
-        let is_verified = self.ledger().is_some_and(|ledger| plan.audit.verifies(ledger));
+        let is_verified = self.ledger().is_some_and(|ledger| plan.evidence.verifies(ledger));
         match tally.range {
             Some(_) if is_verified && !evidence.ignores_ranges() => Ok(true),
             _ => evidence.believes(),
@@ -191,9 +194,9 @@ impl<'a> LedgerUpdate<'a> {
         let Some(sample) = self.ledger().and_then(|ledger| ledger.sample_due(phase(self.poll.target))) else {
             return;
         };
-        let known = audit::known(self.poll, sample.range()).await;
+        let known = completeness::known(self.poll, sample.range()).await;
         let Some(next) = self.ledger().map(|ledger| ledger.after_sample(known)) else { return };
-        audit::note_samples(self.poll, &next);
+        completeness::note_samples(self.poll, &next);
         self.becomes(next);
     }
 

@@ -6,11 +6,11 @@ use pds_ledger::{HOUR, Ledger, Refusal};
 
 use super::audit;
 use super::error::{PollError, Reach};
-use super::evidence::Assumption;
+use super::evidence::Violation;
 use super::holes;
 use super::ledger_update::LedgerUpdate;
 use super::plan::Poll;
-use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
+use super::ranges::{self, MAX_HALVINGS, Purpose, RangeRequest};
 use super::shown::Replies;
 
 /// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted
@@ -103,7 +103,7 @@ impl<'a> MetricsPoll<'a, '_> {
             return;
         }
         if let Some(range) = self.update.recheck_due().filter(|_| !self.counting_failed) {
-            self.range(&RangeAsk::of(range, Purpose::Recheck)).await;
+            self.range(&RangeRequest::of(range, Purpose::Recheck)).await;
         }
     }
 
@@ -117,7 +117,7 @@ impl<'a> MetricsPoll<'a, '_> {
                 break;
             };
             last = Some(range);
-            reach = self.range(&RangeAsk::of(range, Purpose::Counted)).await;
+            reach = self.range(&RangeRequest::of(range, Purpose::Counted)).await;
             if range.end % HOUR != 0 {
                 break;
             }
@@ -126,7 +126,7 @@ impl<'a> MetricsPoll<'a, '_> {
     }
 
     /// Whether the reply about this window also serves the counters.
-    fn is_counted(&self, window: &RangeAsk<'_>) -> bool {
+    fn is_counted(&self, window: &RangeRequest<'_>) -> bool {
         window.container.is_none() && self.due() == Some(window.range)
     }
 
@@ -136,7 +136,7 @@ impl<'a> MetricsPoll<'a, '_> {
     }
 
     /// Requests one range. Returns the other requests that would fail as well.
-    async fn range(&mut self, asked: &RangeAsk<'a>) -> Reach {
+    async fn range(&mut self, asked: &RangeRequest<'a>) -> Reach {
         let Poll { context, plan, target, .. } = self.poll;
         let answer = self.answer(asked).await;
         let is_of_app = asked.container.is_none() && asked.purpose != Purpose::Recheck;
@@ -206,7 +206,7 @@ impl<'a> MetricsPoll<'a, '_> {
     }
 
     /// Hides the samples of the range's window.
-    fn forget(&self, asked: &RangeAsk<'_>) {
+    fn forget(&self, asked: &RangeRequest<'_>) {
         // The datapoint is stored once for all windows.
         let shared = Variant { window: 0, container: asked.container.clone() };
         let gone = [asked.variant(), shared];
@@ -215,10 +215,10 @@ impl<'a> MetricsPoll<'a, '_> {
         }
     }
 
-    async fn answer(&mut self, asked: &RangeAsk<'a>) -> Result<(), PollError> {
+    async fn answer(&mut self, asked: &RangeRequest<'a>) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let subjects = self.poll.subjects(asked.to_window());
-        let answer = self.poll.ask(Some(asked.range), asked.container.as_deref(), &subjects).await;
+        let answer = self.poll.request(Some(asked.range), asked.container.as_deref(), &subjects).await;
         if asked.purpose == Purpose::Counted {
             self.follow_size(asked.range, answer.as_ref().err());
         }
@@ -246,7 +246,7 @@ impl<'a> MetricsPoll<'a, '_> {
 
     /// Compares the range that a reply states with the requested range. The ledger checks that a counted range is
     /// exact.
-    fn compare(&self, asked: &RangeAsk<'_>, answered: TimeRange) -> Result<(), PollError> {
+    fn compare(&self, asked: &RangeRequest<'_>, answered: TimeRange) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let account = &target.account;
         if answered.is_rounded_from(asked.range) {
@@ -256,7 +256,7 @@ impl<'a> MetricsPoll<'a, '_> {
         if let Some(ignored) = answered.ignores(asked.range) {
             let text = plan.config.api.query_names.describe_ignored(ignored, asked.range, answered);
             if account.range_ignored(&text) {
-                return Err(PollError::NotBelieved { broken: Assumption::Names(ignored), text });
+                return Err(PollError::NotBelieved { broken: Violation::IgnoresBounds(ignored), text });
             }
         }
         if asked.window.is_none() {

@@ -9,17 +9,17 @@
 //! - [`counters`]: exposes and hides counters.
 //! - [`schedule`]: when each target is due.
 //! - [`poller`]: the loop.
-//! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.
+//! - [`execute`]: one poll of one target; `request`: one request of it; [`error`]: why it fails.
 //! - [`metrics`]: one poll of a metrics call.
 //! - [`transition_log`]: log lines about failures and recoveries.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: conclusions from all replies of one poll.
 //! - [`ranges`]: which ranges a metrics target needs.
 //! - [`audit`]: checks that the service counts as assumed, `distribution` that shares belong to their range; [`evidence`]:
-//!   the results; [`holes`]: time that the service does not answer for.
+//!   the results; `completeness`: how much was counted in time; [`holes`]: time that the service does not answer for.
 //! - [`ledger_update`]: how a poll updates its ledger.
 
-mod ask;
 pub mod audit;
+mod completeness;
 pub mod counters;
 pub mod datapoints;
 mod distribution;
@@ -33,6 +33,7 @@ pub mod plan;
 pub mod poller;
 pub mod progress;
 pub mod ranges;
+mod request;
 pub mod schedule;
 pub mod shown;
 pub mod transition_log;

@@ -165,7 +165,7 @@ impl Progress {
 
 /// Records the total of a range of `steps`. Returns whether it is a zero that is not counted yet: if a busy app has
 /// no requests, its range is requested once more, and then again while there `is_outage`.
-pub(super) fn is_silent(
+pub(super) fn record_total(
     progress: &Mutex<Progress>,
     total: Option<u64>,
     steps: u64,

@@ -10,7 +10,7 @@ use super::plan::{ConfiguredWindow, Plan, Target, containers};
 
 /// One request of a metrics call, and the purpose of its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeAsk<'a> {
+pub struct RangeRequest<'a> {
     /// The range.
     pub range: TimeRange,
     /// The container that it is limited to.
@@ -21,7 +21,7 @@ pub struct RangeAsk<'a> {
     pub purpose: Purpose,
 }
 
-impl RangeAsk<'_> {
+impl RangeRequest<'_> {
     /// A request for the ledger alone.
     pub(super) fn of(range: TimeRange, purpose: Purpose) -> Self {
         Self { range, container: None, window: None, purpose }
@@ -60,10 +60,10 @@ pub enum Purpose {
 ///
 /// A window as long as the accounting step is aligned to the steps if the target is polled once per step. Its reply then
 /// also serves the counters.
-pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeAsk<'a>> {
+pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeRequest<'a>> {
     let (settled, step) = (plan.watermark.at_present(), plan.watermark.step());
     let polled_every = plan.interval(target).as_secs();
-    let mut asks = Vec::new();
+    let mut requests = Vec::new();
     for window in &plan.windows {
         let shared = target.counter.is_some()
             && window.seconds == step
@@ -71,10 +71,10 @@ pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeAsk<'a>> {
         let end = if shared { settled.step_end() } else { settled.second };
         let range = TimeRange { start: end - window.seconds, end };
         let for_container =
-            |container| RangeAsk { range, container, window: Some(window), purpose: Purpose::Window };
-        asks.extend(containers(plan.app_of(target)).map(for_container));
+            |container| RangeRequest { range, container, window: Some(window), purpose: Purpose::Window };
+        requests.extend(containers(plan.app_of(target)).map(for_container));
     }
-    asks
+    requests
 }
 
 /// The range to count next, up to `settled_step`, which had settled when the poll began. Time that settles during the

@@ -8,7 +8,7 @@ use pds_interface::{Counted, Point, TimeRange, run_execution_time};
 use tokio::time::{Duration, Instant};
 
 use super::plan::{ConfiguredWindow, Plan, Poll, Target, containers};
-use super::ranges::{Purpose, RangeAsk};
+use super::ranges::{Purpose, RangeRequest};
 
 /// Number of consecutive polls with equal replies for a container and the whole app after which the filter seems
 /// ignored.
@@ -20,7 +20,7 @@ pub struct Replies<'a>(Vec<WindowReply<'a>>);
 
 #[derive(Debug)]
 struct WindowReply<'a> {
-    asked: RangeAsk<'a>,
+    asked: RangeRequest<'a>,
     tally: Option<Tally>,
     point: Option<Point>,
 }
@@ -31,7 +31,7 @@ impl<'a> Replies<'a> {
     pub(super) fn add(
         &mut self,
         Poll { plan, target, .. }: Poll<'_>,
-        asked: &RangeAsk<'a>,
+        asked: &RangeRequest<'a>,
         reading: &Reading,
     ) {
         if asked.purpose == Purpose::Recheck {
@@ -77,7 +77,7 @@ impl<'a> Replies<'a> {
         if window.is_none() {
             warn_of_short_windows(plan, target, width.unwrap_or_default());
         }
-        let counts = |RangeAsk { purpose, window: of, .. }: &RangeAsk<'_>| {
+        let counts = |RangeRequest { purpose, window: of, .. }: &RangeRequest<'_>| {
             *purpose == Purpose::Counted || of.is_some_and(|of| of.index == window.unwrap_or_default())
         };
         for container in containers(plan.app_of(target)) {

@@ -39,7 +39,7 @@ pub(super) struct Place {
     app: usize,
 }
 
-/// A target with its subject (a project or app), its ledger, and the samples it shows.
+/// A target with one of its subjects (a project or app), its ledger and its status.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub(super) target: &'a Target,
@@ -104,7 +104,7 @@ impl View {
 
     /// Calls `read` for the apps at `range` of all apps, each with its targets.
     pub(super) fn each_app<'a>(&'a self, range: Range<usize>, mut read: impl FnMut(Place, &[Part<'a>])) {
-        let runs: Vec<&[Arc<Target>]> = self.runs().collect();
+        let runs: Vec<&[Arc<Target>]> = self.app_targets().collect();
         let places: Vec<Place> = self.places().skip(range.start).take(range.len()).collect();
         for places in places.chunks(AHEAD) {
             let targets = places.iter().flat_map(|place| runs.iter().map(|run| &run[place.index]));
@@ -138,10 +138,10 @@ impl View {
 
     /// The targets of one app.
     pub(super) fn parts_of(&self, place: Place) -> Vec<Part<'_>> {
-        self.parts(self.runs().filter_map(|run| with_subject(&run[place.index])).collect())
+        self.parts(self.app_targets().filter_map(|run| with_subject(&run[place.index])).collect())
     }
 
-    /// The targets with their ledgers and the samples they show.
+    /// The targets with their ledgers and their status.
     fn parts<'a>(&self, targets: Vec<(&'a Target, &'a TargetSubject)>) -> Vec<Part<'a>> {
         let keys = targets.iter().map(|(target, _)| target.counter.as_ref().map(|_| &target.key));
         let found = self.context.ledgers.find(keys);
@@ -155,7 +155,7 @@ impl View {
     }
 
     /// The targets of each polled resource of apps: one of each app, in the order of the configuration.
-    fn runs(&self) -> impl Iterator<Item = &[Arc<Target>]> {
+    fn app_targets(&self) -> impl Iterator<Item = &[Arc<Target>]> {
         let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
         of_apps.map(|resource| self.targets_of(resource)).filter(|run| !run.is_empty())
     }

@@ -19,7 +19,7 @@ use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 use pds_telemetry::Telemetry;
 
-use super::evidence::{Audit, Evidence};
+use super::evidence::{Evidence, EvidenceStore};
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
 
@@ -66,7 +66,7 @@ pub struct Plan {
     /// The targets.
     pub targets: Vec<Arc<Target>>,
     /// The evidence about each service account.
-    pub audit: Arc<Audit>,
+    pub evidence: Arc<EvidenceStore>,
     /// How the configuration exceeds its rate limit, if it does.
     pub overload: Option<String>,
     /// Whether a warning was logged that this container filter seems to be ignored.
@@ -135,7 +135,7 @@ pub struct TargetSubject {
 impl Plan {
     /// The evidence of the call and account of `target`.
     pub(super) fn evidence(&self, target: &Target) -> MappedMutexGuard<'_, Evidence> {
-        self.audit.evidence(target.account.name(), target.key.resource)
+        self.evidence.of_call(target.account.name(), target.key.resource)
     }
 
     /// Builds the plan of `config`, creates its cells in the store, and shows known counters. Targets that stay keep
@@ -177,7 +177,7 @@ impl Plan {
             client,
             watermark,
             windows,
-            audit: Audit::of(&config, before.map(|plan| &plan.audit), &context.telemetry),
+            evidence: EvidenceStore::new(&config, before.map(|plan| &plan.evidence), &context.telemetry),
             targets: Vec::new(),
             overload: config.requests_per_minute().exceeds(&config.api),
             filter_warned: AtomicBool::default(),

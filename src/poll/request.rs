@@ -9,7 +9,7 @@ use super::plan::Poll;
 
 impl<'a> Poll<'a> {
     /// Sends one request and reads its reply for each of `subjects`. Returns it with the service's time.
-    pub(super) async fn ask(
+    pub(super) async fn request(
         self,
         range: Option<TimeRange>,
         container: Option<&str>,
@@ -48,7 +48,7 @@ impl<'a> Poll<'a> {
 
     /// Requests the total of `range`, and nothing else.
     pub(super) async fn tally(self, range: TimeRange) -> Result<(Tally, Option<jiff::Timestamp>), PollError> {
-        let (reading, date) = self.ask(Some(range), None, &[]).await?;
+        let (reading, date) = self.request(Some(range), None, &[]).await?;
         Ok((reading.tally.unwrap_or_default(), date))
     }
 
