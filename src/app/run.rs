@@ -16,7 +16,7 @@ use pds_config::{Config, LoadError, Origin};
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
-use pds_core::units::{counted, number};
+use pds_core::units::{number, plural};
 use pds_telemetry::Telemetry;
 
 use super::daemon::{Daemon, DaemonError, PollThread, resumed};
@@ -122,8 +122,8 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!(
         "the configuration is valid: {}, {}, {} requests per minute ({} per second) to the service",
-        counted(config.projects.len(), "project", "projects"),
-        counted(apps, "app", "apps"),
+        plural(config.projects.len(), "project", "projects"),
+        plural(apps, "app", "apps"),
         number(load.total),
         number(load.total / 60.0)
     ));

@@ -7,9 +7,7 @@ use maud::{Markup, html};
 use crate::status::Status;
 use pds_diagnosis::{Audited, Cause, CountedAgain, Disputed, Reason, Scope, ServiceState, Verdict, cause};
 
-use super::format::{
-    self, absolute, age, ago, count as counted, count_of, missing, number, seconds, sign, until,
-};
+use super::format::{self, absolute, age, ago, count, missing, number, plural, seconds, sign, until};
 use super::layout::Frame;
 
 /// The verdict in one sentence, and its reasons as links.
@@ -26,7 +24,7 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                 (apps(frame))
                 @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
                 @if let Some(disputed) = summary.disputed {
-                    @let of = format!(" of {}", count(summary.disputed_apps as u64, "app"));
+                    @let of = format!(" of {}", plural(summary.disputed_apps, "app", "apps"));
                     p .sub { (no_longer_there(disputed, "request", &of, None)) }
                 }
                 // Equal ranges prove nothing about missing numbers.
@@ -57,8 +55,8 @@ fn details(reason: &Reason) -> Markup {
 pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
-        (count(rechecked.counted, "request")) " counted again since startup; " (number(late)) " % came late"
-        @if rechecked.overcounted > 0 { ", and " (count_of(rechecked.overcounted)) " were no longer reported" }
+        (plural(rechecked.counted, "request", "requests")) " counted again since startup; " (number(late)) " % came late"
+        @if rechecked.overcounted > 0 { ", and " (count(rechecked.overcounted)) " were no longer reported" }
         "."
     })
 }
@@ -67,7 +65,7 @@ pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
 pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: Option<Timestamp>) -> Markup {
     let anew = created.filter(|at| *at > disputed.start);
     html! {
-        "The service no longer has " (count(disputed.lacks, one)) (of) " between " (absolute(disputed.start)) " and " (absolute(disputed.end))
+        "The service no longer has " (plural(disputed.lacks, one, &format!("{one}s"))) (of) " between " (absolute(disputed.start)) " and " (absolute(disputed.end))
         ". The counters keep them. "
         @if let Some(at) = anew { "The app was recreated " (absolute(at)) "." }
         @else {
@@ -77,16 +75,11 @@ pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: 
     }
 }
 
-/// `1 request`, `1,520 requests`.
-pub(super) fn count(value: u64, one: &str) -> String {
-    format!("{} {one}{}", count_of(value), if value == 1 { "" } else { "s" })
-}
-
 /// The number of ranges compared with the sum of their parts and with the ledgers.
 fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
-    let checked = (equal + different > 0).then(|| count(equal + different, "range"))?;
+    let checked = (equal + different > 0).then(|| plural(equal + different, "range", "ranges"))?;
     Some(
-        html! { (checked) " checked, " @if different == 0 { "all equal." } @else { (count_of(different)) " different." } },
+        html! { (checked) " checked, " @if different == 0 { "all equal." } @else { (count(different)) " different." } },
     )
 }
 
@@ -96,12 +89,10 @@ fn apps(frame: Frame<'_>) -> Markup {
     let verdict = apps.verdict();
     let text = match apps.unwell() {
         0 if apps.ok == 0 => return html! {},
-        0 if apps.waiting > 0 => format!("{} known to be healthy", counted(apps.ok, "app is", "apps are")),
-        0 => counted(apps.ok, "app is healthy", "apps are healthy"),
-        1 => format!("1 of {} is unhealthy", counted(apps.all, "app", "apps")),
-        unwell => {
-            format!("{} of {} are unhealthy", count_of(unwell as u64), counted(apps.all, "app", "apps"))
-        }
+        0 if apps.waiting > 0 => format!("{} known to be healthy", plural(apps.ok, "app is", "apps are")),
+        0 => plural(apps.ok, "app is healthy", "apps are healthy"),
+        1 => format!("1 of {} is unhealthy", plural(apps.all, "app", "apps")),
+        unwell => format!("{} of {} are unhealthy", count(unwell as u64), plural(apps.all, "app", "apps")),
     };
     html! {
         p class={ "apps-state " (verdict.as_str()) } {
@@ -121,9 +112,9 @@ fn sentence(frame: Frame<'_>) -> Markup {
         },
         Verdict::Problem => html! {
             @if summary.untrusted > 0 && summary.untrusted == summary.apps.all {
-                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (count_of(summary.untrusted as u64)) " apps" } " cannot be trusted" }
+                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (count(summary.untrusted as u64)) " apps" } " cannot be trusted" }
             } @else { strong { "Some numbers cannot be trusted" } }
-            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (count_of(summary.untrusted as u64)) " of " (counted(summary.apps.all, "app", "apps")) }
+            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (count(summary.untrusted as u64)) " of " (plural(summary.apps.all, "app", "apps")) }
             "."
         },
         Verdict::Warning => {
@@ -139,7 +130,7 @@ fn sentence(frame: Frame<'_>) -> Markup {
         Verdict::Ok => html! {
             strong { "All numbers can be trusted" } ": "
             @if summary.apps.all == 0 { "this shard polls no app." }
-            @else { (counted(summary.apps.all, "app", "apps")) ", every resource fresh." }
+            @else { (plural(summary.apps.all, "app", "apps")) ", every resource fresh." }
         },
     }
 }
@@ -162,7 +153,7 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
             (fact("Requests sent", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
                 html! { (number(service.requests_per_minute)) " / min" },
                 html! {
-                    @if failing > 0 { (counted(failing, "resource", "resources")) " failing now" }
+                    @if failing > 0 { (plural(failing, "resource", "resources")) " failing now" }
                     @else if failures > 0.0 { (number(failures)) " / min failed recently" }
                     @else if service.last_success.is_some() { "no failures" }
                     @else { "no replies yet" }
@@ -180,8 +171,8 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 },
                 match (unreadable, expiry) {
                     (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
-                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count_of(exporter.tokens.len() as u64)) " to expire" },
-                    _ => html! { (counted(exporter.tokens.len(), "service account", "service accounts")) },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len() as u64)) " to expire" },
+                    _ => html! { (plural(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             @if exporter.shards > 1 {
                 (fact("Shard", Verdict::Ok, html! { (exporter.shard) " of " (exporter.shards) }, html! { "counted from 0; the others poll the other apps" }))
@@ -213,7 +204,7 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
         html! {
             @if !stored { "the state file cannot be written" }
             @else if exporter.web_configuration_good == Some(false) { "the web configuration was refused" }
-            @else if let Some(restoring) = missing { (counted(restoring.missing, "counter waits", "counters wait")) " for Prometheus" }
+            @else if let Some(restoring) = missing { (plural(restoring.missing, "counter waits", "counters wait")) " for Prometheus" }
             @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
         },
     )

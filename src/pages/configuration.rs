@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::status::Refused;
 use pds_config::{Explained, Origin, toml};
 
-use super::format::{ago, count};
+use super::format::{ago, plural};
 use super::layout::{self, Frame};
 
 /// The page of the configuration, or only of the values that differ from the defaults.
@@ -66,7 +66,7 @@ fn project(keys: &[&Explained]) -> Markup {
     let id = keys.iter().find(|row| row.key.strip_prefix(name) == Some(".id"));
     html! {
         details .reply data-key=(name) {
-            summary { code { (id.map_or(name, |row| row.value.as_str())) } " " span .sub { (name) ", " (count(keys.len(), "key", "keys")) } }
+            summary { code { (id.map_or(name, |row| row.value.as_str())) } " " span .sub { (name) ", " (plural(keys.len(), "key", "keys")) } }
             (table(keys, &format!("Keys of {name}"), name))
         }
     }

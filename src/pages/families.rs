@@ -8,7 +8,7 @@ use pds_config::Web;
 use pds_exposition::{Family, Group, Kind};
 use pds_ledger::FAMILIES;
 
-use super::format::{count, missing};
+use super::format::{missing, plural};
 use super::layout::{self, Frame};
 use super::links::parameter;
 
@@ -42,7 +42,7 @@ pub(super) fn families(
         }
         div .scroll.tall tabindex="0" role="region" aria-label="Metrics" {
             table .families.cards role="table" {
-                caption { (count(matching, "metric", "metrics")) @if matching < all { " of " (all) } }
+                caption { (plural(matching, "metric", "metrics")) @if matching < all { " of " (all) } }
                 thead role="rowgroup" { tr role="row" { @for title in ["Metric", "What it is", "Current sample and query"] { th scope="col" role="columnheader" { (title) } } } }
                 @for (group, families) in &found {
                     tbody role="rowgroup" {

@@ -4,27 +4,25 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use pds_core::units::span;
-pub(super) use pds_core::units::{
-    bytes, clock, count_of, counted as count, number, seconds, time as absolute,
-};
+use pds_core::units;
+pub(super) use pds_core::units::{bytes, clock, count, number, plural, seconds, time as absolute};
 use pds_diagnosis::{State, Verdict};
 pub(super) use pds_diagnosis::{class_title as class, resource_title as resource};
 
 /// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
 pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {
-    relative(time, "ago", &span(now.as_second() - time.as_second()), " ago")
+    relative(time, "ago", &units::age(now.as_second() - time.as_second()), " ago")
 }
 
 /// Like [`ago`], without the word.
 pub(super) fn age(time: Timestamp, now: Timestamp) -> Markup {
-    relative(time, "age", &span(now.as_second() - time.as_second()), "")
+    relative(time, "age", &units::age(now.as_second() - time.as_second()), "")
 }
 
 /// How long until `time`; "now" once it has passed.
 pub(super) fn until(time: Timestamp, now: Timestamp) -> Markup {
     let ahead = time.as_second() - now.as_second();
-    let text = if ahead <= 0 { "now".to_owned() } else { format!("in {}", span(ahead)) };
+    let text = if ahead <= 0 { "now".to_owned() } else { format!("in {}", units::age(ahead)) };
     relative(time, "until", &text, "")
 }
 

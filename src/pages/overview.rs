@@ -7,7 +7,7 @@ use crate::status::LazyApp;
 use pds_diagnosis::{App, Cell, Column, Project, Resource, State, Summary, Verdict};
 
 use super::banner::{banner, facts};
-use super::format::{self, age, ago, count, count_of, missing, number, sign, value, verdict, verdict_of};
+use super::format::{self, age, ago, count, missing, number, plural, sign, value, verdict, verdict_of};
 use super::layout::{Frame, ignored, table};
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
@@ -44,7 +44,7 @@ pub(super) fn title(summary: &Summary) -> String {
     match (summary.verdict, summary.apps.unwell()) {
         (Verdict::Problem, _) => "Numbers cannot be trusted".to_owned(),
         (_, 0) => "Overview".to_owned(),
-        (_, unwell) => format!("{} unhealthy", count(unwell, "app", "apps")),
+        (_, unwell) => format!("{} unhealthy", plural(unwell, "app", "apps")),
     }
 }
 
@@ -63,11 +63,11 @@ fn chips(frame: Frame<'_>, query: &Query) -> Markup {
     };
     html! {
         nav .chips aria-label="Apps by state" {
-            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (count_of(summary.apps.all as u64)) }
+            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (count(summary.apps.all as u64)) }
             @for verdict in Verdict::ALL {
                 @if apps_of(verdict) > 0 || query.state == Some(verdict) {
                     a class=(verdict.as_str()) href=(link(Some(verdict))) aria-current=[(query.state == Some(verdict)).then_some("true")] {
-                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count_of(apps_of(verdict) as u64))
+                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count(apps_of(verdict) as u64))
                     }
                 }
             }
@@ -83,7 +83,7 @@ fn group(frame: Frame<'_>, id: &str) -> Markup {
         tr .group role="row" data-key={ "project " (id) } {
             th role="rowheader" scope="rowgroup" colspan=(Column::of_page().count()) {
                 span .line title=(name) { (name) }
-                @if let Some(project) = project { " " span .sub { (id) ", " (count(project.apps, "app", "apps")) } }
+                @if let Some(project) = project { " " span .sub { (id) ", " (plural(project.apps, "app", "apps")) } }
             }
         }
     }
@@ -127,7 +127,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
         div .scroll.tall {
             table .apps.cards role="table" {
                 caption {
-                    (count(selected.len(), "app", "apps")) @if query.filters() { " of " (count_of(frame.status.apps.len() as u64)) }
+                    (plural(selected.len(), "app", "apps")) @if query.filters() { " of " (count(frame.status.apps.len() as u64)) }
                     @if !window.is_empty() { "; response times and rates over the last " (window) }
                 }
                 thead role="rowgroup" { tr role="row" {
@@ -142,7 +142,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
                     @if page.is_empty() { tr role="row" { td role="cell" colspan=(Column::of_page().count()) .none {
                         @if frame.status.apps.is_empty() { (how_to_add(frame)) }
                         @else if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
-                        @else { "There is no page " (count_of(query.page as u64)) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
+                        @else { "There is no page " (count(query.page as u64)) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
                      } } }
                 }
             }
@@ -259,7 +259,7 @@ fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
         @if pages > 1 {
             nav .pages aria-label="Pages of apps" {
                 @if query.page > 1 { a rel="prev" href=(link(pages.min(query.page - 1))) { "Previous" } }
-                span { "Page " (count_of(query.page.min(pages) as u64)) " of " (count_of(pages as u64)) }
+                span { "Page " (count(query.page.min(pages) as u64)) " of " (count(pages as u64)) }
                 @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
             }
         }
@@ -272,7 +272,7 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
     wanted.sort_by_key(|project| project.verdict);
     let caption = html! {
         caption {
-            (count(wanted.len(), "project", "projects"))
+            (plural(wanted.len(), "project", "projects"))
             @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }
         }
     };
@@ -297,7 +297,7 @@ fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
             }
             td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
             td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now, None)) }
-            td role="cell" data-name="Apps" { (count_of(project.apps as u64)) }
+            td role="cell" data-name="Apps" { (count(project.apps as u64)) }
             td role="cell" data-name="Custom domains" { (value(project.custom_domains, number)) }
             td role="cell" data-name="Storage alerts" {
                 @match &project.volume_alerts {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::status::incidents::REACH;
 use pds_diagnosis::{Incident, IncidentKind};
 
-use super::format::count;
+use super::format::plural;
 use super::layout::Frame;
 
 /// The most tokens that have lines.
@@ -24,11 +24,11 @@ pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let lines = troubled.iter().take(MAX_TOKENS).map(|token| (token.name.as_str(), &*token.incidents));
     let undrawn = troubled.len().saturating_sub(MAX_TOKENS);
     let more = (undrawn > 0).then(|| {
-        let tokens = count(undrawn, "more token", "more tokens");
+        let tokens = plural(undrawn, "more token", "more tokens");
         format!("{tokens} had outages of their own; an app's page shows the outages of its token.")
     });
     let others = (!troubled.is_empty() && !others.is_empty())
-        .then(|| format!("{} had none.", count(others.len(), "other token", "other tokens")));
+        .then(|| format!("{} had none.", plural(others.len(), "other token", "other tokens")));
     strip(frame, lines.collect(), more.into_iter().chain(others).collect())
 }
 

@@ -40,7 +40,7 @@ pub enum Violation {
     /// The totals of parts of a range do not add up to the total of the whole.
     #[error(
         "parts of a range have {}, the whole range has {}; the cause is unknown",
-        units::count_of(*.parts), units::count_of(*.whole)
+        units::count(*.parts), units::count(*.whole)
     )]
     TotalsDiffer {
         /// Their sum, or the count that the ledger added.

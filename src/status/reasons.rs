@@ -73,7 +73,7 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
         stopped.detail = Some(format!("{what}; {remedy}"));
     }
     if silent_apps > 0 {
-        let silent = units::counted(silent_apps, "app", "apps");
+        let silent = units::plural(silent_apps, "app", "apps");
         found.of(&cause::NO_REQUESTS).more = format!(": the counters of {silent} wait");
     }
     // Other shards have the apps of an empty shard.
@@ -200,7 +200,7 @@ impl Found {
             Some(Restoring { missing: missing @ 1.., obstacle, .. }) => {
                 let stopped = self.of(judge::restoring(view));
                 let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-                stopped.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
+                stopped.more = format!(": {} hidden{why}", units::plural(*missing, "counter", "counters"));
             }
             Some(Restoring { obstacle: Some(why), .. }) => {
                 self.of(&cause::NO_CURSORS).more = format!(": {why}");
@@ -311,7 +311,7 @@ impl Stopped {
 
     /// The apps and projects: their names if they are few, otherwise their number and the first of them.
     fn concerned(&self, cause: &Cause) -> String {
-        let phrase = |count: usize, one, many| (count > 0).then(|| units::counted(count, one, many));
+        let phrase = |count: usize, one, many| (count > 0).then(|| units::plural(count, one, many));
         let counted = [phrase(self.apps, "app", "apps"), phrase(self.projects, "project", "projects")];
         let counted: Vec<String> = counted.into_iter().flatten().collect();
         let names: Vec<&str> = self.objects.iter().take(MAX_NAMED).map(|object| short(object)).collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pds_config::shard::Shard;
 use pds_config::{App, Config, Project};
 use pds_core::clock::Clock;
-use pds_core::units::count;
+use pds_core::units::rounded;
 use pds_exporter::app::daemon::Handle;
 use pds_exposition::Format;
 use pds_simulator::journal::{Entry, Journal};
@@ -121,7 +121,7 @@ fn rates() -> String {
 fn thousands(figure: f64) -> String {
     let digits = figure.max(1.0).log10().floor() as i32 - 3;
     let grain = 10f64.powi(digits.max(0));
-    count((figure / grain).round() * grain)
+    rounded((figure / grain).round() * grain)
 }
 
 /// Ten exporters that share the apps of one simulated service, each with its part of the service's rate.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use pds_core::units::count_of;
+use pds_core::units::count;
 
 use super::class::Class;
 use super::credentials::CredentialsError;
@@ -67,7 +67,7 @@ pub enum Reason {
         title: String,
     },
     /// A reply larger than the limit.
-    #[error("returned more than the {} bytes of api.max_response_bytes", count_of(*.0))]
+    #[error("returned more than the {} bytes of api.max_response_bytes", count(*.0))]
     TooLarge(u64),
     /// A compressed reply. None was requested, and none is decompressed.
     #[error("returned content encoding '{0}', which was not requested")]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::account::Account;
-use pds_core::units::count_of;
+use pds_core::units::count;
 
 /// The accounts of `projects` whose token states another project, by name; the text names both projects.
 pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, String> {
@@ -17,7 +17,7 @@ pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, Stri
         let first = set_for.first().filter(|_| !set_for.contains(&*own))?;
         let more = match set_for.len() - 1 {
             0 => String::new(),
-            more => format!(" and {} more", count_of(more as u64)),
+            more => format!(" and {} more", count(more as u64)),
         };
         Some((name.to_owned(), format!("it is for {own}, and set for {first}{more}")))
     };

@@ -34,7 +34,7 @@ impl Load {
         (needed > allowed.into()).then(|| {
             // Without groups of digits: it is to be copied.
             let set = (needed * 1.1).ceil();
-            let [needed, allowed] = [needed.ceil(), allowed.into()].map(units::count);
+            let [needed, allowed] = [needed.ceil(), allowed.into()].map(units::rounded);
             format!("set api.max_requests_per_second = {set} ({needed} a second needed, {allowed} allowed)")
         })
     }

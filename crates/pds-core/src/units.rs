@@ -23,7 +23,7 @@ fn two_units(value: f64, per_large: f64, large: &str, small: &str) -> String {
 
 /// An age in one or two units: `12 s`, `4 min`, `3 h 20 min`, `9 d`. Coarser than [`seconds`], since it changes while
 /// it is read. The pages' script writes ages the same way.
-pub fn span(seconds: i64) -> String {
+pub fn age(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {
@@ -38,7 +38,7 @@ pub fn span(seconds: i64) -> String {
 /// Three significant digits without trailing zeros, and from a hundred on a whole number: `0.0123`, `1.5`, `1,234,567`.
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() || value.abs() >= 100.0 {
-        return count(value);
+        return rounded(value);
     }
     #[expect(clippy::cast_possible_truncation, reason = "the exponent of an f64 is within -324..=308")]
     let magnitude = value.abs().log10().floor() as i32;
@@ -47,15 +47,15 @@ pub fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A whole number with its digits in groups: `1,234,567`.
-pub fn count(value: f64) -> String {
+/// A value rounded to a whole number, with its digits in groups: `1,234,567`.
+pub fn rounded(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let digits = if value.is_finite() { grouped(&digits) } else { digits };
     if value < 0.0 { format!("-{digits}") } else { digits }
 }
 
-/// A count that is an integer.
-pub fn count_of(value: u64) -> String {
+/// A count, with its digits in groups: `1,234,567`.
+pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
@@ -71,8 +71,9 @@ fn grouped(digits: &str) -> String {
 }
 
 /// A number of things: `1 app`, `2,000 apps`.
-pub fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{} {}", count_of(count as u64), if count == 1 { one } else { many })
+pub fn plural(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 /// A share of one: `97.25 %`.
@@ -93,7 +94,7 @@ pub fn bytes(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{} GB", number(v / 1e9)),
         v if v >= 1e6 => format!("{} MB", number(v / 1e6)),
-        v => format!("{} bytes", count(v)),
+        v => format!("{} bytes", rounded(v)),
     }
 }
 
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn ages_have_at_most_two_units() {
-        let ages = [-3, 0, 119, 120, 7199, 7200, 12_000, 172_800].map(span);
+        let ages = [-3, 0, 119, 120, 7199, 7200, 12_000, 172_800].map(age);
         assert_eq!(ages, ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "3 h 20 min", "2 d"]);
     }
 
@@ -142,8 +143,8 @@ mod tests {
     fn numbers_have_three_digits_or_groups() {
         let numbers = [0.0, 0.00012, 0.012_345, 1.5, 12.0, 99.96, 1_234_567.8, -4000.0].map(number);
         assert_eq!(numbers, ["0", "0.00012", "0.0123", "1.5", "12", "100", "1,234,568", "-4,000"]);
-        assert_eq!([0.0, 999.0, 1e6, f64::INFINITY].map(count), ["0", "999", "1,000,000", "inf"]);
-        assert_eq!([1, 2_000].map(|n| counted(n, "app", "apps")), ["1 app", "2,000 apps"]);
+        assert_eq!([0.0, 999.0, 1e6, f64::INFINITY].map(rounded), ["0", "999", "1,000,000", "inf"]);
+        assert_eq!([1, 2_000].map(|n| plural(n, "app", "apps")), ["1 app", "2,000 apps"]);
         assert_eq!([1.1016, 0.0123].map(dollars), ["$1.10", "$0.0123"]);
         assert_eq!([16e9, 2e6, 4096.0].map(bytes), ["16 GB", "2 MB", "4,096 bytes"]);
         assert_eq!([0.975, 1.0, 0.9997, 0.0].map(percent), ["97.50 %", "100.00 %", "99.97 %", "0.00 %"]);

@@ -140,7 +140,7 @@ fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
     let columns = COLUMNS.iter().filter(|column| column.rank.is_some() && column.key != "problem");
     let mut facts: Vec<_> =
         columns.map(|column| (column.title, (column.value)(app).text().into_owned())).collect();
-    let age = |at: Timestamp| units::span(Timestamp::now().as_second() - at.as_second());
+    let age = |at: Timestamp| units::age(Timestamp::now().as_second() - at.as_second());
     facts.extend(app.resources.iter().map(|resource| {
         let polled =
             resource.last_success.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at)));

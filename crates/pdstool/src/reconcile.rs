@@ -152,7 +152,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
         differing => Err(ToolError::failed(format!(
             "{} of {} differ by more than {} % or cannot be compared",
             differing,
-            units::counted(rows.len(), "counter", "counters"),
+            units::plural(rows.len(), "counter", "counters"),
             args.tolerance
         ))),
     }

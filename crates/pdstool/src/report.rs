@@ -174,7 +174,7 @@ impl Report {
     fn summary(&self) -> String {
         let counts = [State::Problem, State::Warning].map(|state| (state.as_str(), self.count(state)));
         let wrong = counts.into_iter().filter(|(_, count)| *count > 0);
-        let wrong = wrong.map(|(word, count)| units::counted(count, word, &format!("{word}s")));
+        let wrong = wrong.map(|(word, count)| units::plural(count, word, &format!("{word}s")));
         let wrong = wrong.collect::<Vec<_>>().join(", ");
         if wrong.is_empty() { "no problems".to_owned() } else { wrong }
     }
@@ -293,7 +293,7 @@ impl Report {
 fn folded((check, found): (&'static str, Vec<Finding>)) -> Vec<Finding> {
     let (mut well, notes): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.state == State::Ok);
     if well.len() > 1 {
-        let count = units::count_of(well.len() as u64);
+        let count = units::count(well.len() as u64);
         well = vec![Finding { check, ..Finding::ok(format!("all {count} are ok (-o wide)")) }];
     }
     [well, notes].concat()
@@ -303,7 +303,7 @@ fn folded((check, found): (&'static str, Vec<Finding>)) -> Vec<Finding> {
 pub fn first_few(subjects: &[String]) -> String {
     let (named, rest) = subjects.split_at(subjects.len().min(MAX_NAMED));
     let named = named.join(", ");
-    if rest.is_empty() { named } else { format!("{named} and {} more", units::count_of(rest.len() as u64)) }
+    if rest.is_empty() { named } else { format!("{named} and {} more", units::count(rest.len() as u64)) }
 }
 
 /// The values of each key, with keys in the order of their first occurrence.

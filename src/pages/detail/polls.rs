@@ -7,8 +7,8 @@ use crate::status::detail::Detail;
 use crate::store::{Event, What};
 use pds_diagnosis::Verdict;
 
-use super::super::banner::{count, counted_again, no_longer_there};
-use super::super::format::{self, ago, graded, missing, seconds, until, verdict_of};
+use super::super::banner::{counted_again, no_longer_there};
+use super::super::format::{self, ago, graded, missing, plural, seconds, until, verdict_of};
 use super::super::layout::{Frame, table};
 
 /// The state of each resource.
@@ -33,8 +33,8 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
         section {
             h2 #resources { "Resources" }
             (table("", "Resources", caption, &titles, rows))
-            @for (total, what) in [(detail.requests_total, "request"), (detail.runs_total, "run")] {
-                @if let Some(total) = total { p .sub { (count(total, what)) " counted so far." } }
+            @for (total, one, many) in [(detail.requests_total, "request", "requests"), (detail.runs_total, "run", "runs")] {
+                @if let Some(total) = total { p .sub { (plural(total, one, many)) " counted so far." } }
             }
             @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
             @for resource in &detail.app.resources {
@@ -84,7 +84,7 @@ fn row(frame: Frame<'_>, resource: &str, event: &Event) -> Markup {
             td {
                 time datetime=(until) { (since(until, frame.now)) } " " span .sub { (ago(until, frame.now)) }
                 @if event.polls > 1 {
-                    " " span .sub { "and " (format::count_of(u64::from(event.polls - 1))) " more since " time datetime=(from) { (since(from, frame.now)) } }
+                    " " span .sub { "and " (format::count(u64::from(event.polls - 1))) " more since " time datetime=(from) { (since(from, frame.now)) } }
                 }
             }
             td { (format::resource(resource)) }

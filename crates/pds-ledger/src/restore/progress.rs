@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pds_core::error_chain::with_sources;
-use pds_core::units::count_of;
+use pds_core::units::count;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ impl Obstacle {
 
     /// Another shard still moves the cursors of this many counters.
     pub(super) fn still_counted(counters: usize) -> Self {
-        let counters = count_of(counters as u64);
+        let counters = count(counters as u64);
         let text = format!(
             "another shard still counts {counters} of them: this shard takes them over once their cursors stand still"
         );

@@ -146,7 +146,7 @@ async fn judge(
     let (Some(before), Some(both)) = (before, both) else { return Ok(()) };
     if count + before >= both + 1.0 {
         let QueryNames { start, end, .. } = &service.config.api.query_names;
-        let [parts, both] = [count + before, both].map(units::count);
+        let [parts, both] = [count + before, both].map(units::rounded);
         return Err(ToolError::RangeIgnored(format!(
             "the service ignores `{start}` or `{end}`, or accounting.range_end is wrong: two steps count {parts}, both at \
              once {both}; see `pdstool check service`"

@@ -160,26 +160,26 @@ fn progress(console: &Console, total: u64, done: u64) -> ProgressBar {
 
 fn say_plan(console: &mut Console, work: &Work, done: u64) {
     let plan = &work.plan;
-    let requests = units::count_of(plan.requests());
+    let requests = units::count(plan.requests());
     let mut text = format!(
         "{}, {} to {}: {requests} requests to the service",
-        units::counted(plan.apps.len(), "app", "apps"),
+        units::plural(plan.apps.len(), "app", "apps"),
         rfc3339(plan.start),
         rfc3339(plan.end)
     );
     if done > 0 {
-        text.push_str(&format!(", {} of them done by an earlier run", units::count_of(done)));
+        text.push_str(&format!(", {} of them done by an earlier run", units::count(done)));
     }
     console.say(&text);
 }
 
 fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Written) {
     let file = args.file.display();
-    let (samples, series) = (units::count_of(written.samples), units::count_of(written.series));
+    let (samples, series) = (units::count(written.samples), units::count(written.series));
     console.say(&format!("Wrote {samples} samples of {series} series and histograms to {file}."));
     if written.unaccounted > 0 {
         let lost = units::seconds(Duration::from_secs(written.unaccounted).as_secs_f64());
-        let counters = units::counted(written.uncounted, "counter", "counters");
+        let counters = units::plural(written.uncounted, "counter", "counters");
         console.say(&format!(
             "Up to {lost} of the range has no usable count in {counters} (pds_app_unaccounted_seconds_total)."
         ));

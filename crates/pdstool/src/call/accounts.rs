@@ -67,7 +67,7 @@ fn refused(refusals: &[(&str, ToolError)], tokens: usize) -> ToolError {
     let reasons = grouped(refusals.iter().map(|(name, error)| (with_sources(error), *name)));
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
-    let [failed, tokens] = [refusals.len(), tokens].map(|count| units::count_of(count as u64));
+    let [failed, tokens] = [refusals.len(), tokens].map(|count| units::count(count as u64));
     let message = format!("{failed} of {tokens} tokens failed: {}", reasons.join("; "));
     let code = refusals.iter().map(|(_, error)| error.code()).max().unwrap_or(1);
     ToolError::Failed { message, code }

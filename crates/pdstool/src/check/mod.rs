@@ -12,7 +12,7 @@ use clap::Subcommand;
 
 use pds_config::Config;
 use pds_config::flags::DEFAULT_CONFIG;
-use pds_core::units::{count, number};
+use pds_core::units::{number, rounded};
 use pds_web::webconfig::{self, ClientAuth, Rate};
 
 use super::console::Console;
@@ -92,7 +92,7 @@ fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
     rows.push(vec!["(total)".to_owned(), String::new(), number(load.total)]);
     let allowed = match config.api.max_requests_per_second {
         Some(limit) => {
-            let allowed = count(f64::from(limit.get()) * 60.0);
+            let allowed = rounded(f64::from(limit.get()) * 60.0);
             format!("api.max_requests_per_second allows {allowed} requests/min")
         }
         None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),
@@ -139,5 +139,5 @@ fn certificates(policy: ClientAuth) -> &'static str {
 fn limit(rate: &Rate) -> String {
     let seconds = rate.interval.as_secs_f64();
     let lasting = if seconds > 0.0 { number(1.0 / seconds) } else { "unlimited".to_owned() };
-    format!("{lasting} requests/s, bursts of {}", count(f64::from(rate.burst.get())))
+    format!("{lasting} requests/s, bursts of {}", rounded(f64::from(rate.burst.get())))
 }

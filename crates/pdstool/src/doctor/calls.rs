@@ -79,7 +79,7 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let limit = service.config.api.max_requests_per_second.map(NonZeroU32::get);
     let most = limit.map_or(asked.len(), |limit| limit.saturating_mul(PATIENCE) as usize);
     if most < asked.len() {
-        let [few, all] = [most, asked.len()].map(|count| units::count_of(count as u64));
+        let [few, all] = [most, asked.len()].map(|count| units::count(count as u64));
         let text = format!(
             "{few} of {all} calls are made: api.max_requests_per_second allows no more in {PATIENCE} s"
         );
@@ -113,7 +113,7 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
             let text = match (asked, took.len()) {
                 (1, _) => format!("answers in {most}"),
                 (asked, answered) => {
-                    let [asked, answered] = [asked, answered].map(|count| units::count_of(count as u64));
+                    let [asked, answered] = [asked, answered].map(|count| units::count(count as u64));
                     let share = if asked == answered { "all".to_owned() } else { format!("{answered} of") };
                     format!("{share} {asked} answer, in {least} to {most}")
                 }

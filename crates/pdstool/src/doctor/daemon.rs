@@ -58,7 +58,7 @@ async fn of_file(path: &Path, may_hold: bool) -> Finding {
             Finding::problem(text, remedy)
         }
         Ok(Examined::Ledgers(count)) => {
-            let ledgers = units::counted(count, "ledger", "ledgers");
+            let ledgers = units::plural(count, "ledger", "ledgers");
             Finding::ok(format!("{name} is sound and holds {ledgers}{tried}"))
         }
         Ok(Examined::Missing) => {
@@ -143,6 +143,6 @@ pub fn verdict(name: &str, summary: &Summary) -> Vec<Finding> {
         return summary.reasons.iter().map(Finding::from).collect();
     }
     let verdict = summary.verdict.as_str();
-    let (ok, all) = (units::count_of(summary.ok as u64), units::counted(summary.apps.all, "app", "apps"));
+    let (ok, all) = (units::count(summary.ok as u64), units::plural(summary.apps.all, "app", "apps"));
     vec![Finding::ok(format!("{name}: {ok} of {all} ok, verdict {verdict}"))]
 }

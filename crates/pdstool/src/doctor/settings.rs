@@ -26,12 +26,12 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
         found.push(Finding::ok(format!("address {url}, no configuration file")));
     } else {
         let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
-        let projects = units::counted(config.projects.len(), "project", "projects");
+        let projects = units::plural(config.projects.len(), "project", "projects");
         let file = service::file(&args.config_file);
         let file = file.display();
         found.push(Finding::ok(format!(
             "{file} is valid: {projects}, {}",
-            units::counted(apps, "app", "apps")
+            units::plural(apps, "app", "apps")
         )));
         if apps == 0 {
             found.push(Finding::warning(cause::NO_APPS.says, cause::NO_APPS.remedy));
@@ -146,7 +146,7 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
     let needed = (load.total / 60.0 * slowest).ceil().max(1.0);
     let allowed = f64::from(config.api.max_concurrent_requests.get());
     let is_too_low = needed > allowed;
-    let [needed, allowed] = [needed, allowed].map(units::count);
+    let [needed, allowed] = [needed, allowed].map(units::rounded);
     if is_too_low {
         let text =
             format!("needs up to {needed} requests in flight; api.max_concurrent_requests allows {allowed}");

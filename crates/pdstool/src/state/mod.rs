@@ -113,7 +113,7 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
     rows.retain(|row| row.file.as_ref().map(|ledger| ledger.until) != row.prometheus);
     view::print(console, args.output.format, view::DIFFERENCES, &rows, "No difference.")?;
     if args.output.format.is_for_people() && all > rows.len() {
-        let same = units::counted(all - rows.len(), "counter is", "counters are");
+        let same = units::plural(all - rows.len(), "counter is", "counters are");
         console.print(&format!("{same} the same."))?;
     }
     Ok(())

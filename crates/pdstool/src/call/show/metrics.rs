@@ -88,9 +88,9 @@ fn moment(number: Number) -> String {
 /// A count, which is exact if it was `written` as an integer.
 fn counted(number: Number, written: &str) -> String {
     if let Ok(count) = written.trim().parse() {
-        return units::count_of(count);
+        return units::count(count);
     }
-    number.value().map_or_else(|| "not said".to_owned(), units::count)
+    number.value().map_or_else(|| "not said".to_owned(), units::rounded)
 }
 
 fn lasting(number: Number) -> String {

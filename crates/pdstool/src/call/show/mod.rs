@@ -161,7 +161,7 @@ fn file_tree(mut fields: Raw) -> Vec<Block> {
     add_paths(fields.take("tree").each(), "", &mut lines);
     let noun = |count: f64| if count == 1.0 { "entry" } else { "entries" };
     let count = fields.take("totalCount").number();
-    let count = count.map(|count| format!("{} {}", units::count(count), noun(count)));
+    let count = count.map(|count| format!("{} {}", units::rounded(count), noun(count)));
     let cut = (fields.text("truncated") == "true").then(|| "the service truncated the tree".to_owned());
     let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
     fields.after(vec![Block::Text(lines.join("\n")), Block::Text(summary)])

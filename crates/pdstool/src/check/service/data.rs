@@ -193,7 +193,7 @@ fn lateness(seen: &[(u64, f64)], settle: u64) -> Finding {
             "Watch longer with --late-for; accounting.recheck_after counts what comes after poll.settle.",
         );
     }
-    let (most, after) = (units::count(most), lasting(needed));
+    let (most, after) = (units::rounded(most), lasting(needed));
     let text = match changed {
         None => format!("all {most} requests of the last minute had arrived after {after}"),
         Some(_) => format!("all {most} requests of a minute had arrived after {after}; {late} were late"),

@@ -95,7 +95,7 @@ fn print(
             let heading = console.styled(STRONG, "Suggested configuration");
             console.print(&format!("\n{heading}{}", toml(&lines)))?;
         }
-        console.print(&format!("\n{} sent", units::counted(requests, "GET request", "GET requests")))?;
+        console.print(&format!("\n{} sent", units::plural(requests, "GET request", "GET requests")))?;
     }
     Ok(console.out.flush()?)
 }
@@ -155,7 +155,7 @@ async fn examine_all(
 /// If the service does not answer.
 pub async fn examine(asking: &mut Asking, report: &mut Report, apps: &[(String, String)]) -> Result<bool> {
     asking.choose(apps).await?;
-    let requests = units::count(asking.total);
+    let requests = units::rounded(asking.total);
     let text = format!("{}, with {requests} requests in the hour examined", asking.app.1);
     report.add("app", [Finding::ok(text)]);
     let (heeded, found) = ranges::names(asking).await?;

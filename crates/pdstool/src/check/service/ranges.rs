@@ -148,7 +148,7 @@ pub async fn ends(asking: &mut Asking) -> Result<Finding> {
             let text = "replies about parts of the hour are about other ranges: cannot be determined";
             return Ok(Finding::note(text));
         };
-        let (of_parts, of_hour) = (units::count(sum), units::count(asking.total));
+        let (of_parts, of_hour) = (units::rounded(sum), units::rounded(asking.total));
         let counted = format!("{parts} parts of an hour count {of_parts} requests, the hour {of_hour}");
         if sum > asking.total {
             // Confirms with ends a millisecond or a second earlier.
