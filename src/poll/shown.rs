@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
+use pds_core::units::as_seconds;
 use pds_interface::polled::{Reading, Tally};
 use pds_interface::{Counted, Point, TimeRange, run_execution_time};
 use tokio::time::{Duration, Instant};
@@ -104,7 +105,7 @@ impl<'a> Replies<'a> {
     pub(super) fn compare_thresholds(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(tally) = self.first_window() else { return };
         let is_sent = |threshold: &Duration| {
-            tally.shares.iter().any(|(sent, _)| sent.total_cmp(&threshold.as_secs_f64()).is_eq())
+            tally.shares.iter().any(|(sent, _)| sent.total_cmp(&as_seconds(*threshold)).is_eq())
         };
         let mut thresholds = plan.config.poll.thresholds.iter();
         if target.endpoint.counted == Some(Counted::Requests)

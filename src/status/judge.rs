@@ -130,7 +130,7 @@ fn unknown_objective(view: &View, part: &Part<'_>) -> Option<Problem> {
     let ledger = &part.found.as_ref().filter(|found| found.ledger.total > 0)?.ledger;
     let is_counted = part.target.endpoint.counted == Some(Counted::Requests);
     let is_known =
-        || ledger.buckets().any(|(at, _)| at.total_cmp(&objective.threshold.as_secs_f64()).is_eq());
+        || ledger.buckets().any(|(at, _)| at.total_cmp(&units::as_seconds(objective.threshold)).is_eq());
     let cause = &cause::OBJECTIVE_UNKNOWN;
     let threshold = humantime::format_duration(objective.threshold);
     (is_counted && !is_known()).then(|| Problem::of(cause, format!("{} ({threshold})", cause.says_of(&[]))))

@@ -17,6 +17,7 @@ use super::shard::Shard;
 use super::state::State;
 use super::url::{UrlTemplate, app_url, http_url};
 use pds_client::{Config as Api, TokenSource};
+use pds_core::units::as_seconds;
 use pds_interface::polled::Terms;
 use pds_interface::{QueryNames, RangeEnd, Resolution, Resource, TimeRange};
 
@@ -153,7 +154,7 @@ impl Config {
         Terms {
             range,
             domain_status: self.api.domain_status_field.clone(),
-            thresholds: thresholds.iter().map(Duration::as_secs_f64).collect(),
+            thresholds: thresholds.into_iter().map(as_seconds).collect(),
             without_ratio: !self.poll.within_ratio,
         }
     }

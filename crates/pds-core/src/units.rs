@@ -1,6 +1,13 @@
 //! Numbers, durations and times as people read them, for pages and programs. All times are UTC.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
+
+/// `duration` as the float to which its decimal is parsed. [`Duration::as_secs_f64`] rounds twice.
+pub fn as_seconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e9
+}
 
 /// Seconds with the unit that suits them: `41.2 ms`, `1.24 s`, `2 min 5 s`, `3 h 20 min`, `2 d 8 h`.
 pub fn seconds(value: f64) -> String {
@@ -111,6 +118,13 @@ pub fn clock(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_in_seconds_is_the_float_that_a_label_is_parsed_to() {
+        for millis in 0..=60_000_u32 {
+            assert_eq!(as_seconds(Duration::from_millis(millis.into())), f64::from(millis) / 1e3);
+        }
+    }
 
     #[test]
     fn durations_have_the_unit_that_suits_them() {

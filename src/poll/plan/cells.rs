@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::store::{NewCells, Section, Variant};
 use pds_config::{App, Config};
+use pds_core::units::as_seconds;
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
 use pds_interface::{Resource, Scope, response_time};
@@ -57,7 +58,7 @@ pub(super) fn add_objectives(places: &[Place<'_>], cells: &mut NewCells<'_>) {
         let Some(promised) = place.app.and_then(|(_, app)| app.objective) else { continue };
         let mut sink = Sink::default();
         sink.next_family();
-        let seconds = promised.threshold.as_secs_f64();
+        let seconds = as_seconds(promised.threshold);
         sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share());
         let cell = cells.add(place.key(response_time::RESOURCE), Section::Objective);
         cell.replace(&Variant::default(), sink);
