@@ -33,6 +33,8 @@ pub struct Redactor(Arc<Mutex<State>>);
 struct State {
     /// By owner: the token in use, and the one before it, which usually still works for a while.
     tokens: HashMap<u64, Vec<Secret>>,
+    /// Secrets without an owner, which are searched for however short they are.
+    fixed: Vec<Secret>,
     /// `None` until it is needed, and if there is nothing to search for.
     matcher: Option<Arc<Matcher>>,
 }
@@ -40,8 +42,8 @@ struct State {
 impl Redactor {
     /// A redactor of `secrets`, however short.
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let matcher = Matcher::new(secrets.into_iter()).map(Arc::new);
-        Self(Arc::new(Mutex::new(State { tokens: HashMap::new(), matcher })))
+        let fixed = secrets.into_iter().cloned().collect();
+        Self(Arc::new(Mutex::new(State { fixed, ..State::default() })))
     }
 
     /// Sets the token of `owner`; the one before it is still searched for.
@@ -81,7 +83,7 @@ impl Redactor {
         if state.matcher.is_none() {
             let tokens = state.tokens.values().flatten();
             let tokens = tokens.filter(|token| token.expose().len() >= MIN_TOKEN_BYTES);
-            state.matcher = Matcher::new(tokens).map(Arc::new);
+            state.matcher = Matcher::new(tokens.chain(&state.fixed)).map(Arc::new);
         }
         state.matcher.clone()
     }
@@ -308,7 +310,10 @@ mod tests {
         redactor.add(3, &Secret::new("twelve-bytes"));
         assert_eq!(redactor.text("elevenbytes twelve-bytes"), "elevenbytes [redacted]");
         assert_eq!(redactor.text("twelve- twelve-b"), "twelve- [redacted]", "eight bytes are a beginning");
-        assert_eq!(Redactor::of([&Secret::new("name")]).text("no name"), "no [redacted]");
+        let fixed = Redactor::of([&Secret::new("name")]);
+        fixed.add(1, &Secret::new("twelve-bytes"));
+        fixed.remove(1);
+        assert_eq!(fixed.text("no name of twelve-bytes"), "no [redacted] of twelve-bytes");
         assert_eq!(Redactor::of([&Secret::new("")]).text("nothing to hide"), "nothing to hide");
     }
 
