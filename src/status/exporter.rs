@@ -47,7 +47,7 @@ pub(super) fn exporter(
         state_file_good: snapshot.state_good,
         restoring: snapshot.restoring.clone(),
         next_poll: next_poll(due, *now),
-        poll_lag_seconds: Some(snapshot.poll_lag_seconds),
+        poll_lag_seconds: snapshot.poll_lag_seconds,
         tokens: tokens.collect(),
     }
 }

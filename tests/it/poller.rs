@@ -234,12 +234,12 @@ async fn late_polls_of_a_throttled_token_are_reported_as_that() {
     let status = Source::new(context.clone(), Arc::clone(&plan), Vec::new());
     let _polling = Polling::start(context.clone(), plan);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(context.telemetry.snapshot().poll_lag_seconds < 1.0);
+    assert!(context.telemetry.snapshot().poll_lag_seconds.unwrap() < 1.0);
     world.faults().set([Fault::status(429)]);
     tokio::time::sleep(Duration::from_secs(120)).await;
     world.faults().clear();
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let lag = context.telemetry.snapshot().poll_lag_seconds;
+    let lag = context.telemetry.snapshot().poll_lag_seconds.unwrap();
     let status = status.status();
     let of_numbers = status.summary.reasons.iter().filter(|reason| reason.about == About::Numbers);
     let reasons: Vec<&str> = of_numbers.map(|reason| &*reason.code).collect();

@@ -41,7 +41,7 @@ pub struct Exporter {
     pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
     pub next_poll: Option<Timestamp>,
-    /// How long after its due time the last poll started, in seconds.
+    /// How long after its due time the last poll started, in seconds; null before the first.
     pub poll_lag_seconds: Option<f64>,
     /// The service accounts' tokens.
     pub tokens: Vec<Token>,

@@ -98,7 +98,6 @@ impl Telemetry {
         }
         metrics.panics.with_label_values::<&str>(&[]);
         metrics.log_dropped.with_label_values::<&str>(&[]);
-        metrics.poll_lag.set(&[], 0.0);
         metrics.memory_budget.set(&[], memory.bytes() as f64);
         let build = [env!("CARGO_PKG_VERSION"), pds_config::REVISION];
         metrics.build_info.set(&build, 1.0);
@@ -150,7 +149,7 @@ impl Telemetry {
 
     /// A poll began `late` after it was due.
     pub fn poll_lag(&self, late: Duration) {
-        self.0.figures.lock().poll_lag_seconds = late.as_secs_f64();
+        self.0.figures.lock().poll_lag_seconds = Some(late.as_secs_f64());
         self.0.metrics.poll_lag.set(&[], late.as_secs_f64());
     }
 
@@ -205,51 +204,43 @@ mod tests {
     use super::*;
     use pds_interface::get_app;
 
+    /// The families whose names contain `part`.
+    fn page(telemetry: &Telemetry, part: &str) -> String {
+        let mut out = Vec::new();
+        telemetry.write(&mut out, Format::Text, |family| family.name.contains(part));
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn a_fact_not_known_yet_is_a_missing_series() {
         let telemetry = Telemetry::new(false).unwrap();
-        let page = |telemetry: &Telemetry| {
-            let mut out = Vec::new();
-            telemetry.write(&mut out, Format::Text, |_| true);
-            String::from_utf8(out).unwrap()
-        };
-        assert!(!page(&telemetry).contains("pds_api_clock_skew_seconds"));
+        assert_eq!(["clock_skew", "poll_lag"].map(|part| page(&telemetry, part)), ["", ""]);
         telemetry.clock_skew(-2.5);
         telemetry.token_expiry("default", Some(Timestamp::from_second(1_800_000_000).unwrap()));
-        assert!(page(&telemetry).contains("\npds_api_clock_skew_seconds -2.5\n"));
-        assert!(
-            page(&telemetry).contains("\npds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000\n")
-        );
+        assert!(page(&telemetry, "skew").ends_with("\npds_api_clock_skew_seconds -2.5\n"));
+        let expiry = page(&telemetry, "pds_token_expiry");
+        assert!(expiry.ends_with("_timestamp_seconds{token=\"default\"} 1800000000\n"), "{expiry}");
         telemetry.token_expiry("default", None);
-        assert!(!page(&telemetry).contains("pds_token_expiry"));
+        assert_eq!(page(&telemetry, "pds_token_expiry"), "");
     }
 
     #[test]
     fn counters_that_alerts_read_start_at_zero() {
         let telemetry = Telemetry::new(false).unwrap();
-        let mut out = Vec::new();
-        telemetry.write(&mut out, Format::Text, |_| true);
-        let page = String::from_utf8(out).unwrap();
-        for resource in Resource::all() {
-            let resource = resource.as_str();
-            for code in ["401", "403", "429"] {
-                let series =
-                    format!("\npds_api_requests_total{{code=\"{code}\",resource=\"{resource}\"}} 0\n");
-                assert!(page.contains(&series), "{series}");
-            }
-            let series = format!("\npds_api_retries_total{{resource=\"{resource}\"}} 0\n");
-            assert!(page.contains(&series), "{series}");
+        let page = page(&telemetry, "pds_api");
+        for resource in Resource::all().map(Resource::as_str) {
+            let retries = format!("\npds_api_retries_total{{resource=\"{resource}\"}} 0\n");
+            assert!(page.contains(&retries), "{retries}");
+            let codes =
+                ["401", "403", "429"].map(|code| format!("{{code=\"{code}\",resource=\"{resource}\"}} 0\n"));
+            assert!(codes.iter().all(|series| page.contains(series)), "{codes:?}{page}");
         }
     }
 
     #[test]
     fn a_token_is_accepted_or_refused_once_the_service_has_answered() {
         let telemetry = Telemetry::new(false).unwrap();
-        let page = || {
-            let mut out = Vec::new();
-            telemetry.write(&mut out, Format::Text, |family| family.name == "pds_token_accepted");
-            String::from_utf8(out).unwrap()
-        };
+        let page = || page(&telemetry, "pds_token_accepted");
         assert_eq!(page(), "");
         telemetry.token_accepted("default", false);
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 0\n"), "{}", page());
@@ -273,9 +264,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         watching.abort();
-        let mut out = Vec::new();
-        telemetry.write(&mut out, Format::Text, |family| family.name.contains("stall"));
-        let page = String::from_utf8(out).unwrap();
+        let page = page(&telemetry, "stall");
         for (le, count) in [("0.005", 1), ("0.025", 1), ("0.05", 2), ("0.25", 2), ("0.5", 3)] {
             let bucket = format!("pds_exporter_loop_stall_seconds_bucket{{le=\"{le}\"}} {count}\n");
             assert!(page.contains(&bucket), "{bucket}{page}");
@@ -286,9 +275,7 @@ mod tests {
     fn a_shard_exposes_its_index_and_the_count() {
         let telemetry = Telemetry::new(false).unwrap();
         telemetry.shard(1, 3);
-        let mut out = Vec::new();
-        telemetry.write(&mut out, Format::Text, |family| family.name.contains("shard"));
-        let page = String::from_utf8(out).unwrap();
+        let page = page(&telemetry, "shard");
         assert!(page.contains("\npds_exporter_shards 3\n"), "{page}");
         assert!(page.contains("\npds_exporter_shard_info{count=\"3\",index=\"1\"} 1\n"), "{page}");
     }

@@ -26,7 +26,7 @@ pub struct Snapshot {
     /// The progress of restoring counters from Prometheus, if configured.
     pub restoring: Option<Restoring>,
     /// How late the last poll began.
-    pub poll_lag_seconds: f64,
+    pub poll_lag_seconds: Option<f64>,
     /// Requests sent in the last minutes.
     pub request_rate: Recent,
     /// The service's clock minus ours.
