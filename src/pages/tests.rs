@@ -112,8 +112,8 @@ async fn the_first_sentence_reports_why_the_service_sends_nothing() {
         ("credentials", "not_asked", "The default token cannot be used"),
         ("401", "token_refused", "The service refuses the default token (401)"),
         ("unauthorized_paused", "token_refused", "The service refuses the default token"),
-        ("429", "throttled", "The service throttles requests (429)"),
-        ("paused", "throttled", "The service throttles requests"),
+        ("429", "throttled", "The service throttles the default token (429)"),
+        ("paused", "throttled", "The service throttles the default token"),
     ] {
         let fixture = fixture::fixture(3).await;
         fixture.answer(1.0);

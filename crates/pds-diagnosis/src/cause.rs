@@ -179,7 +179,7 @@ causes! {
         "a web page refuses requests"
         "Check api.base_url, and the login, gateway or proxy in front of the service."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
-        "the service throttles requests"
+        "the service throttles {token}"
         "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
     TOKEN_ELSEWHERE "token_elsewhere" Numbers Problem Token []
         "{token} may only read another project"
@@ -227,7 +227,7 @@ causes! {
         "replies do not match the interface"
         "Check api.base_url, and look at the reply with pdstool call; if the address is right, report the reply to the service's owner."
     REQUEST_REFUSED "request_refused" Numbers Problem Target
-        ["400" "405" "409" "422" "1xx" "2xx" "4xx" "200" "201" "202" "204" "other" "identifier" "invalid"]
+        ["400" "405" "409" "422" "1xx" "4xx" "other" "identifier" "invalid"]
         "the service refuses the request"
         "Look at the reply with pdstool call; check the id and api.query_names."
     CLOCK_DISPUTED "clock_disputed" Numbers Problem Target ["unsettled" "clock"]
