@@ -50,8 +50,9 @@ use admission::Admission;
 use attempt::Exchange;
 use body::ReplyRoom;
 use pds_core::clock::Clock;
-use pds_core::error_chain::{shortened, with_sources};
+use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
+use pds_core::printable::excerpt;
 use pds_core::redact::Redactor;
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
@@ -241,7 +242,7 @@ impl Client {
         let read = read.map_err(|error| {
             let reason = match error {
                 DecodeError::Reported(words) => Reason::Reported(redactor.text(words)),
-                error => Reason::Decode(shortened(&redactor.text(with_sources(&error)))),
+                error => Reason::Decode(excerpt(&redactor.text(with_sources(&error)))),
             };
             transport.failed(request, reason)
         });

@@ -27,8 +27,8 @@ use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::{Config, Shared, plain_http_warning};
 use pds_core::clock::{MAX_SKEW, differ};
-use pds_core::error_chain::shortened;
 use pds_core::memory::Room;
+use pds_core::printable::excerpt;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, Connector, Held};
 use pds_interface::Request;
@@ -238,7 +238,7 @@ impl Transport {
                 // A token in place of a host is in lower case once it is parsed.
                 let location = self.shared.redactor.text(String::from_utf8_lossy(location.as_bytes()));
                 let location = redirect_target(&self.base, &location);
-                let location = shortened(&self.shared.redactor.text(location));
+                let location = excerpt(&self.shared.redactor.text(location));
                 Reason::Redirect { status, location }
             }
             // The texts of nginx, Apache and Go.

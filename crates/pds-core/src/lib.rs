@@ -6,7 +6,7 @@
 //! - [`framing`]: the units of a stream, such as frames of HTTP/2.
 //! - [`memory`]: how much of it others can make the process hold.
 //! - [`plain_file`]: files that other programs replace.
-//! - [`printable`]: text fit for a terminal.
+//! - [`printable`]: text of others, fit for a terminal, a log line or a page.
 //! - [`redact`]: removes secrets from what others have written.
 //! - [`secret`]: text that redacts itself.
 //! - [`template`]: paths with `{name}` in them, and the percent-encoder.

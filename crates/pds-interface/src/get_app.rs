@@ -2,7 +2,7 @@
 
 pub mod family;
 
-use pds_core::error_chain::in_full;
+use pds_core::printable::long_excerpt;
 
 use super::number::NumberText;
 use super::prelude::*;
@@ -56,7 +56,8 @@ impl MetricSource for App {
     }
 
     fn add_to(self, reading: &mut Reading) {
-        reading.message = Some(in_full(self.error_message.as_str())).filter(|message| !message.is_empty());
+        let message = long_excerpt(self.error_message.as_str());
+        reading.message = Some(message).filter(|message| !message.is_empty());
     }
 }
 

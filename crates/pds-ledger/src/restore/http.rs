@@ -9,9 +9,9 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use pds_core::error_chain::shortened;
 use pds_core::memory::Share;
 use pds_core::plain_file;
+use pds_core::printable::excerpt;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
@@ -160,7 +160,7 @@ impl Http {
             let body = redactor.reply(body);
             let message = match reply::read(&body, &mut |_| ()) {
                 Err(Bad::Failed(said)) => said,
-                _ => shortened(&String::from_utf8_lossy(&body)),
+                _ => excerpt(&String::from_utf8_lossy(&body)),
             };
             return Err(Error::Status(url, status.as_u16(), redactor.text(message)));
         }

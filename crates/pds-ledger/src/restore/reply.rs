@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use pds_core::error_chain::shortened;
+use pds_core::printable::excerpt;
 
 /// The labels of a series, its name included.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -105,10 +105,10 @@ pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<(), Bad>
     if envelope.status != "success" {
         let what = [envelope.error_type, envelope.error].into_iter().flatten().collect::<Vec<_>>().join(": ");
         let what = if what.is_empty() { envelope.status } else { what };
-        return Err(Bad::Failed(shortened(&what)));
+        return Err(Bad::Failed(excerpt(&what)));
     }
     if let Some(warning) = envelope.warnings.unwrap_or_default().first() {
-        return Err(Bad::Incomplete(shortened(warning)));
+        return Err(Bad::Incomplete(excerpt(warning)));
     }
     if envelope.is_partial == Some(true) {
         return Err(Bad::Incomplete("it is marked as partial".to_owned()));
