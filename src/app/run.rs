@@ -24,7 +24,8 @@ use super::demo;
 use super::log_queue::write_last_line;
 use super::logging::{self, RunningLog};
 use super::serve::{ConfigSource, Served};
-use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags, running_exporter};
+use pds_config::flags::{CommandLine, DEFAULT_LISTEN_ADDRESS, Flags};
+use pds_config::running::running_exporter;
 
 /// Exit code: the daemon failed.
 const FAILED: u8 = 1;
@@ -116,7 +117,7 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
         pds_web::webconfig::check(path)
             .map_err(|source| pds_web::Error::WebConfig { path: path.clone(), source })?;
     }
-    let load = config.requests_per_minute();
+    let demand = config.requests_per_minute();
     let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
     let mut out = std::io::stdout().lock();
     let mut say = |line: String| drop(writeln!(out, "{line}"));
@@ -124,8 +125,8 @@ fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(),
         "the configuration is valid: {}, {}, {} requests per minute ({} per second) to the service",
         plural(config.projects.len(), "project", "projects"),
         plural(apps, "app", "apps"),
-        number(load.total),
-        number(load.total / 60.0)
+        number(demand.total),
+        number(demand.total / 60.0)
     ));
     if flags.config_file != line.flags.config_file {
         say(format!("of the running exporter: --config.file={}", flags.config_file.display()));

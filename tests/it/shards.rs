@@ -65,9 +65,9 @@ fn shards_together_send_the_requests_of_one_exporter_and_their_lists_of_projects
         let load = shard.requests_per_minute();
         together += load.total;
         shard.api.max_requests_per_second = NonZeroU32::new(limit(load.total));
-        assert_eq!(load.exceeds(&shard.api), None);
+        assert_eq!(load.overload(&shard.api), None);
         shard.api.max_requests_per_second = NonZeroU32::new(limit(load.total) - 1);
-        assert!(load.exceeds(&shard.api).is_some());
+        assert!(load.overload(&shard.api).is_some());
     }
     let lists = f64::from(SHARDS - 1) * 60.0 / whole.poll.settings_interval.as_secs_f64();
     let alone = whole.requests_per_minute().total;

@@ -18,18 +18,29 @@ const MUCH_MEMORY: f64 = 5e6;
 
 /// Expected requests per minute, without retries.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
-    /// Per app: (project, app, requests per minute).
-    pub apps: Vec<(Arc<str>, Arc<str>, f64)>,
+pub struct Demand {
+    /// Per app.
+    pub apps: Vec<AppDemand>,
     /// Per project, including its apps.
     pub projects: Vec<(Arc<str>, f64)>,
     /// In total, including one list of projects per service account.
     pub total: f64,
 }
 
-impl Load {
+/// Requests about an app.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppDemand {
+    /// The project's id.
+    pub project: Arc<str>,
+    /// The app's id.
+    pub app: Arc<str>,
+    /// Requests per minute.
+    pub rate: f64,
+}
+
+impl Demand {
     /// Excess over the limit of `api`, if any: the value to set, a tenth above the needed rate, and both figures.
-    pub fn exceeds(&self, api: &Api) -> Option<String> {
+    pub fn overload(&self, api: &Api) -> Option<String> {
         let (needed, allowed) = (self.total / 60.0, api.max_requests_per_second?.get());
         (needed > allowed.into()).then(|| {
             // Without groups of digits: it is to be copied.
@@ -42,23 +53,24 @@ impl Load {
 
 impl Config {
     /// The expected requests to the service per minute.
-    pub fn requests_per_minute(&self) -> Load {
-        let mut load = Load { apps: Vec::new(), projects: Vec::new(), total: 0.0 };
+    pub fn requests_per_minute(&self) -> Demand {
+        let mut demand = Demand { apps: Vec::new(), projects: Vec::new(), total: 0.0 };
         let mut accounts = HashSet::new();
         for project in &self.projects {
             let mut sum = if project.polled { self.requests(Scope::Project, None) } else { 0.0 };
             for app in &project.apps {
-                let requests = self.requests(Scope::App, Some(app));
-                load.apps.push((Arc::clone(&project.id), Arc::clone(&app.id), requests));
-                sum += requests;
+                let rate = self.requests(Scope::App, Some(app));
+                let (project, app) = (Arc::clone(&project.id), Arc::clone(&app.id));
+                demand.apps.push(AppDemand { project, app, rate });
+                sum += rate;
             }
-            load.total += sum;
-            load.projects.push((Arc::clone(&project.id), sum));
+            demand.total += sum;
+            demand.projects.push((Arc::clone(&project.id), sum));
             if project.polled && accounts.insert(project.token.as_ref().or(self.api.token.as_ref())) {
-                load.total += self.requests(Scope::Account, None);
+                demand.total += self.requests(Scope::Account, None);
             }
         }
-        load
+        demand
     }
 
     /// A sentence about the memory of the hours that are kept until their last recheck, if it is much.
@@ -151,11 +163,11 @@ mod tests {
     #[test]
     fn an_app_requests_its_windows_its_steps_and_its_settings() {
         let apps = vec![app("plain", None, &[]), app("fast", Some(15 * SECOND), &["c-1", "c-2"])];
-        let load = config(vec![project("p", None, apps)]).requests_per_minute();
+        let demand = config(vec![project("p", None, apps)]).requests_per_minute();
         // 2 calls x (1 window + 1 step) + 1 app; 2 calls x (3 filters x 4 polls + 1 step) + 1 app.
-        assert_eq!(load.apps.iter().map(|(_, _, rate)| *rate).collect::<Vec<_>>(), [5.0, 27.0]);
-        assert_eq!(load.projects, [(Arc::from("p"), 34.0)]);
-        assert_eq!(load.total, 35.0);
+        assert_eq!(demand.apps.iter().map(|app| app.rate).collect::<Vec<_>>(), [5.0, 27.0]);
+        assert_eq!(demand.projects, [(Arc::from("p"), 34.0)]);
+        assert_eq!(demand.total, 35.0);
     }
 
     #[test]
@@ -198,11 +210,11 @@ mod tests {
     fn a_window_as_long_as_a_step_serves_both() {
         let mut config = config(vec![project("p", None, vec![app("a", None, &[])])]);
         config.poll.windows = vec![60 * SECOND, 300 * SECOND];
-        assert_eq!(config.requests_per_minute().apps[0].2, 5.0);
+        assert_eq!(config.requests_per_minute().apps[0].rate, 5.0);
         config.accounting.enabled = false;
-        assert_eq!(config.requests_per_minute().apps[0].2, 5.0);
+        assert_eq!(config.requests_per_minute().apps[0].rate, 5.0);
         config.poll.windows = vec![300 * SECOND];
-        assert_eq!(config.requests_per_minute().apps[0].2, 3.0);
+        assert_eq!(config.requests_per_minute().apps[0].rate, 3.0);
     }
 
     #[test]
@@ -213,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_beyond_the_limit_is_reported_with_both_figures() {
+    fn a_demand_beyond_the_limit_is_reported_with_both_figures() {
         let apps = (0..12).map(|i| app(&i.to_string(), None, &[])).collect();
         let mut config = config(vec![project("p", None, apps)]);
-        let overload = config.requests_per_minute().exceeds(&config.api).unwrap();
+        let overload = config.requests_per_minute().overload(&config.api).unwrap();
         assert_eq!(overload, "set api.max_requests_per_second = 2 (2 a second needed, 1 allowed)");
         config.api.max_requests_per_second = NonZeroU32::new(2);
-        assert_eq!(config.requests_per_minute().exceeds(&config.api), None);
+        assert_eq!(config.requests_per_minute().overload(&config.api), None);
         config.api.max_requests_per_second = None;
-        assert_eq!(config.requests_per_minute().exceeds(&config.api), None);
+        assert_eq!(config.requests_per_minute().overload(&config.api), None);
     }
 }

@@ -21,7 +21,7 @@ pub struct Key {
     /// The values it accepts.
     pub kind: Kind,
     /// A line of help.
-    pub why: &'static str,
+    pub help: &'static str,
 }
 
 /// The value of a key that is not set, as TOML.

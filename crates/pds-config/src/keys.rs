@@ -15,7 +15,7 @@ pub fn all() -> &'static [Key] {
 
 /// The message about the unknown key `name` in a section with the keys `beside`; `in_list` if it is an entry of a list.
 /// It names the nearest known key, or all.
-pub(super) fn instead_of(name: &str, beside: &[&str], in_list: bool) -> String {
+pub(super) fn unknown_key_message(name: &str, beside: &[&str], in_list: bool) -> String {
     if let Some(near) = nearest(name, beside.iter().copied()) {
         return format!("unknown key; did you mean `{near}`?");
     }

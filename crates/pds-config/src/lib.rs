@@ -18,7 +18,7 @@
 //! - `demand`: the requests that a configuration needs.
 //! - `warnings`: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
-//! - [`flags`]: the command line of the daemon.
+//! - [`flags`]: the command line of the daemon; [`running`]: that of a running exporter.
 
 mod demand;
 mod error;
@@ -31,6 +31,7 @@ pub mod keys;
 mod projects;
 mod raw;
 mod reader;
+pub mod running;
 mod section;
 mod sections;
 mod selector;
@@ -43,7 +44,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
 
-pub use demand::Load;
+pub use demand::{AppDemand, Demand};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin, toml};
 pub use projects::{App, Objective, Project};

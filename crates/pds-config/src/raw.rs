@@ -9,7 +9,7 @@ use config::{Map, Value, ValueKind};
 use super::error::Problem;
 use super::explain::{Explained, Origin, redacted_toml};
 use super::key::{Key, Kind, as_written, environment_name, join};
-use super::keys::instead_of;
+use super::keys::unknown_key_message;
 
 /// The `[[projects]]` of an included file.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl<'a> Table<'a> {
         let names = self.values.into_iter().flat_map(Map::keys);
         for name in names.filter(|name| !known.contains(&name.as_str())) {
             let key = join(&self.key, &as_written(name));
-            let message = instead_of(name, &known, self.key.contains('['));
+            let message = unknown_key_message(name, &known, self.key.contains('['));
             Position { key, variable: None, shared: self.shared }.refuse::<()>(message);
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Position<'a> {
     }
 
     /// Explains the value `raw`, perhaps a default, unless it is a list with tables: their keys are explained one by one.
-    pub(super) fn explain(&self, raw: &Value, is_default: bool, kind: &Kind, why: &'static str) {
+    pub(super) fn explain(&self, raw: &Value, is_default: bool, kind: &Kind, help: &'static str) {
         let origin = match self.variable {
             _ if is_default => Origin::Default,
             Some(_) => Origin::Environment,
@@ -147,7 +147,7 @@ impl<'a> Position<'a> {
                 value: redacted_toml(raw, kind),
                 origin,
                 variable: self.variable.clone(),
-                help: Cow::Borrowed(why),
+                help: Cow::Borrowed(help),
             });
         }
     }

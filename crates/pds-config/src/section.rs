@@ -65,18 +65,18 @@ pub(super) trait Row<T>: FnOnce(&Table<'_>, &'static str) -> Option<T> {}
 impl<T, R: FnOnce(&Table<'_>, &'static str) -> Option<T>> Row<T> for R {}
 
 /// A key with a default, written in TOML.
-pub(super) fn default<T: 'static>(reader: Reader<T>, toml: &'static str, why: &'static str) -> impl Row<T> {
-    move |table, name| key(reader, Preset::Default(toml), why, table, name)?
+pub(super) fn default<T: 'static>(reader: Reader<T>, toml: &'static str, help: &'static str) -> impl Row<T> {
+    move |table, name| key(reader, Preset::Default(toml), help, table, name)?
 }
 
 /// A required key with an example.
 pub(super) fn required<T: 'static>(
     reader: Reader<T>,
     example: &'static str,
-    why: &'static str,
+    help: &'static str,
 ) -> impl Row<T> {
     move |table, name| {
-        key(reader, Preset::Required(example), why, table, name)?
+        key(reader, Preset::Required(example), help, table, name)?
             .or_else(|| table.position(name).refuse(format!("required; set it, for example to {example}")))
     }
 }
@@ -85,30 +85,30 @@ pub(super) fn required<T: 'static>(
 pub(super) fn optional<T: 'static>(
     reader: Reader<T>,
     example: &'static str,
-    why: &'static str,
+    help: &'static str,
 ) -> impl Row<Option<T>> {
-    move |table, name| key(reader, Preset::Unset(example), why, table, name)
+    move |table, name| key(reader, Preset::Unset(example), help, table, name)
 }
 
 /// An optional key that is empty if not set.
 pub(super) fn or_empty<T: Default + 'static>(
     reader: Reader<T>,
     example: &'static str,
-    why: &'static str,
+    help: &'static str,
 ) -> impl Row<T> {
-    move |table, name| key(reader, Preset::Unset(example), why, table, name).map(Option::unwrap_or_default)
+    move |table, name| key(reader, Preset::Unset(example), help, table, name).map(Option::unwrap_or_default)
 }
 
 /// Declares the key `name`, and reads and explains its value if it is set.
 fn key<T: 'static>(
     reader: Reader<T>,
     preset: Preset,
-    why: &'static str,
+    help: &'static str,
     table: &Table<'_>,
     name: &'static str,
 ) -> Option<Option<T>> {
     if let Some(keys) = &mut table.shared.found.borrow_mut().keys {
-        keys.push(Key { path: join(&table.key, name), preset, kind: reader.kind.clone(), why });
+        keys.push(Key { path: join(&table.key, name), preset, kind: reader.kind.clone(), help });
     }
     let set = table.get(name);
     let default = match preset {
@@ -120,14 +120,14 @@ fn key<T: 'static>(
     let default = default.as_ref().and_then(|table| table.get(name));
     let Some(raw) = set.or(default) else { return Some(None) };
     let position = table.position(name);
-    position.explain(raw, set.is_none(), &reader.kind, why);
+    position.explain(raw, set.is_none(), &reader.kind, help);
     reader.read(raw, &position).map(Some)
 }
 
 /// Source of a bearer token: `token_file` (an example and its help) or `token` (its help), never both.
 pub(super) fn tokens(
-    (example, file_why): (&'static str, &'static str),
-    inline_why: &'static str,
+    (example, file_help): (&'static str, &'static str),
+    inline_help: &'static str,
 ) -> impl Row<Option<TokenSource>> {
     const FILE: &str = "token_file";
     const INLINE: &str = "token";
@@ -138,8 +138,8 @@ pub(super) fn tokens(
             let message = format!("conflicts with token_file; set only one of the two{from}");
             return table.position(INLINE).refuse(message);
         }
-        let path = optional(file(), example, file_why)(table, FILE);
-        let token = optional(token(), "\"...\"", inline_why)(table, INLINE);
+        let path = optional(file(), example, file_help)(table, FILE);
+        let token = optional(token(), "\"...\"", inline_help)(table, INLINE);
         Some(path?.map(TokenSource::File).or(token?.map(TokenSource::Inline)))
     }
 }

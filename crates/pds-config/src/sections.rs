@@ -167,7 +167,7 @@ section! {
     pub struct Accounting {
         /// Whether counters are kept.
         enabled: bool = default(flag(), "true", "Keep exact counters: every second is in exactly one range."),
-        /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
+        /// Whole seconds that divide an hour, or a day if `recheck_after` is empty.
         step: Duration = default(step(), "\"60s\"",
             "Length to which counted ranges are aligned. Must divide an hour, or a day if recheck_after is empty."),
         /// How far back requests go after an outage.

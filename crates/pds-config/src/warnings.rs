@@ -17,12 +17,12 @@ const QUARTER: Duration = Duration::from_secs(900);
 impl Config {
     /// A sentence per setting that is valid but hardly intended.
     pub fn warnings(&self) -> Vec<String> {
-        let overload = self.requests_per_minute().exceeds(&self.api).map(|set| {
+        let overload = self.requests_per_minute().overload(&self.api).map(|set| {
             format!("the configuration needs more requests than api.max_requests_per_second allows: {set}")
         });
-        let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
-        let api = overload.into_iter().chain(self.of_base_url()).chain(self.of_proxies());
-        api.chain(self.of_rates()).chain(restore).collect()
+        let restore = self.state.prometheus.iter().flat_map(|prometheus| self.restore_warnings(prometheus));
+        let api = overload.into_iter().chain(self.base_url_warning()).chain(self.proxy_warning());
+        api.chain(self.rate_warning()).chain(restore).collect()
     }
 
     /// The [`warnings`](Self::warnings), plain HTTP, and the tokens that cannot be used. These are no errors: a token may
@@ -58,19 +58,19 @@ impl Config {
         files.try_for_each(|(key, file)| tls_config(key, file.as_deref()).map(drop))
     }
 
-    /// A warning if the base URL ends in a version, as requests name it themselves.
-    pub fn of_base_url(&self) -> Option<String> {
+    /// A warning if the base URL ends in a version, as requests add it themselves.
+    pub fn base_url_warning(&self) -> Option<String> {
         let url = &self.api.base_url;
         let last = url.path_segments()?.rfind(|segment| !segment.is_empty())?;
         let base = url.as_str().trim_end_matches('/').strip_suffix(last)?.trim_end_matches('/');
         let is_version = matches!(last, "v1" | "v2" | "v3" | "api");
         is_version.then(|| {
-            format!("api.base_url ends in /{last}, but every request begins with /v2 itself; write {base}, unless a gateway has that path")
+            format!("api.base_url ends in /{last}, but requests add /v2 or /v4 themselves; set it to {base}, unless the gateway has that path")
         })
     }
 
     /// A warning if the environment sets a proxy: only `api.proxy_url` does.
-    pub fn of_proxies(&self) -> Option<String> {
+    pub fn proxy_warning(&self) -> Option<String> {
         let names = self.api.proxy_variables.join(", ");
         let set = self.api.proxy_url.as_ref().map_or("is empty", |_| "is set");
         (!names.is_empty())
@@ -79,7 +79,7 @@ impl Config {
 
     /// A warning if counters grow more rarely than every two minutes: the five minutes of the shipped rules and
     /// dashboards may then hold fewer than two steps.
-    fn of_rates(&self) -> Option<String> {
+    fn rate_warning(&self) -> Option<String> {
         let apps = self.projects.iter().flat_map(|project| &project.apps);
         let interval = apps.map(|app| app.interval.unwrap_or(self.poll.interval)).max()?;
         let (key, period) = match self.accounting.step {
@@ -98,7 +98,7 @@ impl Config {
         })
     }
 
-    fn of_restore(&self, prometheus: &Prometheus) -> Vec<String> {
+    fn restore_warnings(&self, prometheus: &Prometheus) -> Vec<String> {
         let span = humantime::format_duration;
         let (lookback, reach) = (prometheus.lookback, self.accounting.max_catch_up);
         let mut warnings = Vec::new();
@@ -129,16 +129,16 @@ mod tests {
 
     #[test]
     fn a_base_url_that_ends_in_a_version_is_named() {
-        for (url, write) in [
-            ("https://a.example.com/v2", Some("write https://a.example.com,")),
-            ("https://a.example.com/gateway/api/", Some("write https://a.example.com/gateway,")),
+        for (url, base) in [
+            ("https://a.example.com/v2", Some("set it to https://a.example.com,")),
+            ("https://a.example.com/gateway/api/", Some("set it to https://a.example.com/gateway,")),
             ("https://a.example.com/gateway", None),
             ("https://v2", None),
         ] {
             let text = format!("[api]\nbase_url = \"{url}\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n");
             let warnings = crate::load_text(Path::new("test.toml"), &text).unwrap().config.warnings();
-            assert_eq!(warnings.len(), usize::from(write.is_some()), "{url}: {warnings:?}");
-            assert!(warnings.iter().all(|text| text.contains(write.unwrap_or_default())), "{warnings:?}");
+            assert_eq!(warnings.len(), usize::from(base.is_some()), "{url}: {warnings:?}");
+            assert!(warnings.iter().all(|text| text.contains(base.unwrap_or_default())), "{warnings:?}");
         }
     }
 

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use url::Url;
 
 use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
-use pds_config::flags::{DEFAULT_CONFIG, Flags, Running, running_exporter};
+use pds_config::flags::{DEFAULT_CONFIG, Flags};
+use pds_config::running::{Running, running_exporter};
 use pds_config::{Config, LoadError, Project};
 use pds_core::clock::{Clock, differ};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
@@ -188,7 +189,7 @@ impl Service {
     /// The error of a call with the token of `account`. If the address has no list of projects, the address is the
     /// cause, not an id.
     async fn refusal(&self, account: &Account, error: FetchError) -> ToolError {
-        let hint = self.config.of_base_url();
+        let hint = self.config.base_url_warning();
         let is_list = error.request.ends_with(list_projects::CALL.path.0);
         let is_listed = async || {
             let request = list_projects::CALL.request(&Arguments::default(), &self.config.api.query_names);

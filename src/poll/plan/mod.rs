@@ -179,7 +179,7 @@ impl Plan {
             windows,
             evidence: EvidenceStore::new(&config, before.map(|plan| &plan.evidence), &context.telemetry),
             targets: Vec::new(),
-            overload: config.requests_per_minute().exceeds(&config.api),
+            overload: config.requests_per_minute().overload(&config.api),
             filter_warned: AtomicBool::default(),
             windows_warned: AtomicBool::default(),
             thresholds_warned: AtomicBool::default(),

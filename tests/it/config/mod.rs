@@ -137,7 +137,7 @@ fn example() -> String {
             Preset::Unset(value) => (["api.token_file", "projects[].apps"].contains(&&*key.path), value),
         };
         let comment = if is_set { "" } else { "# " };
-        writeln!(text, "# {}\n{comment}{name} = {value}\n", key.why).unwrap();
+        writeln!(text, "# {}\n{comment}{name} = {value}\n", key.help).unwrap();
     }
     text.trim_end().to_owned() + "\n"
 }

@@ -116,7 +116,7 @@ const RECIPES: &[Recipe] = &[
         let many = format!("\n[[projects]]\nid = \"p-1\"\napps = [{}]\n", apps.join(","));
         let config = load("", recipe, &many);
         let (load, limit) = (config.requests_per_minute(), config.api.max_requests_per_second.unwrap());
-        assert_eq!(load.exceeds(&config.api), None);
+        assert_eq!(load.overload(&config.api), None);
         assert!(load.total / 60.0 * 1.2 <= f64::from(limit.get()), "{} a minute and a fifth", load.total);
         let [example] = &blocks(recipe, "toml")[..] else { panic!("one block: {recipe}") };
         let file = stage.machine.folder.path().join("many.toml");

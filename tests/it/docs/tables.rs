@@ -89,14 +89,14 @@ fn requests() -> String {
     let whole = example();
     let mut windows = whole.clone();
     windows.accounting.enabled = false;
-    let app = |config: &Config| config.requests_per_minute().apps[0].2;
+    let app = |config: &Config| config.requests_per_minute().apps[0].rate;
     let load = whole.requests_per_minute();
     let counters = app(&whole) - app(&windows);
     // The difference to twice as often.
     let mut often = whole.clone();
     often.poll.settings_interval /= 2;
     let settings = app(&often) - app(&whole);
-    let apps: f64 = load.apps.iter().map(|(_, _, requests)| requests).sum();
+    let apps: f64 = load.apps.iter().map(|app| app.rate).sum();
     let every = format!("every {} minutes", whole.poll.settings_interval.as_secs() / 60);
     let rows = [
         ("window gauges of response time and run execution time".to_owned(), app(&windows) - settings),
@@ -217,7 +217,7 @@ fn configuration_keys() -> String {
             Kind::List(of) if matches!(**of, Kind::Word(_)) => String::new(),
             kind => format!(" ({})", values(kind)),
         };
-        writeln!(lists, "- **`{name}`**{preset}{kind}: {}", key.why).unwrap();
+        writeln!(lists, "- **`{name}`**{preset}{kind}: {}", key.help).unwrap();
     }
     lists
 }
@@ -277,7 +277,7 @@ fn collect_commands(commands: &mut Vec<String>, name: &str, command: &clap::Comm
 #[test]
 fn the_documented_cost_of_windows_and_containers_is_right() {
     let base = example();
-    let app = |config: &Config| config.requests_per_minute().apps[0].2;
+    let app = |config: &Config| config.requests_per_minute().apps[0].rate;
     let with = |change: &dyn Fn(&mut Config)| {
         let mut config = base.clone();
         change(&mut config);

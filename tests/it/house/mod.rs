@@ -14,7 +14,7 @@ pub(crate) use layers::LAYERS;
 const READERS: &[(&str, &str)] = &[
     ("crates/pds-config/src/file", "the configuration file"),
     ("crates/pds-config/src/include", "the files it includes"),
-    ("crates/pds-config/src/flags", "the flags of the exporter that runs beside a health check"),
+    ("crates/pds-config/src/running", "the flags of the exporter that runs beside a health check"),
     ("crates/pds-http/", "trust anchors"),
     ("crates/pds-client/", "token files and trust anchors, which are read again when they change"),
     ("crates/pds-ledger/", "the state file; credentials and trust anchors of a Prometheus"),
@@ -38,7 +38,7 @@ const OWN_FILES: &[(&str, &str)] = &[
     ("crates/pdstool/src/state/", "the state file"),
     ("crates/pdstool/src/backfill/", "what a backfill has written"),
     ("crates/pds-telemetry/src/process", "/proc"),
-    ("crates/pds-config/src/flags", "/proc"),
+    ("crates/pds-config/src/running", "/proc"),
 ];
 
 /// Reads of files without a bound.

@@ -154,7 +154,7 @@ fn an_address_that_ends_in_a_version_is_the_cause_of_404_everywhere() {
         let output = tool.current_dir(folder.path()).output().unwrap();
         let said = ended(&output);
         let url = service.url();
-        let version = format!("ends in /v2, but every request begins with /v2 itself; write {url}");
+        let version = format!("ends in /v2, but requests add /v2 or /v4 themselves; set it to {url}");
         assert_has(&said, &["exit code 1\n", "the service is not at api.base_url", &version]);
     }
     let service = Service::start(|seen| match &*seen.target {

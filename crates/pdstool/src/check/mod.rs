@@ -80,16 +80,16 @@ fn config(console: &mut Console, environment: &Environment, path: &Path, format:
 
 /// The requests that the configuration needs, and whether its own limit allows them.
 fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
-    let load = config.requests_per_minute();
+    let demand = config.requests_per_minute();
     let columns =
         page::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS/MIN", Align::Right)]);
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (project, of_project) in &load.projects {
-        let apps = load.apps.iter().filter(|(of, ..)| of == project);
-        rows.extend(apps.map(|(_, app, rate)| vec![project.to_string(), app.to_string(), number(*rate)]));
-        rows.push(vec![project.to_string(), "(whole project)".to_owned(), number(*of_project)]);
+    for (project, rate) in &demand.projects {
+        let apps = demand.apps.iter().filter(|app| app.project == *project);
+        rows.extend(apps.map(|app| vec![project.to_string(), app.app.to_string(), number(app.rate)]));
+        rows.push(vec![project.to_string(), "(whole project)".to_owned(), number(*rate)]);
     }
-    rows.push(vec!["(total)".to_owned(), String::new(), number(load.total)]);
+    rows.push(vec!["(total)".to_owned(), String::new(), number(demand.total)]);
     let allowed = match config.api.max_requests_per_second {
         Some(limit) => {
             let allowed = rounded(f64::from(limit.get()) * 60.0);
@@ -102,7 +102,7 @@ fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
         Block::Table(Table { columns, rows, empty: "" }),
     ];
     blocks.extend(config.memory_of_rechecks().map(Block::Text));
-    blocks.extend(load.exceeds(&config.api).is_none().then_some(Block::Text(allowed)));
+    blocks.extend(demand.overload(&config.api).is_none().then_some(Block::Text(allowed)));
     blocks.extend(config.check_warnings().map(|warning| Block::Text(format!("warning: {warning}"))));
     blocks
 }

@@ -40,7 +40,7 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     if let Some(warning) = plain_http_warning(&config.api.base_url) {
         found.push(Finding::warning(warning, "Use https:// in api.base_url."));
     }
-    if let Some(warning) = config.of_proxies() {
+    if let Some(warning) = config.proxy_warning() {
         found.push(Finding::warning(warning, "Set api.proxy_url if the service is behind that proxy."));
     }
     (found, Some(service))
@@ -124,11 +124,11 @@ fn token(account: &Account) -> Vec<Finding> {
 
 /// Compares the limits with the needs of the configuration; `answers` are durations of replies.
 pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
-    let load = config.requests_per_minute();
-    if load.total == 0.0 {
+    let demand = config.requests_per_minute();
+    if demand.total == 0.0 {
         return Vec::new();
     }
-    let mut found = vec![match load.exceeds(&config.api) {
+    let mut found = vec![match demand.overload(&config.api) {
         Some(set) => {
             let cause = &cause::OVERLOADED;
             Finding::of(cause, format!("{}: {set}", cause.says), cause.remedy_at(None))
@@ -138,12 +138,12 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
                 Some(limit) => format!("api.max_requests_per_second = {limit} is enough"),
                 None => "no limit is set".to_owned(),
             };
-            Finding::ok(format!("needs {} requests/min; {allowed}", units::number(load.total)))
+            Finding::ok(format!("needs {} requests/min; {allowed}", units::number(demand.total)))
         }
     }];
     let Some(slowest) = answers.iter().max().map(Duration::as_secs_f64) else { return found };
     // Assumes that every request takes as long as the slowest.
-    let needed = (load.total / 60.0 * slowest).ceil().max(1.0);
+    let needed = (demand.total / 60.0 * slowest).ceil().max(1.0);
     let allowed = f64::from(config.api.max_concurrent_requests.get());
     let is_too_low = needed > allowed;
     let [needed, allowed] = [needed, allowed].map(units::rounded);

@@ -77,7 +77,7 @@ impl Draft {
 /// A key with its help before it.
 fn line(out: &mut String, path: &str, name: &str, value: &str) {
     if let Some(key) = keys::all().iter().find(|key| key.path == path) {
-        let _ = writeln!(out, "# {}", key.why);
+        let _ = writeln!(out, "# {}", key.help);
     }
     let _ = writeln!(out, "{name} = {value}");
 }
