@@ -128,7 +128,7 @@ impl<'a> Totals<'a> {
         let all = self.all();
         let state = all.state();
         let fails = state.is_silent();
-        let rate = view.snapshot.request_rate.rate();
+        let rate = view.snapshot.recent.rate();
         let skew = view.snapshot.clock_skew_seconds;
         Service {
             base_url: view.plan.config.api.base_url.to_string(),

@@ -29,7 +29,7 @@ pub trait Observer: Debug + Send + Sync {
     fn restoring(&self, now: Option<Restoring>) {}
 
     /// When this process loaded its configuration, as its page states. This time identifies samples of the process.
-    fn config_loaded(&self) -> Option<Timestamp> {
+    fn config_load_time(&self) -> Option<Timestamp> {
         None
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use prometheus::IntCounter;
 
-use pds_interface::{Counted, Resource};
+use pds_interface::Resource;
 
 use super::Telemetry;
 
@@ -15,9 +15,9 @@ use super::Telemetry;
 pub enum AuditResult {
     /// The parts equal the whole and the counters.
     Equal,
-    /// They are not.
+    /// The parts differ from the whole or the counters.
     Different,
-    /// A request of it failed.
+    /// A request failed, a total is missing, or data arrived meanwhile.
     Unanswered,
 }
 
@@ -28,7 +28,7 @@ pub struct AuditSnapshot {
     pub equal: u64,
     /// Ranges whose parts are not.
     pub different: u64,
-    /// Ranges for which a request failed.
+    /// Ranges for which a request failed, a total is missing, or data arrived meanwhile.
     pub unanswered: u64,
     /// The last difference by service account ("default" or a project), and by call or, for samples, their age.
     pub differences: BTreeMap<(Arc<str>, &'static str), Difference>,
@@ -100,10 +100,7 @@ impl Telemetry {
 
     /// Creates all series, so that their increase can be read from the first one on.
     pub(super) fn start_audits_at_zero(&self) {
-        let counted = |resource: &Resource| {
-            matches!(resource.polled().counted, Some(Counted::Requests | Counted::Runs))
-        };
-        for resource in Resource::all().filter(counted) {
+        for resource in Resource::all().filter(|resource| resource.polled().counted.is_some()) {
             for result in [AuditResult::Equal, AuditResult::Different, AuditResult::Unanswered] {
                 self.audits(resource, result);
             }

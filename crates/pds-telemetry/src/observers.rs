@@ -16,7 +16,7 @@ impl pds_client::Observer for Telemetry {
         let (resource, metrics) = (resource.as_str(), &self.0.metrics);
         metrics.api_requests.with_label_values(&[resource, code]).inc();
         metrics.api_duration.with_label_values(&[resource]).observe(took.as_secs_f64());
-        self.0.figures.lock().request_rate.count(!code.starts_with('2'));
+        self.0.figures.lock().recent.count(!code.starts_with('2'));
     }
 
     fn request_not_sent(&self, resource: Resource, code: &str) {
@@ -58,7 +58,7 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str) {
-        let (cause, remedy) = told(&cause::TOKEN_UNREADABLE, token, file);
+        let (cause, remedy) = problem_and_remedy(&cause::TOKEN_UNREADABLE, token, file);
         tracing::warn!(token, error, consequence, remedy, "{cause}");
     }
 
@@ -69,7 +69,7 @@ impl pds_client::Observer for Telemetry {
     fn range_honoured(&self, token: &str, ignored: Option<&str>) {
         self.0.metrics.range_honoured.set(&[token], flag(ignored.is_none()));
         if let Some(error) = ignored {
-            let (cause, remedy) = told(&cause::RANGE_IGNORED, token, None);
+            let (cause, remedy) = problem_and_remedy(&cause::RANGE_IGNORED, token, None);
             tracing::warn!(token, error, remedy, "{cause}");
         }
     }
@@ -113,7 +113,7 @@ impl pds_ledger::Observer for Telemetry {
         self.0.figures.lock().restoring = now;
     }
 
-    fn config_loaded(&self) -> Option<Timestamp> {
+    fn config_load_time(&self) -> Option<Timestamp> {
         self.0.figures.lock().config_loaded
     }
 }
@@ -131,8 +131,8 @@ impl pds_web::Observer for Telemetry {
     }
 }
 
-/// Problem of `token`, and its remedy.
-fn told(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
+/// The problem that `cause` is for `token`, and its remedy.
+fn problem_and_remedy(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
     (cause.says_of(&[token]), cause.remedy_for(token, file.and_then(Path::to_str)))
 }
 

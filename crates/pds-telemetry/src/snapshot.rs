@@ -28,7 +28,7 @@ pub struct Snapshot {
     /// How late the last poll began.
     pub poll_lag_seconds: Option<f64>,
     /// Requests sent in the last minutes.
-    pub request_rate: Recent,
+    pub recent: RecentRequests,
     /// The service's clock minus ours.
     pub clock_skew_seconds: Option<f64>,
     /// When anything last panicked.
@@ -73,10 +73,17 @@ const MINUTES: usize = 5;
 
 /// Requests sent in the last minutes, by minute, for the status page; Prometheus computes its own rates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recent {
+pub struct RecentRequests {
     began: Instant,
-    /// (minute since the beginning, requests, failures)
-    minutes: [(u64, u32, u32); MINUTES],
+    minutes: [Minute; MINUTES],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Minute {
+    /// Since the beginning.
+    number: u64,
+    requests: u32,
+    failures: u32,
 }
 
 /// The rate over the last four minutes, or since the start if that is less.
@@ -88,21 +95,21 @@ pub struct RequestRate {
     pub failures_per_minute: f64,
 }
 
-impl Default for Recent {
+impl Default for RecentRequests {
     fn default() -> Self {
-        Self { began: Instant::now(), minutes: [(0, 0, 0); MINUTES] }
+        Self { began: Instant::now(), minutes: [Minute::default(); MINUTES] }
     }
 }
 
-impl Recent {
+impl RecentRequests {
     pub(super) fn count(&mut self, failed: bool) {
-        let minute = self.began.elapsed().as_secs() / 60;
-        if let Some(place) = self.minutes.get_mut((minute % MINUTES as u64) as usize) {
-            if place.0 != minute {
-                *place = (minute, 0, 0);
+        let number = self.began.elapsed().as_secs() / 60;
+        if let Some(minute) = self.minutes.get_mut((number % MINUTES as u64) as usize) {
+            if minute.number != number {
+                *minute = Minute { number, ..Minute::default() };
             }
-            place.1 = place.1.saturating_add(1);
-            place.2 = place.2.saturating_add(u32::from(failed));
+            minute.requests = minute.requests.saturating_add(1);
+            minute.failures = minute.failures.saturating_add(u32::from(failed));
         }
     }
 
@@ -110,12 +117,13 @@ impl Recent {
     pub fn rate(&self) -> RequestRate {
         let now = self.began.elapsed().as_secs() / 60;
         let oldest = now.saturating_sub(MINUTES as u64 - 1);
-        let past = self.minutes.iter().filter(|(minute, ..)| now == 0 || (oldest..now).contains(minute));
-        let (requests, failures) = past.fold((0.0, 0.0), |(requests, failures), (_, more, failed)| {
-            (requests + f64::from(*more), failures + f64::from(*failed))
-        });
+        let past = || self.minutes.iter().filter(|of| now == 0 || (oldest..now).contains(&of.number));
         let span = f64::from(u32::try_from(now - oldest).unwrap_or(1).max(1));
-        RequestRate { requests_per_minute: requests / span, failures_per_minute: failures / span }
+        let rate = |of: fn(&Minute) -> u32| past().map(|minute| f64::from(of(minute))).sum::<f64>() / span;
+        RequestRate {
+            requests_per_minute: rate(|minute| minute.requests),
+            failures_per_minute: rate(|minute| minute.failures),
+        }
     }
 }
 
@@ -130,8 +138,8 @@ mod tests {
     #[test]
     fn a_snapshot_holds_only_what_was_recorded() {
         let telemetry = Telemetry::new(false).unwrap();
-        let began = telemetry.snapshot().request_rate;
-        assert_eq!(telemetry.snapshot(), Snapshot { request_rate: began.clone(), ..Snapshot::default() });
+        let began = telemetry.snapshot().recent;
+        assert_eq!(telemetry.snapshot(), Snapshot { recent: began.clone(), ..Snapshot::default() });
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         telemetry.config_loaded(Some(now));
         telemetry.config_loaded(None);
@@ -148,7 +156,7 @@ mod tests {
                 ("p-1".to_owned(), token(None, Some(false))),
             ]
             .into(),
-            request_rate: began,
+            recent: began,
             ..Snapshot::default()
         };
         assert_eq!(telemetry.snapshot(), expected);
@@ -158,14 +166,14 @@ mod tests {
     fn a_request_that_is_not_sent_is_not_in_the_rate() {
         let telemetry = Telemetry::new(false).unwrap();
         telemetry.request_not_sent(get_app::RESOURCE, "paused");
-        assert_eq!(telemetry.snapshot().request_rate.rate(), RequestRate::default());
+        assert_eq!(telemetry.snapshot().recent.rate(), RequestRate::default());
         telemetry.request_done(get_app::RESOURCE, "200", Duration::ZERO);
-        assert_eq!(telemetry.snapshot().request_rate.rate().requests_per_minute, 1.0);
+        assert_eq!(telemetry.snapshot().recent.rate().requests_per_minute, 1.0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_rate_is_of_the_last_whole_minutes() {
-        let mut recent = Recent::default();
+        let mut recent = RecentRequests::default();
         for second in 0..600 {
             recent.count(second >= 450);
             advance(Duration::from_secs(1)).await;

@@ -239,7 +239,7 @@ impl Restorer {
     /// Queries once. `now` is the time by the service's clock. `None` while a sample of this process is awaited.
     async fn query(&self, job: &Job, now: i64) -> Result<Option<Asked>, Error> {
         let source = &job.followed.source;
-        let own = source.targets(self.0.observer.config_loaded()).await?;
+        let own = source.targets(self.0.observer.config_load_time()).await?;
         let unseen = || self.0.state.lock().unseen.get_or_insert_with(Instant::now).elapsed();
         if own.is_empty() && unseen() < MAX_UNSEEN {
             return Ok(None);
