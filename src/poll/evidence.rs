@@ -65,7 +65,7 @@ impl Violation {
     /// The violation by a reply about `answered` to a request for `asked`; `None` if they are equal. Names can be the
     /// cause only while no reply `honours` a range.
     pub fn between(asked: TimeRange, answered: TimeRange, honours: bool) -> Option<Self> {
-        match answered.ignores(asked) {
+        match answered.ignored_bounds(asked) {
             _ if asked == answered => None,
             Some(ignored) if !honours => Some(Self::IgnoresBounds(ignored)),
             None if answered.is_rounded_from(asked) => Some(Self::RoundsRanges),

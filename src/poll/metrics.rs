@@ -253,7 +253,7 @@ impl<'a> MetricsPoll<'a, '_> {
             account.range_honoured();
             return Ok(());
         }
-        if let Some(ignored) = answered.ignores(asked.range) {
+        if let Some(ignored) = answered.ignored_bounds(asked.range) {
             let text = plan.config.api.query_names.describe_ignored(ignored, asked.range, answered);
             if account.range_ignored(&text) {
                 return Err(PollError::NotBelieved { broken: Violation::IgnoresBounds(ignored), text });

@@ -41,7 +41,7 @@ impl<'a> Poll<'a> {
         }
         let mut reading = read(subjects);
         if let Some(answered) = reading.tally.as_mut().and_then(|tally| tally.range.as_mut()) {
-            *answered = plan.config.accounting.range_end.answered(*answered);
+            *answered = plan.config.accounting.range_end.covered_range(*answered);
         }
         Ok((reading, fetched.date))
     }

@@ -142,7 +142,7 @@ impl Command {
         Self { words, example, consequence: None, secret: None }
     }
 
-    /// A subcommand that asks before it sends.
+    /// A subcommand that prompts before it sends.
     pub const fn confirmed(
         words: &'static [&'static str],
         example: &'static str,

@@ -59,7 +59,7 @@ impl MetricSource for Facts {
         let count = |status| stated.iter().filter(|stated| **stated == status).count();
         let has_none = !domains.is_empty() && count(Field::Missing) == domains.len();
         let unknown = count(Field::Unexpected) + usize::from(has_none);
-        unexpected.0.extend(iter::repeat_n(DOMAIN_STATUS, unknown));
+        unexpected.fields.extend(iter::repeat_n(DOMAIN_STATUS, unknown));
         let mut by_status = BTreeMap::new();
         if unknown == 0 {
             by_status.extend(STATUSES.map(|status| (status.to_owned(), 0)));

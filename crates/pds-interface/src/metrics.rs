@@ -78,7 +78,7 @@ pub(super) fn tally(
     // A bound in a form that nobody reads is noted; an absent one is not.
     for (field, text) in [("start_date", start), ("end_date", end)] {
         if range.is_none() && text.stated().is_some_and(|text| parse_time(text).is_none()) {
-            unexpected.0.push(field);
+            unexpected.fields.push(field);
         }
     }
     Tally::of(total, shares, range)

@@ -10,12 +10,13 @@ use super::call::Call;
 use super::param::{Param, ParamKind};
 use super::reply::Format;
 
-/// Source of a fact of the document, as `x-source` states for each field, parameter and status: the interface
-/// states it, ...
+// `x-source` of each field, parameter and status.
+
+/// The interface states it.
 const INTERFACE: &str = "interface";
-/// ... or it was seen of a public service with this interface, ...
+/// Observed of a public service.
 const OBSERVED: &str = "observed";
-/// ... or it is neither, and a service may have another.
+/// Assumed: a service may have another.
 const ASSUMED: &str = "assumed";
 
 /// Error statuses that were observed, each with its cause. The interface says only that there are errors (section 7),

@@ -248,7 +248,7 @@ fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<ReadSubjects, D
     let reply = R::read(body, terms, &mut unexpected)?;
     Ok(Box::new(move |subjects| {
         let sinks = subjects.iter().map(|subject| sink(&reply, *subject, &mut unexpected)).collect();
-        let Unexpected(unexpected, unexpected_label) = unexpected;
+        let Unexpected { fields: unexpected, label: unexpected_label } = unexpected;
         let mut reading = Reading { sinks, unexpected, unexpected_label, ..Reading::default() };
         reply.add_to(&mut reading);
         reading

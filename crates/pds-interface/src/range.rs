@@ -47,7 +47,7 @@ impl TimeRange {
     /// Bounds of `asked` that a reply about this range ignores, as with a service that has other names for them. `None`
     /// if it ignores none: the range is the requested one, rounded in any direction or stated with another second, or a
     /// part of it if the service has a longest range.
-    pub fn ignores(self, asked: Self) -> Option<Ignored> {
+    pub fn ignored_bounds(self, asked: Self) -> Option<Ignored> {
         if self.is_near(asked) || (self.start >= asked.start && self.end <= asked.end) {
             return None;
         }
@@ -172,8 +172,8 @@ impl RangeEnd {
         ("inclusive-second", Self::InclusiveSecond),
     ];
 
-    /// How far before its end a range is requested.
-    pub(super) fn beyond(self) -> SignedDuration {
+    /// Time by which the requested end of a range precedes its end.
+    pub(super) fn margin(self) -> SignedDuration {
         match self {
             Self::Exclusive => SignedDuration::ZERO,
             Self::Inclusive => SignedDuration::from_millis(1),
@@ -181,9 +181,9 @@ impl RangeEnd {
         }
     }
 
-    /// The range of a reply that states `answered`.
-    pub fn answered(self, answered: TimeRange) -> TimeRange {
-        TimeRange { end: answered.end.saturating_add(self.beyond().as_secs()), ..answered }
+    /// The range that a reply covers if it states `stated`.
+    pub fn covered_range(self, stated: TimeRange) -> TimeRange {
+        TimeRange { end: stated.end.saturating_add(self.margin().as_secs()), ..stated }
     }
 }
 
@@ -233,11 +233,11 @@ mod tests {
             (range(779, 1079), None),
             (range(780, 1082), Some(Ignored::End)),
         ] {
-            assert_eq!(answered.ignores(asked), ignored, "{answered}");
+            assert_eq!(answered.ignored_bounds(asked), ignored, "{answered}");
         }
-        assert_eq!(range(780, 1080).ignores(range(800, 1100)), None);
-        assert_eq!(range(780, 1140).ignores(range(800, 1100)), None);
-        assert_eq!(range(790, 1091).ignores(range(800, 1100)), Some(Ignored::Both));
+        assert_eq!(range(780, 1080).ignored_bounds(range(800, 1100)), None);
+        assert_eq!(range(780, 1140).ignored_bounds(range(800, 1100)), None);
+        assert_eq!(range(790, 1091).ignored_bounds(range(800, 1100)), Some(Ignored::Both));
         assert_eq!(range(-86_400, 1).to_string(), "2025-12-31 06:00:00 to 2026-01-01 06:00:01 UTC");
     }
 

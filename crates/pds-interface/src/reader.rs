@@ -31,16 +31,21 @@ pub struct Window<'a> {
     pub range: TimeRange,
 }
 
-/// The fields whose values were outside their meaning, and the first label of a distribution that is no threshold.
+/// Values outside their meaning.
 #[derive(Debug, Default)]
-pub struct Unexpected(pub Vec<&'static str>, pub Option<String>);
+pub struct Unexpected {
+    /// Their fields, once for each such value.
+    pub fields: Vec<&'static str>,
+    /// The first label of a distribution that is no threshold.
+    pub label: Option<String>,
+}
 
 impl Unexpected {
     /// The value of `field` if it is within `low..=high`. A value outside is recorded as unexpected.
     pub fn check(&mut self, field: &'static str, number: Number, low: f64, high: f64) -> Option<f64> {
         let within = number.value().filter(|value| (low..=high).contains(value));
         if within.is_none() && number != Number::Missing {
-            self.0.push(field);
+            self.fields.push(field);
         }
         within
     }
@@ -101,9 +106,9 @@ impl<'a> Reader<'a> {
     /// so a series with such a value is left out, and the label is recorded as unexpected.
     fn put_after(&mut self, request: [Option<Label<'a>>; 2], labels: &[Label<'_>], value: f64) {
         let unusable = labels.iter().filter(|(_, value)| !is_usable(value));
-        let before = self.unexpected.0.len();
-        self.unexpected.0.extend(unusable.map(|(name, _)| name));
-        if self.unexpected.0.len() == before {
+        let before = self.unexpected.fields.len();
+        self.unexpected.fields.extend(unusable.map(|(name, _)| name));
+        if self.unexpected.fields.len() == before {
             self.sink.put_labelled(request.into_iter().flatten().chain(labels.iter().copied()), value);
         }
     }
@@ -123,7 +128,7 @@ impl<'a> Reader<'a> {
     /// Records `field` as unexpected if its id is not the requested one.
     pub fn expect_id(&mut self, field: &'static str, id: &str, asked: &str) {
         if !id.is_empty() && !asked.is_empty() && id != asked {
-            self.unexpected.0.push(field);
+            self.unexpected.fields.push(field);
         }
     }
 
@@ -135,7 +140,7 @@ impl<'a> Reader<'a> {
             if is_usable(value) {
                 return (name, value);
             }
-            self.unexpected.0.push(name);
+            self.unexpected.fields.push(name);
             (name, "")
         });
         self.sink.put_labelled(labels.chain(configured), 1.0);

@@ -50,7 +50,7 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
 }
 
 /// Maximum depth of the search for unreadable values; replies of the interface are much less deep.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// Reads a reply.
 ///
@@ -75,7 +75,7 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeEr
         let text = without_deviations(&text);
         serde_json::from_str(&text).or_else(|deviating| match serde_json::from_str::<&RawValue>(&text) {
             Ok(raw) if !deviating.is_data() => {
-                serde_json::from_str(&readable(raw.get(), DEEPEST).to_string())
+                serde_json::from_str(&readable(raw.get(), MAX_DEPTH).to_string())
             }
             Ok(_) => Err(deviating),
             // The place in the reply as it was sent.

@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
     /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
     #[must_use]
     pub fn in_range_to(self, range: TimeRange, end: RangeEnd) -> Self {
-        let end = instant(range.end) - end.beyond();
+        let end = instant(range.end) - end.margin();
         self.with("start", rfc3339(range.start)).with("end", end.to_string())
     }
 

@@ -71,8 +71,8 @@ impl ResponseTime {
         let mut shares = Vec::with_capacity(self.distribution.0.len());
         for (label, percentage) in &self.distribution.0 {
             let Some(threshold) = threshold_seconds(label) else {
-                unexpected.0.push("distribution");
-                unexpected.1.get_or_insert_with(|| label.chars().take(MAX_LABEL).collect());
+                unexpected.fields.push("distribution");
+                unexpected.label.get_or_insert_with(|| label.chars().take(MAX_LABEL).collect());
                 continue;
             };
             if let Some(percentage) = unexpected.check("distribution", *percentage, -NOISE, 100.0 + NOISE) {
@@ -83,7 +83,7 @@ impl ResponseTime {
         shares.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
         if shares.len() > MAX_THRESHOLDS {
             shares.truncate(MAX_THRESHOLDS);
-            unexpected.0.push("distribution");
+            unexpected.fields.push("distribution");
         }
         shares
     }
@@ -96,7 +96,7 @@ impl ResponseTime {
             let is_known = percentiles.iter().any(|(known, _)| *known == name);
             let fits = is_known || percentiles.len() < MAX_PERCENTILES;
             if !fits || name.is_empty() {
-                unexpected.0.push("percentiles");
+                unexpected.fields.push("percentiles");
             } else if !is_known {
                 percentiles.push((name, unexpected.check("percentiles", *millis, 0.0, f64::MAX)));
             }
@@ -167,13 +167,13 @@ fn leave_out_falling(
     percentiles.retain(|(name, seconds)| {
         let smaller = |share: f64| ranked.iter().filter(move |(other, _)| *other < share);
         let out = rank(name).is_some_and(|share| smaller(share).any(|of| metrics::falls(*seconds, of.1)));
-        unexpected.0.extend(out.then_some("percentiles"));
+        unexpected.fields.extend(out.then_some("percentiles"));
         !out
     });
     let mut highest = 0.0f64;
     shares.retain(|(_, share)| {
         let out = *share < highest - NOISE / 100.0;
-        unexpected.0.extend(out.then_some("distribution"));
+        unexpected.fields.extend(out.then_some("distribution"));
         highest = highest.max(*share);
         !out
     });

@@ -108,7 +108,7 @@ impl RunExecutionTime {
             let values = fields.map(|(field, value)| {
                 let value = unexpected.check(field, value, 0.0, f64::MAX)?;
                 if metrics::falls(value, highest) {
-                    unexpected.0.push(field);
+                    unexpected.fields.push(field);
                     return None;
                 }
                 highest = value.max(highest);

@@ -250,8 +250,8 @@ impl Service {
     /// If the service ignores the requested range.
     pub fn answered(&self, tally: Option<&Tally>, asked: TimeRange) -> Result<Option<TimeRange>> {
         let Some(stated) = tally.and_then(|tally| tally.range) else { return Ok(None) };
-        let answered = self.config.accounting.range_end.answered(stated);
-        let Some(ignored) = answered.ignores(asked) else { return Ok(Some(answered)) };
+        let answered = self.config.accounting.range_end.covered_range(stated);
+        let Some(ignored) = answered.ignored_bounds(asked) else { return Ok(Some(answered)) };
         let text = self.config.api.query_names.describe_ignored(ignored, asked, answered);
         Err(ToolError::RangeIgnored(text))
     }

@@ -59,7 +59,7 @@ rows! { App:
     };
     ERROR: gauge("pds_app_error", [], "1 if the app's settings contain an error message, 0 otherwise")
         => |app, reader| match &app.error_message {
-            Field::Unexpected => reader.unexpected.0.push("errorMessage"),
+            Field::Unexpected => reader.unexpected.fields.push("errorMessage"),
             message => reader.put(f64::from(u8::from(!message.as_str().is_empty()))),
         };
     CREATED: gauge("pds_app_created_timestamp_seconds", [], "Unix time of the app's creation")
@@ -82,7 +82,7 @@ rows! { App:
     ) => |app, reader| match app.disable_auth {
         Flag::Value(disabled) => reader.put(f64::from(u8::from(disabled))),
         Flag::Missing => {}
-        Flag::Unexpected => reader.unexpected.0.push("disableAuth"),
+        Flag::Unexpected => reader.unexpected.fields.push("disableAuth"),
     };
     REPLICA_COST: gauge(
         "pds_app_replica_cost_dollars_per_second", [],
@@ -130,6 +130,6 @@ fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &Text) {
         Some(time) if time > jiff::Timestamp::UNIX_EPOCH => reader.put(time.as_duration().as_secs_f64()),
         // Services write the zero of Unix time, or of Go, if there is no time.
         Some(time) if time == jiff::Timestamp::UNIX_EPOCH || text.starts_with("0001-01-01T") => {}
-        _ => reader.unexpected.0.push(field),
+        _ => reader.unexpected.fields.push(field),
     }
 }

@@ -132,7 +132,7 @@ impl Asking {
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
         let mut tally = self.ask(response_time::RESOURCE, &arguments).await?.tally.unwrap_or_default();
         self.share_step = self.share_step.into_iter().chain(tally.rounding()).min_by(f64::total_cmp);
-        tally.range = tally.range.map(|range| end.answered(range));
+        tally.range = tally.range.map(|range| end.covered_range(range));
         Ok(tally)
     }
 
