@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use pds_client::Account;
-use pds_core::clock::differ;
+use pds_core::clock::is_skewed;
 use pds_diagnosis::{
     Cause, CountedAgain, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State, cause,
 };
@@ -138,7 +138,7 @@ impl<'a> Totals<'a> {
             reason: all.last_failing.filter(|_| fails).map(|failing| failing.message.to_string()),
             #[expect(clippy::cast_possible_truncation, reason = "whole seconds; a cast saturates")]
             clock_skew_seconds: skew.map(|skew| skew.round() as i64),
-            clocks_differ: skew.is_some_and(differ),
+            clocks_differ: skew.is_some_and(is_skewed),
             requests_per_minute: rate.requests_per_minute,
             failures_per_minute: rate.failures_per_minute,
             incidents: view.observed.incidents(SERVICE, view.now),

@@ -54,7 +54,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
 use pds_core::printable::excerpt;
 use pds_core::redact::Redactor;
-use pds_http::{BuildError, is_open};
+use pds_http::{BuildError, is_exposed_plaintext};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
 use pds_interface::{Request, Resource};
@@ -312,7 +312,7 @@ impl Shared {
 /// A warning if `base` is plain http, where everyone on the network can read the token. `None` for https and for
 /// loopback.
 pub fn plain_http_warning(base: &Url) -> Option<String> {
-    is_open(base).then(|| {
+    is_exposed_plaintext(base).then(|| {
         format!("api.base_url {base} is plain http: anyone on the network can read the token; use https")
     })
 }

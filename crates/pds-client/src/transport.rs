@@ -26,7 +26,7 @@ use super::class::{Class, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::{Config, Shared, plain_http_warning};
-use pds_core::clock::{MAX_SKEW, differ};
+use pds_core::clock::{MAX_SKEW, is_skewed};
 use pds_core::memory::Room;
 use pds_core::printable::excerpt;
 use pds_core::secret::Secret;
@@ -186,7 +186,7 @@ impl Transport {
         let skew = date - ours;
         self.shared.observer.clock_skew(skew);
         let mut skewed_at = self.skewed_at.lock();
-        if differ(skew) {
+        if is_skewed(skew) {
             if skewed_at.replace(Instant::now()).is_some() {
                 return;
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pds_client::{TokenSource, plain_http_warning, read_token};
 use pds_core::error_chain::with_sources;
-use pds_http::{BuildError, is_open, tls_config};
+use pds_http::{BuildError, is_exposed_plaintext, tls_config};
 use pds_ledger::restore::Prometheus;
 
 use super::Config;
@@ -113,7 +113,7 @@ impl Config {
             ));
         }
         let secrets = prometheus.login.is_some() || !prometheus.headers.is_empty();
-        if secrets && is_open(&prometheus.url) {
+        if secrets && is_exposed_plaintext(&prometheus.url) {
             warnings.push(format!(
                 "state.prometheus_url {} is plain http: anyone on the network path can read the credentials; use https",
                 prometheus.url

@@ -13,8 +13,8 @@ use tokio::time::{Duration, Instant};
 /// default `poll.settle`. It is fixed, because an alert cannot know the configuration.
 pub const MAX_SKEW: Duration = Duration::from_secs(15);
 
-/// Whether a difference of this many seconds is more than that.
-pub fn differ(skew_seconds: f64) -> bool {
+/// Whether clocks differ by more than [`MAX_SKEW`].
+pub fn is_skewed(skew_seconds: f64) -> bool {
     skew_seconds.abs() > MAX_SKEW.as_secs_f64()
 }
 

@@ -158,7 +158,7 @@ pub async fn read_body(mut response: Response, limit: usize) -> Result<(Vec<u8>,
 }
 
 /// Whether others can read requests to `url`: it is plain http to another machine.
-pub fn is_open(url: &Url) -> bool {
+pub fn is_exposed_plaintext(url: &Url) -> bool {
     let loopback = match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),

@@ -14,7 +14,7 @@ use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags};
 use pds_config::running::{Running, running_exporter};
 use pds_config::{Config, LoadError, Project};
-use pds_core::clock::{Clock, differ};
+use pds_core::clock::{Clock, is_skewed};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::clock_difference;
 use pds_interface::polled::{ReadSubjects, Reading, Tally};
@@ -282,7 +282,7 @@ pub fn clock(skews: &[f64]) -> Finding {
         return Finding::ok("the clocks of the service and this machine agree within 1.5 s");
     }
     let text = clock_difference(*skew);
-    match differ(*skew) {
+    match is_skewed(*skew) {
         true => Finding::warning(format!("{}: {text}", CLOCKS_DIFFER.says), CLOCKS_DIFFER.remedy),
         false => Finding::ok(text),
     }
