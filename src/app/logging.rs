@@ -29,7 +29,7 @@ pub struct RunningLog {
 
 impl RunningLog {
     /// Sets the level to `configured`, or without it to the level of the command line.
-    pub fn follow(&self, configured: Option<Level>) {
+    pub fn set_level(&self, configured: Option<Level>) {
         // Fails only if the log itself is gone.
         let _ = self.running.reload(filter(configured.unwrap_or(self.flag)));
     }

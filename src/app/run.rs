@@ -178,11 +178,11 @@ async fn run(
         let loading = tokio::task::spawn_blocking(move || (source.read(), source));
         let ((checksum, loaded), source) = tokio::select! {
             loaded = async { resumed(loading.await).await } => loaded,
-            () = told_to_stop(&mut signals.terminate, &mut signals.interrupt) => return Ok(()),
+            () = stop_signal(&mut signals.terminate, &mut signals.interrupt) => return Ok(()),
         };
         (loaded?, Some((source, checksum)))
     };
-    log.follow(loaded.config.log.level);
+    log.set_level(loaded.config.log.level);
     let server = pds_web::Config { memory, ..checked_web_config(flags)? }.bind(telemetry.clone())?;
     tokio::spawn(telemetry.clone().watch_stalls());
     let polls = PollThread::start()
@@ -259,13 +259,13 @@ impl Signals {
     async fn handle(mut self, served: Served) {
         loop {
             tokio::select! {
-                () = told_to_stop(&mut self.terminate, &mut self.interrupt) => return,
-                () = served.quit_asked() => return tracing::info!("stopping: /-/quit was requested"),
+                () = stop_signal(&mut self.terminate, &mut self.interrupt) => return,
+                () = served.quit_requested() => return tracing::info!("stopping: /-/quit was requested"),
                 // The reload logs its outcome and sets the metric. It is a separate task, so that a slow disk does not
                 // delay a stop.
                 _ = self.hangup.recv() => {
                     let served = served.clone();
-                    tokio::spawn(async move { drop(served.load_again().await) });
+                    tokio::spawn(async move { drop(served.reload().await) });
                 }
             }
         }
@@ -273,7 +273,7 @@ impl Signals {
 }
 
 /// Completes on a signal to stop.
-async fn told_to_stop(terminate: &mut Signal, interrupt: &mut Signal) {
+async fn stop_signal(terminate: &mut Signal, interrupt: &mut Signal) {
     tokio::select! {
         _ = terminate.recv() => tracing::info!("received SIGTERM; stopping"),
         _ = interrupt.recv() => tracing::info!("received SIGINT; stopping"),

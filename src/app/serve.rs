@@ -114,7 +114,7 @@ impl Served {
     }
 
     /// Completes when a client has requested the daemon to quit.
-    pub async fn quit_asked(&self) {
+    pub async fn quit_requested(&self) {
         self.quit.notified().await;
     }
 
@@ -123,16 +123,16 @@ impl Served {
     ///
     /// # Errors
     /// All problems, as text.
-    pub async fn load_again(&self) -> Result<(), String> {
+    pub async fn reload(&self) -> Result<(), String> {
         let served = self.clone();
-        resumed(tokio::spawn(async move { served.reload_now().await }).await).await
+        resumed(tokio::spawn(async move { served.reload_locked().await }).await).await
     }
 
-    async fn reload_now(&self) -> Result<(), String> {
+    async fn reload_locked(&self) -> Result<(), String> {
         let mut attempted = self.attempted.lock().await;
         let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
-        let result = self.follow(&mut attempted).await;
+        let result = self.read_and_apply(&mut attempted).await;
         pds_web::systemd::ready();
         let now = self.handle.context.clock.now();
         let refused = result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() });
@@ -189,7 +189,7 @@ impl Served {
             if self.has_changed(source, interval.min(SETTLE)).await {
                 tracing::info!("the configuration files have changed");
                 // The reload itself logs its outcome and sets the metric.
-                drop(self.load_again().await);
+                drop(self.reload().await);
             }
         }
     }
@@ -202,7 +202,7 @@ impl Served {
         checksum(source).await == Some(now)
     }
 
-    async fn follow(&self, attempted: &mut u64) -> Result<(), String> {
+    async fn read_and_apply(&self, attempted: &mut u64) -> Result<(), String> {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
@@ -217,9 +217,9 @@ impl Served {
     async fn apply(&self, config: Config, explained: Vec<Explained>) -> Result<(), String> {
         let plan = self.handle.reconfigure(config).await.map_err(|error| with_sources(&error))?;
         if let Some(log) = &self.log {
-            log.follow(plan.config.log.level);
+            log.set_level(plan.config.log.level);
         }
-        self.status.follow(plan, explained);
+        self.status.set_plan(plan, explained);
         Ok(())
     }
 }
@@ -256,7 +256,7 @@ impl pds_web::Backend for Served {
     }
 
     fn reload(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.load_again())
+        Box::pin(Served::reload(self))
     }
 
     fn quit(&self) {

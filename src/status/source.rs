@@ -75,7 +75,7 @@ impl Source {
     }
 
     /// Switches to another plan, as the poller does at a reload.
-    pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
+    pub fn set_plan(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Arc::new(Followed { plan, explained: explained.into() });
         *self.0.followed.write() = followed;
     }

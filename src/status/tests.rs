@@ -40,7 +40,7 @@ async fn a_reading_is_kept_for_a_second_and_not_beyond_a_reload() {
     let fixture = answered().await;
     let first = fixture.source.status();
     assert!(Arc::ptr_eq(&first, &fixture.source.status()));
-    fixture.source.follow(Arc::clone(&fixture.plan), Vec::new());
+    fixture.source.set_plan(Arc::clone(&fixture.plan), Vec::new());
     let second = fixture.source.status();
     assert!(!Arc::ptr_eq(&first, &second));
     advance(Duration::from_secs(1)).await;

@@ -11,7 +11,7 @@ use super::{Rendered, StatusPages, answered, catalogue, get, site, texts};
 async fn chips_count_the_apps_of_each_state_and_show_only_those() {
     let fixture = answered(30).await;
     fixture.fail("timeout", "no reply", |key| key.owner.app.ends_with("app-7"));
-    fixture.source.follow(fixture.plan.clone(), Vec::new());
+    fixture.source.set_plan(fixture.plan.clone(), Vec::new());
     let site = site(&fixture.source, "");
     let page = get(&site, "/", "");
     let (_, chips) = page.split_once("<nav class=\"chips\"").unwrap();
@@ -146,7 +146,7 @@ async fn the_configuration_folds_projects_shows_changes_alone_and_is_copied_as_t
         row("projects[0].apps", "[\"p-1-a\"]", Origin::File),
         row("projects[1].id", "\"p-2\"", Origin::File),
     ];
-    fixture.source.follow(fixture.plan.clone(), explained);
+    fixture.source.set_plan(fixture.plan.clone(), explained);
     let site = site(&fixture.source, "");
     let page = get(&site, "/config", "");
     assert_eq!(page.matches("<details class=\"reply\" data-key=\"projects[").count(), 2);

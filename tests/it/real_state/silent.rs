@@ -69,7 +69,7 @@ async fn beside_a_silent_folder(rig: &Rig) -> (Handle, impl Future<Output = Resu
     let served = Served::new(handle.clone(), status, None, None);
     tokio::spawn(daemon.run(std::future::pending()));
     // It has no file to reload.
-    served.load_again().await.unwrap_err();
+    served.reload().await.unwrap_err();
     until("every target was asked", async || handle.is_ready()).await;
     assert_eq!(rig.counted(&rig::whole_page(&handle.context), 0), None);
     let counting = async move {
