@@ -7,14 +7,15 @@
 //! - `query`: filter, order and page of the overview.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
 //! - `banner`: the overview's first sentence.
-//! - `strip`: incidents of the last hours.
+//! - `timeline`: incidents of the last hours.
 //! - `layout`: the shared parts of pages.
 //! - `plots`: curves and sparklines.
 //! - `links`: every address of a page, behind any prefix; styles and scripts.
 //! - `format`: numbers, times and verdicts for people.
-//! - `sharing`: the content of a path, rendered once for all readers.
+//! - `cache`: the content of a path, rendered once for all readers.
 
 mod banner;
+mod cache;
 mod configuration;
 mod detail;
 mod families;
@@ -24,13 +25,12 @@ mod links;
 mod overview;
 mod plots;
 mod query;
-mod sharing;
 mod site;
-mod strip;
+mod timeline;
 
 #[cfg(test)]
 mod tests;
 
+pub use cache::Rendered;
 pub use links::encode;
-pub use sharing::Rendered;
 pub use site::StatusPages;

@@ -11,10 +11,12 @@ use super::format::{self, age, ago, count, missing, number, plural, sign, value,
 use super::layout::{Frame, ignored, table};
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
-use super::strip;
+use super::timeline;
 
 /// The most projects listed; the filter finds the others.
-const PROJECTS: usize = 15;
+const MAX_PROJECTS: usize = 15;
+/// The most projects that the filter suggests, as a long list would outweigh the page. Any id can be typed.
+const MAX_SUGGESTED_PROJECTS: usize = 200;
 
 /// The overview that `query` selects.
 pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
@@ -24,7 +26,7 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
         (banner(frame))
         (ignored(&query.ignored))
         (facts(frame))
-        (strip::overview(frame))
+        (timeline::overview(frame))
         section aria-labelledby="apps" {
             div .bar {
                 h2 #apps { "Apps" }
@@ -97,8 +99,7 @@ fn filter(frame: Frame<'_>, query: &Query) -> Markup {
             label { span { "Project" }
                 input name="project" value=(query.project) list="projects-known" placeholder="all" autocomplete="off";
             }
-            // A long list would outweigh the page; typing a name or id works without it.
-            datalist #projects-known { @for id in known.take(200) { option value=(id) {} } }
+            datalist #projects-known { @for id in known.take(MAX_SUGGESTED_PROJECTS) { option value=(id) {} } }
             label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "problems only" } }
             label .check { input type="checkbox" name="group" value="project" checked[query.grouped]; span { "by project" } }
             @if !query.sort.is_default() { input type="hidden" name="sort" value=(query.sort.key); }
@@ -273,11 +274,11 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
     let caption = html! {
         caption {
             (plural(wanted.len(), "project", "projects"))
-            @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }
+            @if wanted.len() > MAX_PROJECTS { "; the first " (MAX_PROJECTS) ", problems first" }
         }
     };
     let titles = ["Project", "Role", "Freshness", "Apps", "Custom domains", "Storage alerts"];
-    let rows = wanted.into_iter().take(PROJECTS).map(|project| project_row(frame, project));
+    let rows = wanted.into_iter().take(MAX_PROJECTS).map(|project| project_row(frame, project));
     html! {
         section {
             h2 #projects { "Projects" }

@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::header::{self, HeaderValue};
 use jiff::Timestamp;
 use maud::{Markup, html};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::status::{Source, Status};
@@ -18,10 +19,10 @@ use pds_diagnosis::Exporter;
 use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 
+use super::cache::{PageCache, Rendered, nothing};
 use super::layout::{Frame, Page, page};
 use super::links::{Asset, FOLDER, Links, parameter};
 use super::query::Query;
-use super::sharing::{Rendered, Sharing, nothing};
 use super::{configuration, detail, families, overview};
 
 /// The caching of assets, whose names change with their content. Pages are revalidated each time, and get 304 if
@@ -67,7 +68,7 @@ pub struct StatusPages {
     /// Whether raw replies are shown.
     replies: bool,
     turns: Arc<Semaphore>,
-    sharing: Arc<Sharing>,
+    cache: Arc<Mutex<PageCache>>,
 }
 
 impl StatusPages {
@@ -76,7 +77,7 @@ impl StatusPages {
     pub fn new(source: Source, groups: Vec<Group>, prefix: &str) -> Self {
         let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
         let links = Links::new(prefix);
-        Self { source, groups, links, replies: false, turns, sharing: Arc::default() }
+        Self { source, groups, links, replies: false, turns, cache: Arc::default() }
     }
 
     /// The same, with raw replies on the pages of apps or without (`--web.show-replies`).
@@ -113,17 +114,17 @@ impl StatusPages {
     async fn answer(self, make: Make, ask: PageRequest) -> Response {
         // Nobody closes the semaphore.
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
-        let made = tokio::task::spawn_blocking(move || {
+        let cached = tokio::task::spawn_blocking(move || {
             let query = ask.raw_query().unwrap_or("");
             let parameters = Parameters { project: ask.segment("project"), app: ask.segment("app"), query };
             let status = self.source.status();
             let render = || make(&self, self.frame(&status), parameters);
-            let made = self.sharing.made(&status, ask.path(), query, render);
+            let page = PageCache::get_or_render(&self.cache, &status, ask.path(), query, render);
             drop(turn);
-            made
+            page
         });
-        match made.await {
-            Ok(made) => made.response(),
+        match cached.await {
+            Ok(page) => page.response(),
             Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be rendered.\n"),
         }
     }

@@ -13,7 +13,7 @@ use super::super::format::{seconds, value};
 use super::super::plots::{self, Line, Plot, Unit};
 
 /// All plots of the window.
-pub(super) fn figures(detail: &Detail) -> Markup {
+pub(super) fn plots_of_window(detail: &Detail) -> Markup {
     html! { div .plots { (distribution(detail)) (runs(detail)) } }
 }
 

@@ -20,7 +20,7 @@ use pds_diagnosis::{Problem, Verdict};
 use super::format::{number, seconds, sign, value, verdict};
 use super::layout::{Frame, ignored};
 use super::query::Query;
-use super::strip;
+use super::timeline;
 
 /// The page of an app for `query`, with links to the programs that `web` names, and its last `replies` if set.
 pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, replies: bool) -> Markup {
@@ -45,10 +45,10 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, 
         // Problems come before plots.
         @let evidence = html! { (polls::resources(frame, detail)) (polls::polls(frame, detail)) };
         @if app.verdict == Verdict::Problem { (evidence) }
-        (strip::app(frame, &detail.token, &app.incidents))
+        (timeline::app(frame, &detail.token, &app.incidents))
         h2 .apart #window { "The last " (app.window) }
-        (figures(detail))
-        (figures::figures(detail))
+        (key_numbers(detail))
+        (figures::plots_of_window(detail))
         (ignored(reach.as_ref().err().as_slice()))
         (six_hours::six_hours(frame, detail, reach.ok().flatten()))
         @if app.verdict != Verdict::Problem { (evidence) }
@@ -95,7 +95,7 @@ fn remedy(frame: Frame<'_>, problem: &Problem) -> Markup {
 }
 
 /// The most important numbers.
-fn figures(detail: &Detail) -> Markup {
+fn key_numbers(detail: &Detail) -> Markup {
     let app = &detail.app;
     let times = &app.response_time;
     let figure = |name: &str, says: Markup| html! { div { dt { (name) } dd { (says) } } };

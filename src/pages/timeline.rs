@@ -1,4 +1,4 @@
-//! The last six hours in one line per object: outages, catch-up, restarts, reloads and new builds.
+//! The last six hours in one row per object: outages, catch-up, restarts, reloads and new builds.
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
@@ -9,19 +9,24 @@ use pds_diagnosis::{Incident, IncidentKind};
 use super::format::plural;
 use super::layout::Frame;
 
-/// The most tokens that have lines.
+/// The most tokens that have rows.
 const MAX_TOKENS: usize = 5;
-/// The most incidents in words; the lines show all.
+/// The most incidents in words; the rows show all.
 const MAX_LISTED: usize = 6;
 
 /// An object and what happened to it.
-type Line<'a> = (&'a str, &'a [Incident]);
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    name: &'a str,
+    incidents: &'a [Incident],
+}
 
-/// The lines of the service, and of each token with incidents of its own.
+/// The rows of the service, and of each token with incidents of its own.
 pub(super) fn overview(frame: Frame<'_>) -> Markup {
     let tokens = &frame.status.exporter.tokens;
     let (troubled, others): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| !token.incidents.is_empty());
-    let lines = troubled.iter().take(MAX_TOKENS).map(|token| (token.name.as_str(), &*token.incidents));
+    let drawn = troubled.iter().take(MAX_TOKENS);
+    let rows = drawn.map(|token| Row { name: &token.name, incidents: &token.incidents });
     let undrawn = troubled.len().saturating_sub(MAX_TOKENS);
     let more = (undrawn > 0).then(|| {
         let tokens = plural(undrawn, "more token", "more tokens");
@@ -29,41 +34,41 @@ pub(super) fn overview(frame: Frame<'_>) -> Markup {
     });
     let others = (!troubled.is_empty() && !others.is_empty())
         .then(|| format!("{} had none.", plural(others.len(), "other token", "other tokens")));
-    strip(frame, lines.collect(), more.into_iter().chain(others).collect())
+    timeline(frame, rows.collect(), more.into_iter().chain(others).collect())
 }
 
-/// The lines of the service, of the token if it has incidents of its own, and of the app.
+/// The rows of the service, of the token if it has incidents of its own, and of the app.
 pub(super) fn app(frame: Frame<'_>, token: &str, incidents: &[Incident]) -> Markup {
     let tokens = frame.status.exporter.tokens.iter();
     let troubled = tokens.filter(|known| known.name == token && !known.incidents.is_empty());
-    let lines = troubled.map(|token| (token.name.as_str(), &*token.incidents));
-    strip(frame, lines.chain([("App", incidents)]).collect(), Vec::new())
+    let rows = troubled.map(|token| Row { name: &token.name, incidents: &token.incidents });
+    timeline(frame, rows.chain([Row { name: "App", incidents }]).collect(), Vec::new())
 }
 
-/// The line of the service, then the `others`.
-fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup {
-    let service: Line<'_> = ("Service", &frame.status.service.incidents);
-    let lines: Vec<Line<'_>> = [service].into_iter().chain(others).collect();
-    let all = lines.iter().flat_map(|(name, incidents)| incidents.iter().map(move |it| (*name, it)));
+/// The row of the service, then the `others`.
+fn timeline(frame: Frame<'_>, others: Vec<Row<'_>>, notes: Vec<String>) -> Markup {
+    let service = Row { name: "Service", incidents: &frame.status.service.incidents };
+    let rows: Vec<Row<'_>> = [service].into_iter().chain(others).collect();
+    let all = rows.iter().flat_map(|row| row.incidents.iter().map(move |it| (row.name, it)));
     let mut listed: Vec<(&str, &Incident)> = all.collect();
     listed.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
     let minutes = minutes(frame);
     if listed.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
         let since = minute(frame.now, minutes);
-        let others = if lines.len() > 1 { " or the app" } else { "" };
+        let others = if rows.len() > 1 { " or the app" } else { "" };
         return html! { p .strip.sub { "No outage of the service" (others) " since " @if !listed.is_empty() { "the start at " } (since) " UTC." } };
     }
     // Closer labels would show the same time of day.
     let steps = if minutes < 60 { 2 } else { 6 };
     html! {
         section .strip aria-label="The last six hours" {
-            @for line in &lines { (drawn(frame, *line)) }
+            @for row in &rows { (drawn(frame, *row)) }
             p .hours aria-hidden="true" { @for step in (0..=steps).rev() { span { (minute(frame.now, minutes * step / steps)) } } }
             ul .told aria-label="Incidents, times in UTC" {
                 @for (name, incident) in listed.iter().take(MAX_LISTED) {
                     li class=(class(incident.kind)) {
                         (when(incident, frame.now)) " " strong { (incident.kind.as_str()) }
-                        @if *name != service.0 && incident.kind != IncidentKind::Build { ", " bdi { (name) } }
+                        @if *name != service.name && incident.kind != IncidentKind::Build { ", " bdi { (name) } }
                         @if let Some(detail) = &incident.detail { ": " bdi { (detail) } }
                     }
                 }
@@ -74,7 +79,7 @@ fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, notes: Vec<String>) -> Markup 
     }
 }
 
-fn drawn(frame: Frame<'_>, (name, incidents): Line<'_>) -> Markup {
+fn drawn(frame: Frame<'_>, Row { name, incidents }: Row<'_>) -> Markup {
     let (now, minutes) = (frame.now.as_second().div_euclid(60), minutes(frame));
     // Minutes from the left end.
     let x = |at: Timestamp| (at.as_second().div_euclid(60) - now + minutes).clamp(0, minutes);
@@ -116,7 +121,7 @@ fn text(incident: &Incident, now: Timestamp) -> String {
     format!("{} {}{detail}", when(incident, now), incident.kind.as_str())
 }
 
-/// The times of day, with the date of a start before those that the line shows.
+/// The times of day, with the date of a start before those that the row shows.
 fn when(Incident { start, end, .. }: &Incident, now: Timestamp) -> String {
     let is_recent = *start >= now - REACH;
     let start = if is_recent { minute(*start, 0) } else { start.strftime("%F %H:%M").to_string() };
@@ -127,7 +132,7 @@ fn when(Incident { start, end, .. }: &Incident, now: Timestamp) -> String {
     }
 }
 
-/// The minutes that a line shows: since the start, six hours at most.
+/// The minutes that a row shows: since the start, six hours at most.
 fn minutes(frame: Frame<'_>) -> i64 {
     let known = (frame.now.as_second() - frame.status.exporter.started.as_second()) / 60;
     known.clamp(1, REACH.as_secs() / 60)
