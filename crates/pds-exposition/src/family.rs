@@ -78,7 +78,7 @@ impl Family {
         self.name.strip_suffix(suffix).unwrap_or(self.name)
     }
 
-    /// The name that samples carry, the same in both formats.
+    /// The suffix of sample names beyond `name`; the same in both formats.
     pub fn sample_suffix(&self) -> &'static str {
         if self.kind == Kind::Histogram { "_bucket" } else { "" }
     }

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn only_problems_make_it_fail() {
+    fn warnings_and_problems_fail_notes_do_not() {
         let mut report = Report::default();
         report.add("clock", [Finding::ok("it agrees")]);
         report.add("daemon", [Finding::note("none runs")]);

@@ -64,7 +64,7 @@ pub struct DoctorArgs {
 /// Runs all checks and prints the report.
 ///
 /// # Errors
-/// If a check finds a problem.
+/// If a check finds a warning or a problem.
 pub async fn run(console: &mut Console, environment: &Environment, args: &DoctorArgs) -> Result<()> {
     let mut report = Report::default();
     let progress = console.shown(ProgressBar::new_spinner());
