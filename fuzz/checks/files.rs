@@ -3,7 +3,7 @@
 use pds_interface::{Tally, response_time};
 use pds_ledger::Ledger;
 use pds_web::webconfig;
-use pdstool::backfill::journal::{Record, add, append, read};
+use pdstool::backfill::journal::{Record, append, open, read};
 use pdstool::backfill::write::counted;
 
 use super::RANGE;
@@ -52,7 +52,7 @@ pub(crate) fn journal(data: &[u8]) {
     );
     let tally = Tally { total: Some(7), ..Tally::default() };
     let added = Record { end: RANGE.end, tally, ..Record::default() };
-    add(&mut append(&path).expect("a journal").0, &path, &added).expect("room on the disk");
+    append(&mut open(&path).expect("a journal").0, &path, &added).expect("room on the disk");
     before.push(added);
     assert_eq!(records().0, before);
     let mut ledger = Ledger::open(RANGE.start);

@@ -8,7 +8,7 @@ use super::console::{Console, repeat};
 use super::error::{Result, ToolError};
 use super::exporter::{Exporter, read_all};
 use super::options::OutputFormat;
-use super::page::{self, Align, Block, Table};
+use super::output::{self, Align, Block, Table};
 use super::status::{ReadArgs, say_gaps};
 use super::table;
 use pds_config::keys::nearest;
@@ -96,10 +96,10 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
                 }
                 sent
             });
-            page::print_json(console, &apps.collect())?;
+            output::print_json(console, &apps.collect())?;
         }
         (OutputFormat::Table | OutputFormat::Wide, [row]) if args.name.is_some() => {
-            page::print_as(console, format, &[Block::Facts(details(row))])?;
+            output::print_as(console, format, &[Block::Facts(details(row))])?;
         }
         _ => {
             // Columns of a higher rank give way before others are cut.
@@ -112,7 +112,7 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
                 }
                 _ => wide,
             };
-            page::print_as(console, format, &[Block::Table(table)])?;
+            output::print_as(console, format, &[Block::Table(table)])?;
         }
     }
     say_gaps(console, &fleet.failures, gaps);

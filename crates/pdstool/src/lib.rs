@@ -16,7 +16,7 @@
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: replies to
 //!   the scripts.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`table`]: output for people; [`options`]: shared options.
+//! - [`console`], [`output`], [`table`]: output; [`options`]: shared options.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod apps;
@@ -31,7 +31,7 @@ pub mod exporter;
 pub mod init;
 pub mod manual;
 pub mod options;
-pub mod page;
+pub mod output;
 pub mod reconcile;
 pub mod report;
 pub mod service;

@@ -16,7 +16,7 @@ use super::completion;
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::OutputFormat;
-use super::page::{self, Block, Table};
+use super::output::{self, Block, Table};
 
 /// `pdstool metrics`.
 #[derive(Clone, Copy, Debug, Args)]
@@ -45,7 +45,7 @@ impl MetricsArgs {
         };
         let rows = groups.iter().flat_map(|group| &group.families).map(row);
         let table = Table::of_texts(["FAMILY", "TYPE", "LABELS", "MEANING"], rows, "");
-        Ok(page::print_as(console, format, &[Block::Table(table)])?)
+        Ok(output::print_as(console, format, &[Block::Table(table)])?)
     }
 }
 

@@ -14,7 +14,7 @@ use pds_ledger::Key;
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::{OutputArg, day};
-use super::page::{self, Align, Block, Table, columns};
+use super::output::{self, Align, Block, Table, columns};
 use super::service::{Environment, Service, ServiceArgs};
 use super::state::read;
 
@@ -112,7 +112,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     let start = args.day.unwrap_or_else(|| last_day(now, behind)).as_second();
     if start + DAY + behind > now.as_second() {
         let from = rfc3339(start + DAY + behind);
-        return Err(ToolError::Usage(format!("that day can be compared from {from} on")));
+        let message = format!("that day is not fully counted; it can be compared after {from}");
+        return Err(ToolError::Usage(message));
     }
     let source = read::source(&service.config)?;
     let mut counted = HashMap::new();
@@ -146,15 +147,14 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
         rows: rows.iter().map(Row::cells).collect(),
         empty: "No app is configured.",
     };
-    page::print_as(console, args.output.format, &[Block::Table(table)])?;
+    output::print_as(console, args.output.format, &[Block::Table(table)])?;
     match rows.iter().filter(|row| !row.agrees(args.tolerance)).count() {
         0 => Ok(()),
-        differing => Err(ToolError::failed(format!(
-            "{} of {} differ by more than {} % or cannot be compared",
-            differing,
-            units::plural(rows.len(), "counter", "counters"),
-            args.tolerance
-        ))),
+        differing => {
+            let (all, most) = (units::plural(rows.len(), "counter", "counters"), args.tolerance);
+            let text = format!("{differing} of {all} differ by more than {most} % or cannot be compared");
+            Err(ToolError::failed(text))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::console::{Console, STRONG, style_of};
 use crate::error::{Result, ToolError};
 use crate::options::OutputFormat;
-use crate::page::{self, Table, capitalized};
+use crate::output::{self, Table, capitalized};
 use pds_core::printable::plain;
 use pds_core::units;
 use pds_diagnosis::{Cause, Reason, Verdict};
@@ -18,7 +18,7 @@ const MAX_NAMED: usize = 5;
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum Severity {
     /// Correct.
     Ok,
     /// Information only.
@@ -29,7 +29,7 @@ pub enum State {
     Problem,
 }
 
-impl State {
+impl Severity {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -50,7 +50,7 @@ pub struct Finding {
     /// The check; empty until it is reported.
     pub check: &'static str,
     /// Its severity.
-    pub state: State,
+    pub state: Severity,
     /// The result.
     pub text: String,
     /// The remedy.
@@ -68,28 +68,28 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(state: State, text: impl Into<String>, remedy: Option<String>) -> Self {
+    fn new(state: Severity, text: impl Into<String>, remedy: Option<String>) -> Self {
         Self { check: "", state, text: text.into(), remedy, seconds: None, lines: Vec::new(), cause: None }
     }
 
     /// A success.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self::new(State::Ok, text, None)
+        Self::new(Severity::Ok, text, None)
     }
 
     /// A note.
     pub fn note(text: impl Into<String>) -> Self {
-        Self::new(State::Note, text, None)
+        Self::new(Severity::Note, text, None)
     }
 
     /// A warning.
     pub fn warning(text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(State::Warning, text, Some(remedy.into()))
+        Self::new(Severity::Warning, text, Some(remedy.into()))
     }
 
     /// A problem.
     pub fn problem(text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(State::Problem, text, Some(remedy.into()))
+        Self::new(Severity::Problem, text, Some(remedy.into()))
     }
 
     /// A finding with the severity of `cause`.
@@ -104,7 +104,7 @@ impl Finding {
     }
 }
 
-impl From<Verdict> for State {
+impl From<Verdict> for Severity {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Problem => Self::Problem,
@@ -163,16 +163,16 @@ impl Report {
 
     /// Warnings and problems that no line corrects.
     pub fn left(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.state >= State::Warning && finding.lines.is_empty())
+        self.findings.iter().filter(|finding| finding.state >= Severity::Warning && finding.lines.is_empty())
     }
 
-    fn count(&self, state: State) -> usize {
+    fn count(&self, state: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.state == state).count()
     }
 
     /// The last line: the number of problems and warnings.
     fn summary(&self) -> String {
-        let counts = [State::Problem, State::Warning].map(|state| (state.as_str(), self.count(state)));
+        let counts = [Severity::Problem, Severity::Warning].map(|state| (state.as_str(), self.count(state)));
         let wrong = counts.into_iter().filter(|(_, count)| *count > 0);
         let wrong = wrong.map(|(word, count)| units::plural(count, word, &format!("{word}s")));
         let wrong = wrong.collect::<Vec<_>>().join(", ");
@@ -185,8 +185,8 @@ impl Report {
     /// If they cannot be written.
     pub fn print(&self, console: &mut Console, format: OutputFormat) -> Result<()> {
         match format {
-            OutputFormat::Json => page::print_json(console, &self.json())?,
-            OutputFormat::Csv => page::print_csv(console, &self.table())?,
+            OutputFormat::Json => output::print_json(console, &self.json())?,
+            OutputFormat::Csv => output::print_csv(console, &self.table())?,
             OutputFormat::Table | OutputFormat::Wide => {
                 self.print_findings(console, "")?;
                 // The error message counts the problems instead.
@@ -209,7 +209,7 @@ impl Report {
         }
         console.print(&console.styled(STRONG, &capitalized(&self.summary())))?;
         let (mut wrong, well): (Vec<_>, Vec<_>) =
-            self.findings.iter().cloned().partition(|finding| finding.state >= State::Warning);
+            self.findings.iter().cloned().partition(|finding| finding.state >= Severity::Warning);
         wrong.sort_by_key(|finding| Reverse(finding.state));
         let well = match format {
             OutputFormat::Wide => well,
@@ -226,8 +226,8 @@ impl Report {
     /// The findings for programs.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
-            "problems": self.count(State::Problem),
-            "warnings": self.count(State::Warning),
+            "problems": self.count(Severity::Problem),
+            "warnings": self.count(Severity::Warning),
             "findings": self.findings,
         })
     }
@@ -282,7 +282,7 @@ impl Report {
     /// # Errors
     /// If there is one.
     pub fn result(&self) -> Result<()> {
-        if self.findings.iter().all(|finding| finding.state < State::Warning) {
+        if self.findings.iter().all(|finding| finding.state < Severity::Warning) {
             return Ok(());
         }
         Err(ToolError::failed(self.summary()))
@@ -291,7 +291,7 @@ impl Report {
 
 /// The good findings of one check: the only success, or the number of successes; then notes.
 fn folded((check, found): (&'static str, Vec<Finding>)) -> Vec<Finding> {
-    let (mut well, notes): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.state == State::Ok);
+    let (mut well, notes): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.state == Severity::Ok);
     if well.len() > 1 {
         let count = units::count(well.len() as u64);
         well = vec![Finding { check, ..Finding::ok(format!("all {count} are ok (-o wide)")) }];

@@ -196,8 +196,7 @@ impl Service {
             let Ok(request) = request else { return true };
             !self.client.call(account, &request).await.is_err_and(|error| error.is_not_found())
         };
-        let has_list = !error.is_not_found() || (!is_list && (hint.is_none() || is_listed().await));
-        if has_list {
+        if !error.is_not_found() || (!is_list && (hint.is_none() || is_listed().await)) {
             return error.into();
         }
         ToolError::NoList(error, hint.unwrap_or_else(|| WRONG_ADDRESS.remedy.to_owned()))
@@ -227,12 +226,12 @@ impl Service {
         Ok(self.client.read(&Turn::new(&account), resource, &request, decode).await?)
     }
 
-    /// Requests `resource` once, as a poll does; metrics for the last five settled minutes. Returns the fetched reply and
-    /// the decoded one.
+    /// Requests `resource` once, as a poll does; metrics for the last five settled minutes. Returns the reading and the
+    /// fetched reply.
     ///
     /// # Errors
     /// If the service does not reply, or the reply cannot be read or ignores the range.
-    pub async fn probe(&self, resource: Resource, project: &str, app: &str) -> Result<(Fetched, Reading)> {
+    pub async fn probe(&self, resource: Resource, project: &str, app: &str) -> Result<(Reading, Fetched)> {
         let settle = self.config.poll.settle.as_secs();
         let end = Timestamp::now().as_second() - i64::try_from(settle).unwrap_or(0);
         let asked = TimeRange { start: end - 300, end };
@@ -241,7 +240,7 @@ impl Service {
         let window = is_metrics.then_some(Window { label: "5m", container: None, first: true, range: asked });
         let reading = read(&[Subject { project, app, labels: &[], window }]);
         self.answered(reading.tally.as_ref(), asked)?;
-        Ok((fetched, reading))
+        Ok((reading, fetched))
     }
 
     /// The range that a reply to a request for `asked` is about, read as `accounting.range_end` says; `None` if it states none.

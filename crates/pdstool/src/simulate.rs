@@ -21,7 +21,7 @@ use super::console::Console;
 use super::error::{Result, ToolError};
 use super::init::draft::{Draft, DraftProject};
 use super::options::{OutputArg, OutputFormat, write_private};
-use super::page::{self, Table};
+use super::output::{self, Table};
 
 /// `pdstool simulate`.
 #[derive(Clone, Debug, Args)]
@@ -179,7 +179,7 @@ fn print(
             }
         }
         OutputFormat::Json => {
-            page::print_json(console, &json!({ "base_url": base_url, "projects": projects }))?;
+            output::print_json(console, &json!({ "base_url": base_url, "projects": projects }))?;
         }
         OutputFormat::Csv => {
             let row = |project: &DraftProject, app: &String| {
@@ -188,7 +188,7 @@ fn print(
             let rows =
                 projects.iter().flat_map(|project| project.apps.iter().map(move |app| row(project, app)));
             let table = Table::of_texts(["BASE_URL", "PROJECT", "TOKEN", "APP"], rows, "");
-            page::print_csv(console, &table)?;
+            output::print_csv(console, &table)?;
         }
     }
     Ok(console.out.flush()?)

@@ -9,7 +9,7 @@ use super::console::{Console, WARN, repeat};
 use super::error::{Result, ToolError};
 use super::exporter::{Exporter, ExporterArgs, ExporterStatus, Fleet, read_all};
 use super::options::{OutputArg, OutputFormat};
-use super::page::{self, Align, Block, Table};
+use super::output::{self, Align, Block, Table};
 use super::report::{Finding, Report};
 use pds_core::printable::plain;
 use pds_core::units;
@@ -98,13 +98,13 @@ async fn show_status(console: &mut Console, args: &StatusArgs, exporters: &[Expo
     let format = args.read.output.format;
     match format {
         OutputFormat::Json => print_json(console, &mut fleet)?,
-        OutputFormat::Csv => page::print_csv(console, &reasons(&fleet))?,
+        OutputFormat::Csv => output::print_csv(console, &reasons(&fleet))?,
         _ => {
             let overview = match &*fleet.replies {
                 [(exporter, status, _)] if fleet.count() == 1 => Block::Facts(facts(exporter, status)),
                 _ => Block::Table(shards(&fleet)),
             };
-            page::print_as(console, format, &[overview])?;
+            output::print_as(console, format, &[overview])?;
             let mut report = Report::default();
             let reasons = fleet.replies.iter().flat_map(|(_, status, _)| &status.summary.reasons);
             report.add("reasons", reasons.map(Finding::from));
@@ -142,7 +142,7 @@ fn print_json(console: &mut Console, fleet: &mut Fleet) -> Result<()> {
     let failed = fleet.failures.iter().map(|(name, why)| json!({ "address": name, "error": why }));
     let mut statuses: Vec<Value> = failed.chain(statuses).collect();
     let whole = if is_one { statuses.pop().unwrap_or_default() } else { statuses.into() };
-    Ok(page::print_json(console, &whole)?)
+    Ok(output::print_json(console, &whole)?)
 }
 
 fn facts(exporter: &Exporter, status: &ExporterStatus) -> Vec<(&'static str, String)> {
@@ -179,7 +179,7 @@ fn shards(fleet: &Fleet) -> Table {
         [verdict, &exporter.name, &shard(status), &well(status), reason].map(str::to_owned).to_vec()
     });
     let rows = missing.chain(rows).collect();
-    let columns = page::columns([
+    let columns = output::columns([
         ("VERDICT", Align::State),
         ("EXPORTER", Align::Id),
         ("SHARD", Align::Left),

@@ -170,7 +170,7 @@ fn rounded_ranges_want_a_step_that_is_a_multiple() {
 #[test]
 fn the_longest_range_is_found_and_catching_up_kept_within_it() {
     let found = checked(habits(Quirks { longest_range: 8 * 86_400, ..Quirks::default() }), "", &[]);
-    found.finds("longest range", "ok", "7 d are answered, 30 d are refused: 400 a range may be");
+    found.finds("longest range", "ok", "a range of 7 d, but not of 30 d: 400 a range may be");
     assert_eq!(found.code, Some(0));
     let found = checked(habits(Quirks { longest_range: 7200, ..Quirks::default() }), "", &[]);
     found.suggests(&json!({ "accounting.max_catch_up": "\"1h\"" }));
@@ -182,7 +182,7 @@ fn a_failure_is_the_limit_of_ranges_and_otherwise_follows_the_findings_before_it
         let service = Simulated::start();
         service.world.faults().set([Fault::status(status).of_ranges_longer_than(8 * 86_400)]);
         let long = found(&service, "", &[]);
-        long.finds("longest range", "ok", "7 d are answered, 30 d are ");
+        long.finds("longest range", "ok", "the service answers a range of 7 d, but not of 30 d: ");
         long.finds("container filter", "ok", "container_id filters");
         assert_eq!(long.code, Some(0), "{:#}", long.json);
     }

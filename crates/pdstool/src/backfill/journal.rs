@@ -52,7 +52,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn append(path: &Path) -> Result<(File, Option<i64>)> {
+pub fn open(path: &Path) -> Result<(File, Option<i64>)> {
     let mut last = None;
     let end = read(path, |record| {
         last = Some(record.end);
@@ -67,7 +67,7 @@ pub fn append(path: &Path) -> Result<(File, Option<i64>)> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn add(journal: &mut File, path: &Path, record: &Record) -> Result<()> {
+pub fn append(journal: &mut File, path: &Path, record: &Record) -> Result<()> {
     let mut line = serde_json::to_vec(record).unwrap_or_default();
     line.push(b'\n');
     journal.write_all(&line).map_err(ToolError::file("cannot write", path))
@@ -98,14 +98,14 @@ mod tests {
     fn a_journal_continues_after_its_last_complete_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.jsonl");
-        let (mut journal, last) = append(&path).unwrap();
+        let (mut journal, last) = open(&path).unwrap();
         assert_eq!(last, None);
-        add(&mut journal, &path, &record(60)).unwrap();
-        add(&mut journal, &path, &record(120)).unwrap();
+        append(&mut journal, &path, &record(60)).unwrap();
+        append(&mut journal, &path, &record(120)).unwrap();
         journal.write_all(b"{\"end\":180,\"total\"").unwrap();
-        let (mut journal, last) = append(&path).unwrap();
+        let (mut journal, last) = open(&path).unwrap();
         assert_eq!(last, Some(120));
-        add(&mut journal, &path, &record(180)).unwrap();
+        append(&mut journal, &path, &record(180)).unwrap();
         let mut all = Vec::new();
         read(&path, |record| {
             all.push(record);

@@ -10,11 +10,11 @@
 //!
 //! - [`plan`]: the requests of a run, and whether it resumes an earlier one.
 //! - [`journal`]: the replies so far.
-//! - [`ask`]: requests, in order, several at a time.
+//! - [`fetch`]: requests, in order, several at a time.
 //! - [`series`]: samples gathered by series.
 //! - [`write`](mod@write): the journals as one file.
 
-pub mod ask;
+pub mod fetch;
 pub mod journal;
 pub mod plan;
 pub mod series;
@@ -47,9 +47,9 @@ promtool reads the file once per block. For a long range, use
 
 An interrupted run is resumed by the same command; FILE.partial holds its replies.
 The result is FILE; standard output stays empty, and messages go to standard error.
-Samples are stamped with the end of their range. Counters start at 0 at the start of the range:
-import only history from before the exporter's first start or, with an instance label of its own,
-a gap; never over scraped data.")]
+Each sample has the time at which its range ends. Counters begin at 0 at --start.
+Import only time that Prometheus has not scraped: before the exporter's first start, or a gap, with
+a separate instance label.")]
 pub struct BackfillArgs {
     /// Project of the apps [default: the project that has them in the configuration].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
@@ -132,7 +132,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
     let (total, done) = (work.plan.requests(), work.answered_requests()?);
     say_plan(console, &work, done);
     let progress = progress(console, total, done);
-    let result = ask::all(&service, &work, &progress).await;
+    let result = fetch::all(&service, &work, &progress).await;
     progress.finish_and_clear();
     let unknown = result.inspect_err(|_| {
         let partial = work.folder.display();
@@ -160,13 +160,9 @@ fn progress(console: &Console, total: u64, done: u64) -> ProgressBar {
 
 fn say_plan(console: &mut Console, work: &Work, done: u64) {
     let plan = &work.plan;
-    let requests = units::count(plan.requests());
-    let mut text = format!(
-        "{}, {} to {}: {requests} requests to the service",
-        units::plural(plan.apps.len(), "app", "apps"),
-        rfc3339(plan.start),
-        rfc3339(plan.end)
-    );
+    let (apps, requests) = (units::plural(plan.apps.len(), "app", "apps"), units::count(plan.requests()));
+    let [start, end] = [plan.start, plan.end].map(rfc3339);
+    let mut text = format!("{apps}, {start} to {end}: {requests} requests to the service");
     if done > 0 {
         text.push_str(&format!(", {} of them done by an earlier run", units::count(done)));
     }
@@ -177,9 +173,9 @@ fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Writ
     let file = args.file.display();
     let (samples, series) = (units::count(written.samples), units::count(written.series));
     console.say(&format!("Wrote {samples} samples of {series} series and histograms to {file}."));
-    if written.unaccounted > 0 {
-        let lost = units::seconds(Duration::from_secs(written.unaccounted).as_secs_f64());
-        let counters = units::plural(written.uncounted, "counter", "counters");
+    if written.max_unaccounted_seconds > 0 {
+        let lost = units::seconds(Duration::from_secs(written.max_unaccounted_seconds).as_secs_f64());
+        let counters = units::plural(written.streams_with_gaps, "counter", "counters");
         console.say(&format!(
             "Up to {lost} of the range has no usable count in {counters} (pds_app_unaccounted_seconds_total)."
         ));

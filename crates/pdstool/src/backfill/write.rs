@@ -26,9 +26,9 @@ pub struct Written {
     /// The number of their series; the buckets of a histogram count as one.
     pub series: u64,
     /// The most seconds without a usable count in one stream.
-    pub unaccounted: u64,
+    pub max_unaccounted_seconds: u64,
     /// The number of streams with such seconds.
-    pub uncounted: usize,
+    pub streams_with_gaps: usize,
 }
 
 /// Writes the file at `path` from the journals, and removes the journals.
@@ -103,8 +103,8 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     })?;
     written.samples += lines.samples;
     written.series += lines.series.len() as u64;
-    written.unaccounted = written.unaccounted.max(ledger.unaccounted);
-    written.uncounted += usize::from(ledger.unaccounted > 0);
+    written.max_unaccounted_seconds = written.max_unaccounted_seconds.max(ledger.unaccounted);
+    written.streams_with_gaps += usize::from(ledger.unaccounted > 0);
     lines.append_to_families()
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::options::{checked_time, time};
-use crate::page::capitalized;
+use crate::output::capitalized;
 use crate::report::grouped;
 use pds_interface::param::{Param, ParamKind};
 use pds_interface::range::{parse_rfc3339, rfc3339};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::console::Console;
 use crate::error::{Result, ToolError};
 use crate::options::{OutputFormat, open_private};
-use crate::page;
+use crate::output;
 use pds_core::printable::plain;
 use pds_core::secret::REDACTED;
 use pds_interface::param::{Param, ParamKind};
@@ -124,16 +124,16 @@ pub fn deliver(
     if !format.is_for_people() {
         return print_reply(console, format, &redacted);
     }
-    page::print_as(console, format, &show::view(call, &redacted)?)?;
+    output::print_as(console, format, &show::view(call, &redacted)?)?;
     console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
     Ok(())
 }
 
-/// Checks that `reply` has what the arguments requested. Fields missing in the reply are not compared.
+/// Compares the created key with the request. Fields missing in the reply are not compared.
 ///
 /// # Errors
 /// If a parameter was ignored. The key exists nonetheless; the error names its id.
-pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<()> {
+pub fn check_created(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<()> {
     let created = json(reply);
     let differences: Vec<String> = call
         .query

@@ -31,7 +31,7 @@ use pds_interface::{ReplyBody as _, Request};
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::OutputFormat;
-use super::page;
+use super::output;
 use super::service::{self, Environment, Service, ServiceArgs};
 
 pub use arguments::Called;
@@ -116,7 +116,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     if let Some(field) = call.command.secret {
         created::deliver(console, &reply, file, format, call, field, verdict.is_ok())?;
         verdict.map_err(unusable)?;
-        return created::is_as_asked(call, &arguments, &reply);
+        return created::check_created(call, &arguments, &reply);
     }
     // An invalid reply is printed unchanged as JSON, and in no other format.
     let view = verdict.and_then(|()| show::view(call, &reply));
@@ -126,8 +126,8 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     };
     match (&view, format) {
         (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {}
-        (Ok(view), OutputFormat::Table | OutputFormat::Wide) => page::print_as(console, format, view)?,
-        (Ok(view), OutputFormat::Csv) if lists_no_field() => page::print_as(console, format, view)?,
+        (Ok(view), OutputFormat::Table | OutputFormat::Wide) => output::print_as(console, format, view)?,
+        (Ok(view), OutputFormat::Csv) if lists_no_field() => output::print_as(console, format, view)?,
         _ => print_reply(console, format, &reply)?,
     }
     if let Some(refused) = refused {
@@ -192,7 +192,7 @@ fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
     };
     let Some(entries) = entries else {
         let rows: Vec<_> = around.into_iter().map(|(name, value)| vec![name, value]).collect();
-        return page::print_csv_rows(console, &["field", "value"], &rows);
+        return output::print_csv_rows(console, &["field", "value"], &rows);
     };
     let entries: Vec<_> = entries.iter().map(|entry| flat(entry, true)).collect();
     let own = names(&entries);
@@ -204,7 +204,7 @@ fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
         let cells = own.iter().map(|name| value(entry, name));
         cells.chain(around.iter().map(|(_, value)| value.clone())).collect()
     };
-    page::print_csv_rows(console, &columns, &entries.iter().map(row).collect::<Vec<_>>())
+    output::print_csv_rows(console, &columns, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Takes out the entries of the reply's list: the reply itself, or its first field that holds a list of objects. An empty

@@ -18,7 +18,7 @@ use pds_web::webconfig::{self, ClientAuth, Rate};
 use super::console::Console;
 use super::error::{Result, ToolError};
 use super::options::{OutputArg, OutputFormat};
-use super::page::{self, Align, Block, Table};
+use super::output::{self, Align, Block, Table};
 use super::service::{Environment, file, load};
 
 /// `pdstool check`.
@@ -75,14 +75,14 @@ fn config(console: &mut Console, environment: &Environment, path: &Path, format:
         console.print(&format!("{} is valid", file(path).display()))?;
         rate = number;
     }
-    Ok(page::print_as(console, format, &demand(&config, rate))?)
+    Ok(output::print_as(console, format, &demand(&config, rate))?)
 }
 
 /// The requests that the configuration needs, and whether its own limit allows them.
 fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
     let demand = config.requests_per_minute();
     let columns =
-        page::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS/MIN", Align::Right)]);
+        output::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS/MIN", Align::Right)]);
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (project, rate) in &demand.projects {
         let apps = demand.apps.iter().filter(|app| app.project == *project);
@@ -122,7 +122,7 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
     ];
     let mut blocks = vec![Block::Text(format!("{} is valid", path.display())), Block::Facts(facts)];
     blocks.extend(summary.notes.iter().map(|note| Block::Text(format!("note: {note}"))));
-    Ok(page::print_as(console, format, &blocks)?)
+    Ok(output::print_as(console, format, &blocks)?)
 }
 
 fn certificates(policy: ClientAuth) -> &'static str {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::console::Console;
 use crate::error::{Result, ToolError};
 use crate::options::{OutputArg, OutputFormat};
-use crate::page::{self, Block, Table};
+use crate::output::{self, Block, Table};
 use crate::report::grouped;
 use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::{Account, Class};
@@ -59,7 +59,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
                 Block::Table(Table::of_texts(["CALL", "TARGET", "RESULT"], rows, "no calls to make")),
             ];
             // Not cut, because the reason of a failure is at the end of its row.
-            page::print_as(console, OutputFormat::Wide, &blocks)?;
+            output::print_as(console, OutputFormat::Wide, &blocks)?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
             let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();
@@ -68,7 +68,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
     }
     if !people {
         let table = Table::of_texts(["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"], all, "");
-        page::print_as(console, format, &[Block::Table(table)])?;
+        output::print_as(console, format, &[Block::Table(table)])?;
     }
     // A token's failure comes first.
     let Some(code) = failures.iter().map(ToolError::code).max() else { return Ok(()) };
@@ -116,7 +116,7 @@ async fn ask_all<'a>(
             if !target.is_empty() {
                 let (call, probe) = (resource.call(), service.probe(resource, project, app));
                 calls.push(async move {
-                    let judged = probe.await.and_then(|(fetched, _)| Ok(call.judge(&fetched.body)?));
+                    let judged = probe.await.and_then(|(_, fetched)| Ok(call.judge(&fetched.body)?));
                     (call.purpose, &**target, judged)
                 });
             }

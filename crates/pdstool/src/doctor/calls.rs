@@ -39,7 +39,7 @@ struct Answers {
     took: Vec<(Resource, Duration)>,
     /// The service's clock minus ours at each reply, in seconds.
     skews: Vec<f64>,
-    failures: Vec<(Reason, Failure)>,
+    failures: Vec<(Explanation, Failure)>,
     /// Fields whose values violate the interface, each with the subject of its reply.
     unexpected: Vec<(String, String)>,
     /// The ids of the projects that each token lists, by the account's name.
@@ -51,7 +51,7 @@ struct Answers {
 }
 
 /// Calls that fail for the same reason are reported once: the cause, and the likely mistake in an id.
-type Reason = (&'static Cause, Option<String>);
+type Explanation = (&'static Cause, Option<String>);
 
 /// A failed call.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ fn subject(service: &Service, (_, project, app): &Asked) -> String {
 }
 
 impl Answers {
-    fn succeeded(&mut self, service: &Service, asked: &Asked, (fetched, reading): (Fetched, Reading)) {
+    fn succeeded(&mut self, service: &Service, asked: &Asked, (reading, fetched): (Reading, Fetched)) {
         let (resource, project, app) = asked;
         let (account, subject) = (service.client.account(project), subject(service, asked));
         if let Some(refusal) = refusal(service, *resource, &reading) {

@@ -28,11 +28,8 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
         let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
         let projects = units::plural(config.projects.len(), "project", "projects");
         let file = service::file(&args.config_file);
-        let file = file.display();
-        found.push(Finding::ok(format!(
-            "{file} is valid: {projects}, {}",
-            units::plural(apps, "app", "apps")
-        )));
+        let text = format!("{} is valid: {projects}, {}", file.display(), units::plural(apps, "app", "apps"));
+        found.push(Finding::ok(text));
         if apps == 0 {
             found.push(Finding::warning(cause::NO_APPS.says, cause::NO_APPS.remedy));
         }
@@ -108,14 +105,10 @@ fn token(account: &Account) -> Vec<Finding> {
         (None, None) => Finding::ok(format!("token {}, {place}: has no expiry", account.name())),
         (None, Some(expiry)) => {
             let left = expiry.as_second() - Timestamp::now().as_second();
-            let when = units::time(expiry);
+            let (when, wait) = (units::time(expiry), units::seconds(left as f64));
             match Cause::of_expiry(left, account.is_accepted()) {
                 Some(cause) => wrong(cause, format!(" at {when}; it is {place}")),
-                None => Finding::ok(format!(
-                    "token {}, {place}: expires {when}, in {}",
-                    account.name(),
-                    units::seconds(left as f64)
-                )),
+                None => Finding::ok(format!("token {}, {place}: expires {when}, in {wait}", account.name())),
             }
         }
     });
@@ -152,9 +145,8 @@ pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
             format!("needs up to {needed} requests in flight; api.max_concurrent_requests allows {allowed}");
         found.push(Finding::warning(text, cause::POLLS_LATE.remedy));
     } else {
-        found.push(Finding::ok(format!(
-            "api.max_concurrent_requests ({allowed}) is enough for replies this fast"
-        )));
+        let text = format!("api.max_concurrent_requests ({allowed}) is enough for replies this fast");
+        found.push(Finding::ok(text));
     }
     let timeout = config.api.timeout.as_secs_f64();
     if slowest * 2.0 > timeout {

@@ -17,7 +17,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::printable::{plain, plain_lines};
 use pds_interface::{Arguments, get_app, list_projects};
 
-use super::check::service::asking::Asking;
+use super::check::service::probe::Prober;
 use super::check::service::{MAX_EXAMINED, examine, toml};
 use super::console::Console;
 use super::error::{Result, ToolError};
@@ -149,7 +149,7 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     }
     console.say("Detecting what the interface leaves open, with up to 70 GET requests...");
     let mut report = Report::default();
-    if let Err(error) = examine(&mut Asking::new(service.config)?, &mut report, &apps).await {
+    if let Err(error) = examine(&mut Prober::new(service.config)?, &mut report, &apps).await {
         let error = plain_lines(&with_sources(&error));
         console.say(&format!("Detection failed: {error}. To repeat it: pdstool check service"));
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::console::Console;
 use crate::options::OutputFormat;
-use crate::page::{self, Align, Block, Table};
+use crate::output::{self, Align, Block, Table};
 use pds_ledger::Ledger;
 
 use super::read::Row;
@@ -30,7 +30,7 @@ pub(super) fn print(
         rows: rows.iter().map(cells).collect(),
         empty,
     };
-    page::print_as(console, format, &[Block::Table(table)])
+    output::print_as(console, format, &[Block::Table(table)])
 }
 
 const APP: Column = ("APP", Align::Left, true, |row| row.key.owner.app.to_string());

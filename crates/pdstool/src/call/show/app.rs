@@ -1,7 +1,7 @@
 //! An app.
 
 use crate::call::raw::Raw;
-use crate::page::Block;
+use crate::output::Block;
 use pds_core::units;
 
 /// An app: facts, hardware, scaling, builds.

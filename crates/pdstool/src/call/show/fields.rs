@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::call::raw::Raw;
-use crate::page::{Block, Table};
+use crate::output::{Block, Table};
 use pds_core::units;
 
 /// A field with its value as a cell.

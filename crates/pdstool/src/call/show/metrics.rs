@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::call::raw::Raw;
-use crate::page::{self, Align, Block, Table};
+use crate::output::{self, Align, Block, Table};
 use pds_core::units;
 use pds_interface::Number;
 use pds_interface::reader::Unexpected;
@@ -56,7 +56,7 @@ pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Raw) -> V
 }
 
 fn series(reply: &RunExecutionTime) -> Block {
-    let columns = page::columns([
+    let columns = output::columns([
         ("TIME", Align::Left),
         ("P50", Align::Right),
         ("P90", Align::Right),
@@ -67,7 +67,7 @@ fn series(reply: &RunExecutionTime) -> Block {
     let rows = reply.time_series.iter().map(|point| {
         let Datapoint { timestamp, p50, p90, p99 } = *point;
         let share = p99.value().filter(|_| slowest > 0.0).map_or(0.0, |p99| p99 / slowest);
-        vec![moment(timestamp), lasting(p50), lasting(p90), lasting(p99), page::bar(share, 20)]
+        vec![moment(timestamp), lasting(p50), lasting(p90), lasting(p99), output::bar(share, 20)]
     });
     Block::Table(Table { columns, rows: rows.collect(), empty: "no datapoints in this range" })
 }

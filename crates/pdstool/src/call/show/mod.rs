@@ -7,7 +7,7 @@ mod app;
 pub(super) mod fields;
 mod metrics;
 
-use crate::page::{Block, Table};
+use crate::output::{Block, Table};
 use pds_core::units;
 use pds_interface::{Call, DecodeError, ReplyBody as _, payment_url, response_time, run_execution_time};
 

@@ -15,7 +15,7 @@ use pds_diagnosis::cause::AUDIT_DIFFERS;
 use pds_interface::{RangeEnd, Resolution, TimeRange};
 
 use super::ADD_LINE;
-use super::asking::{Asking, lasting, refused, written};
+use super::probe::{Prober, lasting, refused, written};
 
 /// A container that no app has.
 const NO_CONTAINER: &str = "pdstool-no-such-container";
@@ -27,22 +27,22 @@ const NAMES: [&str; 4] = ["container", "containerId", "container_id", "replica_i
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn filter(asking: &mut Asking) -> Result<Finding> {
-    if asking.total == 0.0 {
+pub async fn filter(prober: &mut Prober) -> Result<Finding> {
+    if prober.total == 0.0 {
         return Ok(Finding::note("the app had no requests: cannot be determined"));
     }
-    let configured = asking.names.container.clone();
-    if filters(asking, &configured).await? {
+    let configured = prober.names.container.clone();
+    if filters(prober, &configured).await? {
         return Ok(Finding::ok(format!("{configured} filters")));
     }
     let text = format!("{configured} does not filter");
     for name in NAMES.into_iter().filter(|name| *name != configured) {
-        if filters(asking, name).await? {
+        if filters(prober, name).await? {
             let found = Finding::problem(format!("{text}; {name} does"), ADD_LINE);
             return Ok(found.with("api.query_names", "container", format!("\"{name}\"")));
         }
     }
-    let mut apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
+    let mut apps = prober.service.config.projects.iter().flat_map(|project| &*project.apps);
     let text = format!("{text}, nor does another common name");
     if apps.all(|app| app.containers.is_empty()) {
         return Ok(Finding::note(format!("{text}; no containers are configured")));
@@ -53,10 +53,10 @@ pub async fn filter(asking: &mut Asking) -> Result<Finding> {
 }
 
 /// Whether the service filters by the query parameter `name`.
-async fn filters(asking: &mut Asking, name: &str) -> Result<bool> {
-    let configured = std::mem::replace(&mut asking.names.container, name.to_owned());
-    let answer = asking.counted(asking.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
-    asking.names.container = configured;
+async fn filters(prober: &mut Prober, name: &str) -> Result<bool> {
+    let configured = std::mem::replace(&mut prober.names.container, name.to_owned());
+    let answer = prober.counted(prober.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
+    prober.names.container = configured;
     // A service that refuses the container has applied the filter.
     Ok(refused(answer)?.map_or(true, |answer| answer.count().unwrap_or(0.0) == 0.0))
 }
@@ -65,10 +65,10 @@ async fn filters(asking: &mut Asking, name: &str) -> Result<bool> {
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
+pub async fn resolution(prober: &mut Prober) -> Result<Vec<Finding>> {
     let mut widths = Vec::new();
     for (word, resolution) in Resolution::WORDS {
-        let times = asking.datapoints(asking.hour, *resolution).await?;
+        let times = prober.datapoints(prober.hour, *resolution).await?;
         let steps = times.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
         if let Some(width) = steps.filter(|step| *step > 0.0).min_by(f64::total_cmp) {
             widths.push((*word, *resolution, width));
@@ -82,14 +82,14 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     let text =
         format!("datapoints of run execution times are {} apart", texts.collect::<Vec<_>>().join(", "));
     let differ = widths.windows(2).any(|pair| matches!(pair, [(.., one), (.., other)] if one != other));
-    let name = &asking.names.resolution;
+    let name = &prober.names.resolution;
     let mut found = vec![match differ {
         true => Finding::ok(text),
         false => Finding::note(format!(
             "{text}: {name} has no effect, or has another name (api.query_names.resolution)"
         )),
     }];
-    let poll = &asking.service.config.poll;
+    let poll = &prober.service.config.poll;
     let window = poll.windows.first().map_or(0.0, Duration::as_secs_f64);
     let width = widths.iter().find(|(_, resolution, _)| *resolution == poll.resolution);
     // The range need not begin with a datapoint.
@@ -106,11 +106,11 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
 }
 
 /// Whether shares in the replies so far are too coarse for an objective.
-pub fn objectives(asking: &Asking) -> Option<Finding> {
-    let apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
+pub fn objectives(prober: &Prober) -> Option<Finding> {
+    let apps = prober.service.config.projects.iter().flat_map(|project| &*project.apps);
     let objectives = apps.filter_map(|app| Some((app.objective?, &app.id)));
     let (finest, app) = objectives.max_by_key(|(objective, _)| objective.share_millionths)?;
-    let coarse = finest.coarse_note(asking.share_step?)?;
+    let coarse = finest.coarse_note(prober.share_step?)?;
     Some(Finding::note(format!("{app}: {coarse} Counters cannot show whether it is met.")))
 }
 
@@ -156,7 +156,7 @@ fn ages(period: Duration) -> impl Iterator<Item = u64> {
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) -> Result<Finding> {
+pub async fn late(console: &mut Console, prober: &mut Prober, period: Duration) -> Result<Finding> {
     let end = Timestamp::now().as_second();
     let range = TimeRange { start: end - 60, end };
     let began = Instant::now();
@@ -170,9 +170,9 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
         tokio::time::sleep(Duration::from_secs(age - previous)).await;
         previous = age;
         let reached = began.elapsed().as_secs();
-        seen.push((reached, asking.requests(range).await?.count().unwrap_or(0.0)));
+        seen.push((reached, prober.requests(range).await?.count().unwrap_or(0.0)));
     }
-    Ok(lateness(&seen, asking.service.config.poll.settle.as_secs()))
+    Ok(lateness(&seen, prober.service.config.poll.settle.as_secs()))
 }
 
 /// Judges the requests of a minute that were `seen` at increasing ages. Ages and `settle` are in seconds.

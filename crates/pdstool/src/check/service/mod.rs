@@ -1,11 +1,11 @@
 //! `pdstool check service`: determines by requests to the service what the interface leaves open.
 //!
-//! - [`asking`]: the requests, counted; HTTP version and compression.
+//! - [`probe`]: the requests, counted; HTTP version and compression.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
 //! - [`data`]: container filter, resolution, late data.
 
-pub mod asking;
 pub mod data;
+pub mod probe;
 pub mod ranges;
 
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::console::{Console, STRONG};
 use crate::error::Result;
 use crate::exporter::{Exporter, address};
 use crate::options::{OutputArg, OutputFormat};
-use crate::page;
+use crate::output;
 use crate::report::{Finding, Line, Report, grouped};
 use crate::service::{self, Environment, ServiceArgs};
 use pds_core::units;
 
-use asking::Asking;
+use probe::Prober;
 
 /// `pdstool check service`.
 #[derive(Clone, Debug, Args)]
@@ -84,7 +84,7 @@ fn print(
         json["suggested"] = lines.iter().map(line).collect::<Map<String, Value>>().into();
         json["requests"] = requests.into();
         json["complete"] = complete.into();
-        return Ok(page::print_json(console, &json)?);
+        return Ok(output::print_json(console, &json)?);
     }
     match complete || !format.is_for_people() {
         true => report.print(console, format)?,
@@ -114,12 +114,12 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
     let config = args.service.load(environment)?;
     let mut apps = service::meant_apps(&config, args.project.as_deref(), args.app.as_slice())?;
     apps.truncate(MAX_EXAMINED);
-    let mut asking = Asking::new(config)?;
+    let mut prober = Prober::new(config)?;
     let mut report = Report::default();
-    let ended = examine_all(console, &mut asking, &mut report, &apps, args).await;
+    let ended = examine_all(console, &mut prober, &mut report, &apps, args).await;
     // An error follows the findings before it.
     if ended.is_ok() || !report.is_empty() {
-        print(console, &report, args.output.format, asking.sent, ended.is_ok())?;
+        print(console, &report, args.output.format, prober.sent, ended.is_ok())?;
     }
     ended?;
     report.result()
@@ -128,14 +128,14 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &CheckS
 /// Makes all checks that `args` select.
 async fn examine_all(
     console: &mut Console,
-    asking: &mut Asking,
+    prober: &mut Prober,
     report: &mut Report,
     apps: &[(String, String)],
     args: &CheckServiceArgs,
 ) -> Result<()> {
-    if examine(asking, report, apps).await? {
+    if examine(prober, report, apps).await? {
         let late = match args.late_for {
-            Some(period) => data::late(console, asking, period).await?,
+            Some(period) => data::late(console, prober, period).await?,
             None => Finding::note("not watched; use --late-for 10m"),
         };
         report.add("late data", [late]);
@@ -143,8 +143,8 @@ async fn examine_all(
     if let Some(exporter) = &args.exporter {
         report.add("audits", data::audits(&Exporter::new(exporter, None, None)?).await);
     }
-    report.add("clock", [service::clock(&asking.skews)]);
-    report.add("http", asking::http(asking).await);
+    report.add("clock", [service::clock(&prober.skews)]);
+    report.add("http", probe::http(prober).await);
     Ok(())
 }
 
@@ -153,20 +153,20 @@ async fn examine_all(
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn examine(asking: &mut Asking, report: &mut Report, apps: &[(String, String)]) -> Result<bool> {
-    asking.choose(apps).await?;
-    let requests = units::rounded(asking.total);
-    let text = format!("{}, with {requests} requests in the hour examined", asking.app.1);
+pub async fn examine(prober: &mut Prober, report: &mut Report, apps: &[(String, String)]) -> Result<bool> {
+    prober.choose(apps).await?;
+    let requests = units::rounded(prober.total);
+    let text = format!("{}, with {requests} requests in the hour examined", prober.app.1);
     report.add("app", [Finding::ok(text)]);
-    let (heeded, found) = ranges::names(asking).await?;
+    let (heeded, found) = ranges::names(prober).await?;
     report.add("query names", found);
     if heeded {
-        report.add("rounding", [ranges::rounding(asking).await?]);
-        report.add("range ends", [ranges::ends(asking).await?]);
-        report.add("longest range", [ranges::longest(asking).await?]);
-        report.add("container filter", [data::filter(asking).await?]);
-        report.add("resolution", data::resolution(asking).await?);
-        report.add("objectives", data::objectives(asking));
+        report.add("rounding", [ranges::rounding(prober).await?]);
+        report.add("range ends", [ranges::ends(prober).await?]);
+        report.add("longest range", [ranges::longest(prober).await?]);
+        report.add("container filter", [data::filter(prober).await?]);
+        report.add("resolution", data::resolution(prober).await?);
+        report.add("objectives", data::objectives(prober));
     }
     Ok(heeded)
 }

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-use crate::check::service::asking::refused;
+use crate::check::service::probe::refused;
 use crate::error::{Result, ToolError};
 use crate::service::Service;
 use pds_core::units;
@@ -28,7 +28,7 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
     let unwatched = ToolError::system("cannot watch for signals");
     let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
     let honoured: Honoured = Mutex::default();
-    let asking = async {
+    let fetching = async {
         for stream in work.plan.streams() {
             one(service, work, &stream, &honoured, progress).await?;
         }
@@ -44,7 +44,7 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
             Err(ended("interrupted"))
         }
         _ = terminate.recv() => Err(ended("interrupted by SIGTERM")),
-        result = asking => result,
+        result = fetching => result,
     }
 }
 
@@ -57,13 +57,13 @@ async fn one(
     progress: &ProgressBar,
 ) -> Result<()> {
     let (plan, path) = (&work.plan, work.journal(stream));
-    let (mut journal, last) = journal::append(&path)?;
+    let (mut journal, last) = journal::open(&path)?;
     let next = last.unwrap_or(plan.start) + plan.step;
     let ends = (next..=plan.end).step_by(usize::try_from(plan.step).unwrap_or(usize::MAX));
     let ahead = usize::try_from(service.config.api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
     let mut records = iter(ends).map(|end| step(service, plan, stream, honoured, end)).buffered(ahead);
     while let Some(record) = records.try_next().await? {
-        journal::add(&mut journal, &path, &record)?;
+        journal::append(&mut journal, &path, &record)?;
         progress.inc(plan.requests_per_step());
     }
     Ok(())

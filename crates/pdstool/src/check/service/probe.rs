@@ -26,7 +26,7 @@ const REFUSALS: [u16; 8] = [400, 402, 403, 404, 413, 414, 416, 422];
 
 /// Requests data about one app.
 #[derive(Debug)]
-pub struct Asking {
+pub struct Prober {
     /// The service and its configuration.
     pub service: Service,
     /// The app, after its project.
@@ -45,7 +45,7 @@ pub struct Asking {
     pub share_step: Option<f64>,
 }
 
-impl Asking {
+impl Prober {
     /// Begins with no requests to the service of `config`.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Asking {
         self.counted(range, RangeEnd::Exclusive, None).await
     }
 
-    /// Like [`Asking::requests`], for a service with this kind of range end, and for a container.
+    /// Like [`Prober::requests`], for a service with this kind of range end, and for a container.
     ///
     /// # Errors
     /// If the service does not answer.
@@ -160,13 +160,13 @@ impl Asking {
 }
 
 /// Sends a separate request, to determine the HTTP version and whether replies can be compressed.
-pub async fn http(asking: &mut Asking) -> Vec<Finding> {
-    let Some((version, encoding)) = exchange(asking).await else {
+pub async fn http(prober: &mut Prober) -> Vec<Finding> {
+    let Some((version, encoding)) = exchange(prober).await else {
         return vec![Finding::note("the app call failed: cannot be determined")];
     };
     let version = match version {
         http::Version::HTTP_2 => "HTTP/2: all requests share one connection",
-        _ if asking.service.config.api.base_url.scheme() == "https" => {
+        _ if prober.service.config.api.base_url.scheme() == "https" => {
             "HTTP/1.1: one connection per request in flight"
         }
         _ => "HTTP/1.1: HTTP/2 needs https",
@@ -180,15 +180,15 @@ pub async fn http(asking: &mut Asking) -> Vec<Finding> {
     vec![Finding::ok(version), Finding::ok(compression)]
 }
 
-async fn exchange(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {
-    let config = &asking.service.config;
-    let (project, app) = &asking.app;
-    let request = get_app::CALL.request(&Arguments::about(project, app), &asking.names).ok()?;
+async fn exchange(prober: &mut Prober) -> Option<(http::Version, Option<String>)> {
+    let config = &prober.service.config;
+    let (project, app) = &prober.app;
+    let request = get_app::CALL.request(&Arguments::about(project, app), &prober.names).ok()?;
     let own = config.projects.iter().find(|known| *known.id == **project);
     let token = own.and_then(|project| project.token.as_ref()).or(config.api.token.as_ref())?;
     // By the same path as the exporter's requests.
     let client = config.api.reached().client().ok()?.timeout(config.api.timeout).build().ok()?;
-    asking.sent += 1;
+    prober.sent += 1;
     let request = client
         .get(request_url(&config.api.base_url, &request))
         .bearer_auth(read_token(token).ok()?.expose())

@@ -1,4 +1,4 @@
-//! Facts, tables and bars as lines of text.
+//! Command output: facts and tables for people, JSON and CSV for programs.
 
 use std::borrow::Cow;
 use std::io;
