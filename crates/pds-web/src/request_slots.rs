@@ -2,14 +2,16 @@
 //!
 //! A request holds its slot until the client has read the answer. When slots or memory run out:
 //!
-//! - a request whose client has not read for a second is closed for any peer that does not hold more;
-//! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of the peer
-//!   that holds most is closed, whether its client reads or not;
+//! - a request whose client has not read for a second is closed for any peer that does not hold more; requests of that
+//!   peer that only wait for memory do not count;
+//! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of a peer that
+//!   holds more is closed, whether its client reads or not, beginning with the peer that holds most;
 //! - any other request without a slot is refused with 503; one with a slot waits up to two seconds for memory, after
 //!   the peers that hold fewer.
 //!
 //! A request has the memory of the largest answer before its answer is made, and gives back what that does not use. So
-//! answers that wait hold nothing, and requests that wait for each other cannot block each other.
+//! answers that wait hold nothing, and requests that wait for each other cannot block each other. A request waits 200 ms
+//! for memory before another is closed, and only a request that holds memory is.
 //!
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
@@ -59,14 +61,23 @@ pub(super) struct RequestSlots {
     waiting: Mutex<Vec<Weak<Peer>>>,
 }
 
+/// A resource that a request waits for.
+#[derive(Clone, Copy, PartialEq)]
+enum Need {
+    Slot,
+    Memory,
+}
+
 /// Use of a slot.
 struct Answering {
     connection: ConnectionState,
     /// The number of the request among those of its connection.
     number: u64,
     since: Instant,
-    /// Body of the response, held so that no other bytes get the same address, and its memory permit.
-    held: (Vec<Bytes>, Vec<Arc<Room>>),
+    /// Body of the response, held so that no other bytes get the same address.
+    blocks: Vec<Bytes>,
+    /// Memory of the answer.
+    rooms: Vec<Arc<Room>>,
 }
 
 /// Permission to answer a request; dropping it frees the slot. All work on the answer shares it.
@@ -91,30 +102,38 @@ impl RequestSlots {
         let (peer, began) = (connection.peer(), Instant::now());
         let turn = self.turns.acquire_or_end(peer, || {
             let (own, most) = self.own_and_most(peer);
-            (self.close_another(peer, began) || own < most) && began.elapsed() < MAX_WAIT
+            (self.close_another(peer, began, Need::Slot) || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
         let room = self.room(peer, began).await?;
-        let (since, held) = (Instant::now(), (Vec::new(), vec![Arc::new(room)]));
-        turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, held }));
+        let (since, blocks, rooms) = (Instant::now(), Vec::new(), vec![Arc::new(room)]);
+        turn.with_payload(|payload| *payload = Some(Answering { connection, number, since, blocks, rooms }));
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// How many requests `peer` holds, and the peer that holds most.
+    /// The number of slots that `peer` holds, and the most that any peer holds.
     fn own_and_most(&self, peer: Peer) -> (usize, usize) {
         let held = self.turns.holdings();
         (held.get(&peer).copied().unwrap_or(0), held.into_values().max().unwrap_or(0))
     }
 
     /// Closes the connection of a request, and frees its memory at once, for a request of `peer` that `began` to wait:
-    /// that of the request unread for longest, among peers that do not hold fewer, or else of the oldest request of the
-    /// peer with most.
-    fn close_another(&self, peer: Peer, began: Instant) -> bool {
+    /// the connection of the request unread for longest, among peers that do not hold fewer, or else of the oldest
+    /// request, among peers that hold more. The peer that holds most comes first.
+    fn close_another(&self, peer: Peer, began: Instant, need: Need) -> bool {
         let (own, most) = self.own_and_most(peer);
-        let unread = |request: &Answering| request.connection.unread_since(request.number);
+        // Requests that only wait for memory hold none.
+        let own_begun = if need == Need::Memory { self.turns.begun(peer) } else { own };
+        let frees = |request: &Answering| {
+            need == Need::Slot || request.rooms.iter().any(|room| room.num_permits() > 0)
+        };
+        let unread =
+            |request: &Answering| request.connection.unread_since(request.number).filter(|_| frees(request));
         // Whether its client reads or not.
-        let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
-        self.close(own, "other requests need its slot, and its client does not read", unread)
+        let aged = |request: &Answering| {
+            Some(request.since).filter(|since| since.elapsed() >= PATIENCE && frees(request))
+        };
+        self.close(own_begun, "other requests need its slot, and its client does not read", unread)
             || began.elapsed() >= PATIENCE
                 && own < most
                 && self.close(own + 1, "peers that hold fewer requests need its slot", aged)
@@ -147,7 +166,7 @@ impl RequestSlots {
                 if let Some(room) = self.memory.try_acquire(self.memory.bytes() / ANSWER_DIVISOR) {
                     return Some(room);
                 }
-                if waited_since.elapsed() < GRACE || !self.close_another(peer, began) {
+                if waited_since.elapsed() < GRACE || !self.close_another(peer, began, Need::Memory) {
                     break;
                 }
             }
@@ -185,10 +204,10 @@ impl RequestPermit {
         };
         self.turn.with_payload(|payload| {
             // There is none if the connection is to be closed.
-            let Some(held) = payload.as_mut().map(|request| &mut request.held) else { return };
-            if let Some(room) = held.1.pop().and_then(Arc::into_inner) {
-                let rooms = self.slots.divide(room, own_bytes, &blocks);
-                *held = (blocks, rooms);
+            let Some(request) = payload else { return };
+            if let Some(room) = request.rooms.pop().and_then(Arc::into_inner) {
+                request.rooms = self.slots.divide(room, own_bytes, &blocks);
+                request.blocks = blocks;
             }
         });
     }
@@ -496,6 +515,34 @@ mod tests {
         };
         let (permit, ()) = tokio::join!(slots.take(&request), made);
         assert!(permit.is_some() && !is_closed(&first.0).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_requests_of_a_peer_get_the_memory_of_answers_that_nobody_reads() {
+        let slots = RequestSlots::new(40, memory());
+        let mut suspended = Vec::new();
+        for host in 1..5 {
+            let page = vec![b'x'; usize::try_from(slots.memory.bytes() / ANSWER_DIVISOR).unwrap()];
+            suspended.push(unread(&slots, host, page.into()).await);
+        }
+        tokio::time::sleep(PATIENCE).await;
+        let scrapes = [connection(5).open(), connection(5).open()];
+        let permits = tokio::join!(slots.take(&scrapes[0]), slots.take(&scrapes[1]));
+        assert!(permits.0.is_some() && permits.1.is_some());
+        drop(suspended);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_holds_no_memory_is_not_closed_for_it() {
+        let (slots, reloading) = (RequestSlots::new(40, memory()), connection(1));
+        let reloads = [reloading.open(), reloading.open()];
+        let mut held = vec![take(&slots, &reloads[0]).await, take(&slots, &reloads[1]).await];
+        for host in 2..6 {
+            held.push(slots.take(&connection(host).open()).await);
+        }
+        tokio::time::sleep(PATIENCE).await;
+        assert!(slots.take(&connection(6).open()).await.is_none());
+        assert!(held.iter().all(Option::is_some) && !is_closed(&reloading).await);
     }
 
     #[tokio::test]

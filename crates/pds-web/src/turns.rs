@@ -59,8 +59,10 @@ struct Waiting<T> {
     peer: Peer,
     user: Option<String>,
     sender: oneshot::Sender<Turn<T>>,
-    /// When its peer was last served, and when its user was.
-    last_served: (u64, u64),
+    /// When its peer was last served.
+    peer_served: u64,
+    /// When its user was last served.
+    user_served: u64,
 }
 
 /// A turn; it ends when this is dropped.
@@ -111,6 +113,11 @@ impl<T> Turns<T> {
         self.0.lock().holdings()
     }
 
+    /// How many turns of `peer` have a payload.
+    pub(super) fn begun(&self, peer: Peer) -> usize {
+        self.0.lock().held.values().filter(|(holder, payload)| *holder == peer && payload.is_some()).count()
+    }
+
     /// Ends a turn early and returns its payload: the oldest turn of the peer that holds most, among peers that hold
     /// `at_least` this many. `since` returns when a turn began, if it may end.
     pub(super) fn end_oldest(&self, at_least: usize, since: impl Fn(&T) -> Option<Instant>) -> Option<T> {
@@ -146,14 +153,14 @@ impl<T> State<T> {
         // Drops clients that have disconnected.
         self.waiting.retain(|waiting| !waiting.sender.is_closed());
         let (sender, receiver) = oneshot::channel();
-        let mut last_served = (self.served, self.served);
+        let (mut peer_served, mut user_served) = (self.served, self.served);
         for other in self.waiting.iter().filter(|other| other.peer == peer) {
-            last_served.0 = other.last_served.0;
+            peer_served = other.peer_served;
             if other.user == user {
-                last_served.1 = other.last_served.1;
+                user_served = other.user_served;
             }
         }
-        self.waiting.push(Waiting { peer, user, sender, last_served });
+        self.waiting.push(Waiting { peer, user, sender, peer_served, user_served });
         if self.waiting.len() > self.max_waiting {
             self.refuse_oldest();
         }
@@ -178,14 +185,15 @@ impl<T> State<T> {
     /// Removes and returns the next request.
     fn pop(&mut self) -> Option<Waiting<T>> {
         let holdings = self.holdings();
-        let rank = |waiting: &Waiting<T>| (holdings.get(&waiting.peer), waiting.last_served);
+        let rank =
+            |waiting: &Waiting<T>| (holdings.get(&waiting.peer), waiting.peer_served, waiting.user_served);
         let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?;
         let next = self.waiting.remove(index);
         self.served += 1;
         for other in self.waiting.iter_mut().filter(|other| other.peer == next.peer) {
-            other.last_served.0 = self.served;
+            other.peer_served = self.served;
             if other.user == next.user {
-                other.last_served.1 = self.served;
+                other.user_served = self.served;
             }
         }
         Some(next)
