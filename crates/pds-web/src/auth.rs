@@ -58,7 +58,7 @@ impl Credentials {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthOutcome {
     /// The password is right, or none is required.
-    Welcome,
+    Accepted,
     /// Anything else.
     Refused,
     /// Too many checks wait.
@@ -105,7 +105,7 @@ impl Auth {
         peer: Peer,
     ) -> AuthOutcome {
         if users.is_empty() {
-            return AuthOutcome::Welcome;
+            return AuthOutcome::Accepted;
         }
         let Some(Credentials { user, password }) = authorization.and_then(Credentials::parse) else {
             return AuthOutcome::Refused;
@@ -141,13 +141,13 @@ impl Auth {
     /// c + 1, ... d - 1 together take as long as cost d of the most expensive user.
     fn hashes(&self, users: &BTreeMap<String, Secret>, known: Option<&Secret>) -> Vec<Secret> {
         let decoy = |cost| Secret::new(&format!("$2b${cost:02}${}", self.decoy));
-        let dearest = users.values().filter_map(bcrypt_cost).max().unwrap_or(bcrypt::DEFAULT_COST);
-        let dearest = dearest.min(MAX_HIDDEN_COST);
+        let highest_cost = users.values().filter_map(bcrypt_cost).max().unwrap_or(bcrypt::DEFAULT_COST);
+        let highest_cost = highest_cost.min(MAX_HIDDEN_COST);
         match known {
-            None => vec![decoy(dearest)],
+            None => vec![decoy(highest_cost)],
             Some(hash) => {
-                let cost = bcrypt_cost(hash).unwrap_or(dearest);
-                std::iter::once(hash.clone()).chain((cost..dearest).map(decoy)).collect()
+                let cost = bcrypt_cost(hash).unwrap_or(highest_cost);
+                std::iter::once(hash.clone()).chain((cost..highest_cost).map(decoy)).collect()
             }
         }
     }
@@ -174,7 +174,7 @@ impl Auth {
         user: Option<String>,
         done: &watch::Sender<Option<AuthOutcome>>,
     ) -> AuthOutcome {
-        // A password that matches the decoy is no user's.
+        // A match with a decoy authenticates nobody.
         let is_user = user.is_some();
         let turn = self.turns.acquire(peer, user).await;
         // `outcomes` keeps one receiver for further requests.
@@ -186,7 +186,7 @@ impl Auth {
         });
         // The others are decoys.
         let matches = matches!(check.await, Ok(Some(0)));
-        if matches && is_user { AuthOutcome::Welcome } else { AuthOutcome::Refused }
+        if matches && is_user { AuthOutcome::Accepted } else { AuthOutcome::Refused }
     }
 
     fn remember(&self, fingerprint: Fingerprint, outcome: AuthOutcome) {
@@ -233,8 +233,8 @@ mod tests {
     async fn only_a_user_with_the_right_password_gets_in() {
         let (auth, users) = (Auth::new().unwrap(), users());
         for (header, outcome) in [
-            (basic("alice:wonder:land"), AuthOutcome::Welcome),
-            (basic("bob:"), AuthOutcome::Welcome),
+            (basic("alice:wonder:land"), AuthOutcome::Accepted),
+            (basic("bob:"), AuthOutcome::Accepted),
             (basic("alice:wonderland"), AuthOutcome::Refused),
             (basic("bob:x"), AuthOutcome::Refused),
             (basic("carol:wonder:land"), AuthOutcome::Refused),
@@ -255,9 +255,9 @@ mod tests {
             }
         }
         assert_eq!(auth.check(&users, None, PEER).await, AuthOutcome::Refused);
-        assert_eq!(auth.check(&BTreeMap::new(), None, PEER).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&BTreeMap::new(), None, PEER).await, AuthOutcome::Accepted);
         let lower = String::from_utf8(basic("bob:")).unwrap().replace("Basic", "bAsIc");
-        assert_eq!(auth.check(&users, Some(lower.as_bytes()), PEER).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(lower.as_bytes()), PEER).await, AuthOutcome::Accepted);
     }
 
     #[tokio::test]
@@ -271,14 +271,14 @@ mod tests {
             let outcome = auth.check(&users, Some(&basic("carol:fakepassword")), PEER).await;
             assert_eq!(outcome, AuthOutcome::Refused);
         }
-        let right = remembered(&auth, Some(AuthOutcome::Welcome));
+        let right = remembered(&auth, Some(AuthOutcome::Accepted));
         assert_eq!(right, 0, "a stranger takes no place of a user");
     }
 
     #[tokio::test]
     async fn a_changed_hash_invalidates_the_cache() {
         let (auth, mut users) = (Auth::new().unwrap(), users());
-        assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Accepted);
         users.insert("bob".to_owned(), Secret::new(&bcrypt::hash("new", 4).unwrap()));
         assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Refused);
     }
@@ -308,15 +308,15 @@ mod tests {
         settle().await;
         assert_eq!(remembered(&auth, None), 1);
         drop(turns);
-        assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Welcome));
-        assert_eq!((remembered(&auth, Some(AuthOutcome::Welcome)), remembered(&auth, None)), (1, 0));
+        assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Accepted));
+        assert_eq!((remembered(&auth, Some(AuthOutcome::Accepted)), remembered(&auth, None)), (1, 0));
     }
 
     #[tokio::test]
     async fn a_flood_of_password_guesses_is_bounded_and_evicts_no_user() {
         let (auth, users) = (Auth::new().unwrap(), users());
         let right = basic("alice:wonder:land");
-        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Accepted);
         let turns = all_turns(&auth).await;
         let mut guesses = tokio::task::JoinSet::new();
         for guess in 0..MAX_WAITING + 10 {
@@ -327,16 +327,16 @@ mod tests {
         }
         settle().await;
         // While all of them wait, a remembered user gets in.
-        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Accepted);
         drop(turns);
         let outcomes_of_guesses = guesses.join_all().await;
         assert_eq!(outcomes_of_guesses.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
-        assert!(!outcomes_of_guesses.contains(&AuthOutcome::Welcome));
+        assert!(!outcomes_of_guesses.contains(&AuthOutcome::Accepted));
         for fingerprint in 0..MAX_OUTCOMES + 10 {
             auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), AuthOutcome::Refused);
         }
         assert_eq!(remembered(&auth, Some(AuthOutcome::Refused)), MAX_OUTCOMES);
-        assert_eq!(remembered(&auth, Some(AuthOutcome::Welcome)), 1);
+        assert_eq!(remembered(&auth, Some(AuthOutcome::Accepted)), 1);
     }
 
     /// Sends these guesses, each in a task.
@@ -356,9 +356,9 @@ mod tests {
         tokio::spawn(async move { auth.check(&users, Some(&header), peer).await })
     }
 
-    /// The right login is welcome before most guesses are computed.
+    /// The right login is accepted before most guesses are computed.
     async fn assert_let_in(auth: &Auth, right: JoinHandle<AuthOutcome>) {
-        assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
+        assert_eq!(right.await.unwrap(), AuthOutcome::Accepted);
         let computed = remembered(auth, Some(AuthOutcome::Refused));
         assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
     }
@@ -409,22 +409,22 @@ mod tests {
         let auth = Auth::new().unwrap();
         let work =
             |hashes: &[Secret]| hashes.iter().map(|hash| 1_u64 << bcrypt_cost(hash).unwrap()).sum::<u64>();
-        for (costs, dearest) in
+        for (costs, highest_cost) in
             [(&[4][..], 4), (&[4, 8, 10], 10), (&[12, 12], 12), (&[4, 14], 14), (&[4, 22], 14)]
         {
             let hash = |cost: &u32| Secret::new(&format!("$2b${cost:02}${}", auth.decoy));
             let users: BTreeMap<_, _> =
                 costs.iter().enumerate().map(|(user, cost)| (user.to_string(), hash(cost))).collect();
             let stranger = auth.hashes(&users, None);
-            assert_eq!(work(&stranger), 1 << dearest, "{costs:?}");
+            assert_eq!(work(&stranger), 1 << highest_cost, "{costs:?}");
             // A valid hash, not an error that would return at once.
-            if dearest == 4 {
+            if highest_cost == 4 {
                 assert!(matches!(bcrypt::verify("fakepassword", stranger[0].expose()), Ok(false)));
             }
             for (hash, cost) in users.values().zip(costs) {
                 assert_eq!(
                     work(&auth.hashes(&users, Some(hash))),
-                    1 << dearest.max(*cost),
+                    1 << highest_cost.max(*cost),
                     "{costs:?}: {cost}"
                 );
             }

@@ -19,7 +19,7 @@ use super::tracked_io::TrackedIo;
 
 /// The phases of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ServerState {
+pub(super) enum ShutdownPhase {
     /// Requests are taken.
     Serving,
     /// Requests in progress are finished.
@@ -40,7 +40,7 @@ pub(super) async fn serve(
     http2: bool,
     router: Arc<Router>,
     state: &ConnectionState,
-    server: watch::Receiver<ServerState>,
+    shutdown: watch::Receiver<ShutdownPhase>,
 ) -> hyper::Result<()> {
     state.begin(http2);
     let limits = router.config.limits;
@@ -61,14 +61,14 @@ pub(super) async fn serve(
             .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
             .max_send_buf_size(WRITE_BUFFER)
             .serve_connection(io, service);
-        run(connection, state, limits, server).await
+        run(connection, state, limits, shutdown).await
     } else {
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_header_size(limits.max_header_bytes)
             .max_buf_size(limits.max_header_bytes.max(WRITE_BUFFER))
             .serve_connection(io, service);
-        run(connection, state, limits, server).await
+        run(connection, state, limits, shutdown).await
     }
 }
 
@@ -77,13 +77,13 @@ async fn run(
     connection: impl GracefulConnection<Error = hyper::Error>,
     state: &ConnectionState,
     limits: Limits,
-    server: watch::Receiver<ServerState>,
+    shutdown: watch::Receiver<ShutdownPhase>,
 ) -> hyper::Result<()> {
     let mut connection = pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
         () = tokio::time::sleep(limits.max_connection_age) => {}
-        () = reached(server, ServerState::Draining) => {}
+        () = reached(shutdown, ShutdownPhase::Draining) => {}
     }
     state.last_call();
     connection.as_mut().graceful_shutdown();
@@ -91,7 +91,7 @@ async fn run(
 }
 
 /// Completes once the shutdown has reached that phase.
-pub(super) async fn reached(mut server: watch::Receiver<ServerState>, wanted: ServerState) {
+pub(super) async fn reached(mut shutdown: watch::Receiver<ShutdownPhase>, wanted: ShutdownPhase) {
     // A server that is gone has passed every phase.
-    let _ = server.wait_for(|state| *state >= wanted).await;
+    let _ = shutdown.wait_for(|phase| *phase >= wanted).await;
 }

@@ -51,8 +51,8 @@ struct State {
     requested: usize,
     /// When the client last read any bytes.
     written: Instant,
-    /// The number of the next answer.
-    next: u64,
+    /// The number of the last request; 0 before the first.
+    last_number: u64,
     /// When a connection without a request ends.
     leave_by: Option<Instant>,
     /// Why the connection ends now.
@@ -83,7 +83,7 @@ impl ConnectionState {
             sending: HashMap::new(),
             requested: 0,
             written: now,
-            next: 0,
+            last_number: 0,
             leave_by: None,
             closing: None,
         };
@@ -109,8 +109,8 @@ impl ConnectionState {
             self.0.observer.connections(1, -1);
         }
         state.open += 1;
-        state.next += 1;
-        InFlight { connection: self.clone(), number: state.next }
+        state.last_number += 1;
+        InFlight { connection: self.clone(), number: state.last_number }
     }
 
     /// Waits until fewer than [`MAX_REQUESTS`] requests of this connection are being answered.

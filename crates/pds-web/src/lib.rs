@@ -26,7 +26,7 @@
 //!   out all that is scarce.
 //! - `handshake`: TLS as the [`webconfig`] says.
 //! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which bounds its times,
-//!   and bounds its TLS records and HTTP/2 frames.
+//!   and bounds its TLS records and HTTP/2 frames (`meter`).
 //! - `router`: `auth` checks the password, `hosts` refuses requests of other sites, `request_slots` bounds requests and
 //!   unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] chooses format and compression.
@@ -48,6 +48,7 @@ mod handshake;
 mod health;
 mod hosts;
 mod listen;
+mod meter;
 pub mod negotiate;
 mod request_slots;
 mod response;
@@ -79,11 +80,11 @@ pub use server::{Server, raise_descriptor_limit};
 pub mod limits {
     pub use super::connection::MAX_STREAMS;
     pub use super::connection_state::MAX_REQUESTS;
-    pub use super::request_slots::{ANSWER_DIVISOR, MAX_WAIT, MAX_WAITING};
-    pub use super::response::MAX_PIECE_BYTES;
-    pub use super::tracked_io::{
+    pub use super::meter::{
         BURST, FRAMES, Meter, PER_SECOND, RECEIVED_PER_RECORD, RECORDS, SENT_PER_FRAME, Units,
     };
+    pub use super::request_slots::{ANSWER_DIVISOR, MAX_WAIT, MAX_WAITING};
+    pub use super::response::MAX_PIECE_BYTES;
 }
 
 /// The web flags.

@@ -18,7 +18,7 @@ use super::request_slots::{RequestPermit, RequestSlots};
 use super::response::{self, Compressor, Outgoing, Response};
 use super::route::{Kind, PageRequest, Route};
 use super::turns::Peer;
-use super::webconfig::{Current, Live};
+use super::webconfig::{Client, Current, Live};
 
 /// Below the size of one network packet, compression gains nothing.
 const PACKET: u64 = 1400;
@@ -125,12 +125,13 @@ impl Router {
     ) -> Result<(), Box<Response>> {
         let authorization = request.parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let outcome = self.auth.check(&current.users, authorization, peer).await;
-        if !(probe || current.take_token(outcome == AuthOutcome::Welcome)) {
+        let client = if outcome == AuthOutcome::Accepted { Client::User } else { Client::Stranger };
+        if !(probe || current.admits(client)) {
             let sentence = "The rate limit of this server is reached.\n";
             return Err(refusal(StatusCode::TOO_MANY_REQUESTS, sentence));
         }
         match outcome {
-            AuthOutcome::Welcome => Ok(()),
+            AuthOutcome::Accepted => Ok(()),
             AuthOutcome::Refused => {
                 let response = Response::text(
                     StatusCode::UNAUTHORIZED,

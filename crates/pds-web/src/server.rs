@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::auth::Auth;
 use super::backend::{self, Backend};
-use super::connection::{self, ServerState};
+use super::connection::{self, ShutdownPhase};
 use super::connection_state::ConnectionState;
 use super::connections::{CONNECTION_BYTES, Connected, Connections};
 use super::error::{Error, MIN_DESCRIPTORS};
@@ -73,32 +73,25 @@ impl Config {
     /// The first one that [`Config::bind`] would refuse whatever the state of the system.
     pub fn check_flags(&self) -> Result<(), Error> {
         self.listen_addresses.iter().try_for_each(|address| listen::check(address))?;
-        let metrics = ("--web.telemetry-path", self.telemetry_path.as_str());
-        let prefix = ("--web.route-prefix", self.prefix());
-        let unrooted = |(_, path): (_, &str)| !path.is_empty() && !path.starts_with('/');
-        // Clients send other characters percent-encoded.
-        let unfit =
-            |(_, path): (_, &str)| path.contains(|c: char| !c.is_ascii_graphic() || "?#{}".contains(c));
-        let rules = [
-            (metrics, unrooted(metrics), "it must begin with '/'"),
-            (metrics, unfit(metrics), "it must be visible ASCII without ? # { }"),
-            (prefix, unrooted(prefix), "it must begin with '/'"),
-            (prefix, unfit(prefix), "it must be visible ASCII without ? # { }"),
-            (metrics, ["", "/"].contains(&metrics.1), "the status page has this path"),
-            (metrics, metrics.1.starts_with("/-/"), "paths below /-/ are for health and lifecycle"),
-        ];
+        let metrics = self.telemetry_path.as_str();
+        let bad_metrics = |problem| Err(Error::flag("--web.telemetry-path", metrics, problem));
+        check_path("--web.telemetry-path", metrics)?;
+        check_path("--web.route-prefix", self.prefix())?;
+        if matches!(metrics, "" | "/") {
+            return bad_metrics("the status page has this path");
+        }
+        if metrics.starts_with("/-/") {
+            return bad_metrics("paths below /-/ are for health and lifecycle");
+        }
         let scheme = self.external_url.as_ref().map_or("http", |url| url.scheme());
-        let external = ("--web.external-url", scheme);
-        let rules = rules.into_iter().chain([(
-            external,
-            !matches!(scheme, "http" | "https"),
-            "the scheme of an external URL is http or https",
-        )]);
-        let hosts = self.allowed_hosts.iter().map(|host| {
-            (("--web.allowed-hosts", host.as_str()), host.contains('/'), "a host has neither scheme nor path")
-        });
-        let broken = rules.chain(hosts).find(|(_, broken, _)| *broken);
-        broken.map_or(Ok(()), |((flag, value), _, problem)| Err(Error::flag(flag, value, problem)))
+        if !matches!(scheme, "http" | "https") {
+            let problem = "the scheme of an external URL is http or https";
+            return Err(Error::flag("--web.external-url", scheme, problem));
+        }
+        if let Some(host) = self.allowed_hosts.iter().find(|host| host.contains('/')) {
+            return Err(Error::flag("--web.allowed-hosts", host, "a host has neither scheme nor path"));
+        }
+        Ok(())
     }
 
     /// Checks that none of the pages with these `paths`, which may hold `{name}` segments, has the path of the metrics.
@@ -116,6 +109,18 @@ impl Config {
     pub(super) fn prefix(&self) -> &str {
         self.route_prefix.trim_end_matches('/')
     }
+}
+
+/// Checks the `path` in the value of `flag`.
+fn check_path(flag: &'static str, path: &str) -> Result<(), Error> {
+    if !path.is_empty() && !path.starts_with('/') {
+        return Err(Error::flag(flag, path, "it must begin with '/'"));
+    }
+    // Clients send other characters percent-encoded.
+    if path.contains(|c: char| !c.is_ascii_graphic() || "?#{}".contains(c)) {
+        return Err(Error::flag(flag, path, "it must be visible ASCII without ? # { }"));
+    }
+    Ok(())
 }
 
 impl Server {
@@ -146,25 +151,25 @@ impl Server {
             route.path.insert_str(0, config.prefix());
         }
         let addresses: Vec<_> = listeners.iter().filter_map(Listener::tcp_address).collect();
-        let (state, watched) = watch::channel(ServerState::Serving);
+        let (phase, watched) = watch::channel(ShutdownPhase::Serving);
         let acceptor = Arc::new(Acceptor {
             router: Arc::new(Router::new(config, &addresses, routes, live, auth)),
             connections: Arc::clone(&connections),
             handshakes: Turns::new(handshake::MAX_CONCURRENT, handshake::MAX_WAITING),
-            state: watched,
+            phase: watched,
         });
         for listener in listeners {
             tokio::spawn(Arc::clone(&acceptor).accept(listener));
         }
-        // From here on, only listeners and connections hold it, and watch the state.
+        // From here on, only listeners and connections hold it, and watch the phase.
         drop(acceptor);
         shutdown.await;
-        state.send_replace(ServerState::Draining);
-        if tokio::time::timeout(drain_timeout, state.closed()).await.is_err() {
+        phase.send_replace(ShutdownPhase::Draining);
+        if tokio::time::timeout(drain_timeout, phase.closed()).await.is_err() {
             let left = connections.open();
             tracing::warn!(connections = left, "aborted requests that did not finish in time");
         }
-        state.send_replace(ServerState::Closed);
+        phase.send_replace(ShutdownPhase::Closed);
     }
 }
 
@@ -173,7 +178,7 @@ struct Acceptor {
     router: Arc<Router>,
     connections: Arc<Connections>,
     handshakes: Arc<Turns>,
-    state: watch::Receiver<ServerState>,
+    phase: watch::Receiver<ShutdownPhase>,
 }
 
 impl Acceptor {
@@ -195,7 +200,7 @@ impl Acceptor {
             }
         };
         tokio::select! {
-            () = connection::reached(self.state.clone(), ServerState::Draining) => {}
+            () = connection::reached(self.phase.clone(), ShutdownPhase::Draining) => {}
             () = accept_all => {}
         }
     }
@@ -205,7 +210,7 @@ impl Acceptor {
         tokio::select! {
             () = self.serve(stream, &connected.state) => {}
             why = connected.state.expired() => tracing::debug!(why, "a connection was closed"),
-            () = connection::reached(self.state.clone(), ServerState::Closed) => {}
+            () = connection::reached(self.phase.clone(), ShutdownPhase::Closed) => {}
         }
     }
 
@@ -215,7 +220,7 @@ impl Acceptor {
             Some(tls) => {
                 let stream = Box::new(TrackedIo::below_tls(stream, state.clone()));
                 tokio::select! {
-                    () = connection::reached(self.state.clone(), ServerState::Draining) => return,
+                    () = connection::reached(self.phase.clone(), ShutdownPhase::Draining) => return,
                     stream = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match stream {
                         Ok(stream) => {
                             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -227,7 +232,7 @@ impl Acceptor {
             }
         };
         let router = Arc::clone(&self.router);
-        if let Err(error) = connection::serve(stream, http2, router, state, self.state.clone()).await {
+        if let Err(error) = connection::serve(stream, http2, router, state, self.phase.clone()).await {
             tracing::debug!(error = with_sources(&error), "a connection ended early");
         }
     }

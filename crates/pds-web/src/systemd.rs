@@ -36,20 +36,20 @@ fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
 
 /// Notifies systemd that the daemon serves.
 pub fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
 /// Notifies systemd of a reload; [`ready`] ends it, whatever the outcome.
 pub fn reloading() {
     // systemd orders reloads by this time.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
-        tell(&[NotifyState::Reloading, now]);
+        notify(&[NotifyState::Reloading, now]);
     }
 }
 
 /// Notifies systemd of the shutdown.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
 /// Notifies the watchdog that the daemon is alive, each time `check` completes. Returns at once if the unit has no
@@ -61,7 +61,7 @@ pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked)
     loop {
         ticks.tick().await;
         check().await;
-        tell(&[NotifyState::Watchdog]);
+        notify(&[NotifyState::Watchdog]);
     }
 }
 
@@ -69,7 +69,7 @@ pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked)
 /// hanging manager delays neither pages nor polls.
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify(state: &[NotifyState<'_>]) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let message: String = state.iter().map(|state| format!("{state}\n")).collect();
     let sent = UnixDatagram::unbound().and_then(|socket| {

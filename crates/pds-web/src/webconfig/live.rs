@@ -29,19 +29,32 @@ pub(crate) struct Current {
     pub(super) summary: Summary,
 }
 
-/// The rate limit of requests without a valid password, and that of users, or of all requests if no password is
-/// required.
-type Buckets = [DefaultDirectRateLimiter; 2];
+/// A client, as the rate limits distinguish it.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Client {
+    /// Its password is right, or none is required.
+    User,
+    Stranger,
+}
+
+/// The rate limits of both kinds of clients.
+#[derive(Debug)]
+struct Buckets {
+    users: DefaultDirectRateLimiter,
+    strangers: DefaultDirectRateLimiter,
+}
 
 fn buckets(rate: Rate) -> Option<Arc<Buckets>> {
     let quota = Quota::with_period(rate.interval)?.allow_burst(rate.burst);
-    Some(Arc::new([RateLimiter::direct(quota), RateLimiter::direct(quota)]))
+    Some(Arc::new(Buckets { users: RateLimiter::direct(quota), strangers: RateLimiter::direct(quota) }))
 }
 
 impl Current {
-    /// Takes a token from the bucket of users if `welcome`, or of strangers. Returns `false` if it is empty.
-    pub(crate) fn take_token(&self, welcome: bool) -> bool {
-        self.buckets.as_ref().is_none_or(|buckets| buckets[usize::from(welcome)].check().is_ok())
+    /// Takes a token for a request of `client`. Returns `false` if its rate limit is reached.
+    pub(crate) fn admits(&self, client: Client) -> bool {
+        let Some(Buckets { users, strangers }) = self.buckets.as_deref() else { return true };
+        let bucket = if client == Client::User { users } else { strangers };
+        bucket.check().is_ok()
     }
 
     /// The first requirement for clients that `new` lacks.
@@ -236,10 +249,11 @@ mod tests {
     fn a_bucket_is_not_filled_up_by_a_reload() {
         let rate = "rate_limit: { interval: 1h, burst: 2 }\n";
         let followed = Followed::start(rate);
-        assert!(followed.live.current().take_token(true) && followed.live.current().take_token(true));
+        let admits = |current: Arc<Current>| current.admits(Client::User);
+        assert!(admits(followed.live.current()) && admits(followed.live.current()));
         assert_eq!(followed.users_after(&format!("{rate}{ALICE}")), ["alice"]);
-        assert!(!followed.live.current_at(SystemTime::now() + SETTLED).take_token(true));
+        assert!(!admits(followed.live.current_at(SystemTime::now() + SETTLED)));
         followed.users_after(&format!("{ALICE}rate_limit: {{ interval: 1h, burst: 3 }}\n"));
-        assert!(followed.live.current_at(SystemTime::now() + SETTLED).take_token(true));
+        assert!(admits(followed.live.current_at(SystemTime::now() + SETTLED)));
     }
 }

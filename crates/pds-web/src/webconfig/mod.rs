@@ -31,7 +31,7 @@ use serde::Deserialize;
 
 pub use file::Rate;
 pub(super) use file::{MAX_HIDDEN_COST, bcrypt_cost};
-pub(super) use live::{Current, Live};
+pub(super) use live::{Client, Current, Live};
 use pds_core::plain_file::{PlainFile, Sources};
 
 /// A valid web configuration file.
