@@ -158,7 +158,7 @@ impl Handle {
         let source = source(&config, &self.context)?;
         // Logs the tokens that cannot be used, so no later step fails.
         let client = current.client.successor(&config.api, &config.accounts())?;
-        let client = client.asking_again_after(config.poll.settings_interval);
+        let client = client.retrying_refused_after(config.poll.settings_interval);
         client.take_over(Some(&current.client));
         let watermark = current.watermark.reconfigured(&config.counted_ranges());
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
@@ -174,8 +174,8 @@ impl Handle {
 fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
     let observer = Arc::new(context.telemetry.clone());
     let client = Client::new(&config.api, &config.accounts(), observer, context.clock.clone())?;
-    let client = client.within(context.telemetry.memory());
-    Ok(client.asking_again_after(config.poll.settings_interval))
+    let client = client.with_reply_memory(context.telemetry.memory());
+    Ok(client.retrying_refused_after(config.poll.settings_interval))
 }
 
 /// The Prometheus that cursors are read from, if any.

@@ -182,7 +182,7 @@ impl View {
     /// The project of a token that is set for another one, in words, unless the token reads anything there.
     pub(super) fn other_project(&self, token: &str) -> Option<&str> {
         let others = self.other_projects.get_or_init(|| {
-            let mut others = self.plan.client.for_other_projects();
+            let mut others = self.plan.client.mismatched_tokens();
             for target in self.plan.targets.iter().filter(|target| target.endpoint.scope != Scope::Account) {
                 let token = target.account.name();
                 if others.contains_key(token) && self.health(target).up == Some(true) {

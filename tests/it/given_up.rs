@@ -109,7 +109,7 @@ async fn a_request_frees_its_slot_and_its_memory() {
     let config = Configuration::new(&world, &service).api("max_concurrent_requests = 1\n").load();
     let (observer, memory) = (Arc::new(Telemetry::new(false).unwrap()), MemoryBudget::default());
     let client = Client::new(&config.api, &config.accounts(), observer, Clock::system()).unwrap();
-    let client = client.within(&memory);
+    let client = client.with_reply_memory(&memory);
     let (project, apps) = world.projects().remove(0);
     let request =
         get_app::CALL.request(&Arguments::about(&project, &apps[0]), &config.api.query_names).unwrap();

@@ -13,12 +13,13 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::admission::AccountQueue;
-use super::body::OwnRoom;
+use super::body::AccountRoom;
 use super::class::Class;
-use super::credentials::{Credentials, Reporter, Token, TokenSource, expiry};
+use super::credentials::{Credentials, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
 use super::pace::Pace;
-use ranges::Ranges;
+use super::reporter::Reporter;
+use ranges::RangeSupport;
 
 /// The longest pause of a whole account. If a reply requests a longer pause, only its target waits for the rest.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
@@ -27,11 +28,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(300);
 const MAX_REFUSAL: Duration = Duration::from_secs(60);
 const MAX_PATH_REFUSAL: Duration = Duration::from_secs(86_400);
 
-/// The parts that a retry consists of; each request earns one.
-const RETRY: usize = 10;
-/// Ten retries in reserve, which all accounts share, but one for each at least. Once these are spent, an outage increases
-/// the load by at most a tenth, instead of `max_retries` times.
-const RESERVE: usize = 10 * RETRY;
+/// Requests that earn one retry.
+const REQUESTS_PER_RETRY: usize = 10;
+/// The retry budget of all accounts, in requests; each account gets an equal part, at least one retry. Once it is spent,
+/// an outage increases the load by at most a tenth, instead of `max_retries` times.
+const RETRY_BUDGET: usize = 10 * REQUESTS_PER_RETRY;
 
 /// A service account. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ pub struct Account {
 pub(super) struct AccountParts {
     pub(super) credentials: Credentials,
     pub(super) queue: AccountQueue,
-    pub(super) room: OwnRoom,
+    pub(super) room: AccountRoom,
     state: Mutex<State>,
 }
 
@@ -55,11 +56,11 @@ struct State {
     refusals: HashMap<String, Refusal>,
     /// Whether the service accepts the token; `None` before its first answer.
     accepted: Option<bool>,
-    ranges: Ranges,
+    ranges: RangeSupport,
     /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
     last: Option<Outcome>,
-    /// Parts of retries that no request has earned back.
+    /// The used part of the retry budget, in requests.
     retried: usize,
 }
 
@@ -93,7 +94,7 @@ const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
     pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, shared: &Shared) -> Self {
-        let (queue, room) = (shared.admission.queue(), OwnRoom::new());
+        let (queue, room) = (shared.admission.queue(), AccountRoom::new());
         let credentials = Credentials::new(queue.number, Arc::clone(&name), source, shared.clone());
         Self { name, inner: Arc::new(AccountParts { credentials, queue, room, state: Mutex::default() }) }
     }
@@ -137,11 +138,14 @@ impl Account {
         &self.inner.credentials.reporter
     }
 
+    /// Ends a pause that the service requested.
+    pub(super) fn end_pause(&self) {
+        self.inner.queue.pace(|pace, _| pace.resume());
+    }
+
     /// Starts to report its state and changes, unless it has started before.
     pub(super) fn report(&self) {
         let (AccountParts { credentials, queue, state, .. }, reporter) = (&*self.inner, self.reporter());
-        // A reload is an attempt to end the pause.
-        queue.pace(|pace, _| pace.resume());
         if !reporter.begin(&self.name) {
             return;
         }
@@ -150,10 +154,11 @@ impl Account {
         if let Some(accepted) = state.accepted {
             reporter.fact(|observer, name| observer.token_accepted(name, accepted));
         }
-        if let Some(ranges) = &state.ranges {
-            let ignored = ranges.as_ref().err().map(|told| &**told);
-            reporter.fact(|observer, name| observer.range_honoured(name, ignored));
-        }
+        reporter.fact(|observer, name| match &state.ranges {
+            RangeSupport::Unknown => {}
+            RangeSupport::Honoured => observer.range_honoured(name, None),
+            RangeSupport::Ignored(explanation) => observer.range_honoured(name, Some(explanation)),
+        });
         let per_second = queue.pace(|pace, _| pace.per_second());
         reporter.fact(|observer, name| observer.pace(name, per_second));
     }
@@ -171,7 +176,7 @@ impl Account {
         let mut applies =
             refusals.filter(|refusal| refusal.generation == token.generation && now < refusal.until);
         applies.next().map_or(Ok(()), |refusal| {
-            Err(Reason::Unauthorized {
+            Err(Reason::RecentlyRefused {
                 status: refusal.status,
                 message: refusal.message.clone(),
                 retry_after: whole_seconds(refusal.until - now),
@@ -295,12 +300,13 @@ impl Account {
         *retried = retried.saturating_sub(1);
     }
 
-    /// Takes a retry, if one is left of the account's part of the reserve, one of as many `accounts`.
+    /// Takes a retry from the account's part of the budget, one of as many `accounts`. Returns whether one was left.
     pub(super) fn take_retry(&self, accounts: usize) -> bool {
         let retried = &mut self.inner.state.lock().retried;
-        let is_left = *retried + RETRY <= RESERVE / accounts.clamp(1, RESERVE / RETRY);
+        let part = RETRY_BUDGET / accounts.clamp(1, RETRY_BUDGET / REQUESTS_PER_RETRY);
+        let is_left = *retried + REQUESTS_PER_RETRY <= part;
         if is_left {
-            *retried += RETRY;
+            *retried += REQUESTS_PER_RETRY;
         }
         is_left
     }

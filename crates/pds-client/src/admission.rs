@@ -32,11 +32,22 @@ pub(super) struct Admission {
     started: Notify,
 }
 
-/// Due time, whether it is a poll, and a unique number. At equal times requests go first, so few polls run at a time.
-type Place = (Instant, bool, u64);
+/// The order of waiters. At equal times requests go first, so few polls run at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    due: Instant,
+    is_poll: bool,
+    number: u64,
+    queue: u64,
+}
 
-/// When the turn of a queue comes or came, and the number of that turn.
-type QueueTurn = (Instant, u64);
+/// The order of queues: when the turn of a queue comes or came, and the number of its last turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LineEntry {
+    at: Instant,
+    turn: u64,
+    queue: u64,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -51,10 +62,10 @@ struct State {
     holding: usize,
     /// The number of queues for which no place is reserved, because no project uses their account.
     unused: usize,
-    /// Queues with waiters, by the time of their turn; the third field is the queue's number.
-    line: BTreeSet<(Instant, u64, u64)>,
-    /// Polls that may start, with queue and place.
-    started: Vec<(usize, u64, Place)>,
+    /// Queues with waiters.
+    line: BTreeSet<LineEntry>,
+    /// The targets of polls that may start, and their places.
+    started: Vec<(usize, Place)>,
     /// When the next timer fires.
     wakes_at: Option<Instant>,
     /// The last number given to a queue, a place or a turn.
@@ -69,9 +80,9 @@ struct Queue {
     /// Whether only one request at a time tests if the service still refuses the token.
     is_probed: bool,
     /// Its last turn.
-    served: QueueTurn,
-    /// Its key in [`State::line`].
-    listed: Option<QueueTurn>,
+    served: LineEntry,
+    /// Its entry in [`State::line`].
+    listed: Option<LineEntry>,
 }
 
 #[derive(Debug)]
@@ -85,7 +96,6 @@ enum Waiter {
 #[derive(Debug)]
 pub struct Permit {
     admission: Arc<Admission>,
-    queue: u64,
     place: Place,
     is_sent: bool,
 }
@@ -132,8 +142,7 @@ impl Admission {
         loop {
             let started = std::mem::take(&mut self.state.lock().started);
             if !started.is_empty() {
-                let permit = |(poll, queue, place)| (poll, self.permit(queue, place));
-                return started.into_iter().map(permit).collect();
+                return started.into_iter().map(|(poll, place)| (poll, self.permit(place))).collect();
             }
             self.started.notified().await;
         }
@@ -145,14 +154,14 @@ impl Admission {
         let started = std::mem::take(&mut state.started);
         for number in state.queues.keys().copied().collect::<Vec<u64>>() {
             state.queue(number).waiting.retain(|_, waiter| matches!(waiter, Waiter::Request(_)));
-            state.list(number);
+            state.update_line(number);
         }
         drop(state);
-        started.into_iter().for_each(|(_, queue, place)| drop(self.permit(queue, place)));
+        started.into_iter().for_each(|(_, place)| drop(self.permit(place)));
     }
 
-    fn permit(self: &Arc<Self>, queue: u64, place: Place) -> Permit {
-        Permit { admission: Arc::clone(self), queue, place, is_sent: false }
+    fn permit(self: &Arc<Self>, place: Place) -> Permit {
+        Permit { admission: Arc::clone(self), place, is_sent: false }
     }
 
     /// Admits what may be sent now, and sets a timer for what may be sent later.
@@ -183,61 +192,56 @@ impl State {
     }
 
     fn queue(&mut self, number: u64) -> &mut Queue {
-        self.queues.entry(number).or_insert_with(|| Queue {
-            pace: Pace::new(),
-            waiting: BTreeMap::new(),
-            in_flight: 0,
-            is_probed: false,
-            served: (Instant::now(), number),
-            listed: None,
+        self.queues.entry(number).or_insert_with(|| {
+            let served = LineEntry { at: Instant::now(), turn: number, queue: number };
+            let (pace, waiting) = (Pace::new(), BTreeMap::new());
+            Queue { pace, waiting, in_flight: 0, is_probed: false, served, listed: None }
         })
     }
 
     /// Adds a waiter that is due since `due` to a queue.
-    fn join(&mut self, number: u64, due: Instant, waiter: Waiter) -> Place {
-        let place = (due, matches!(waiter, Waiter::Poll(_)), self.next_number());
-        self.queue(number).waiting.insert(place, waiter);
-        self.list(number);
+    fn join(&mut self, queue: u64, due: Instant, waiter: Waiter) -> Place {
+        let is_poll = matches!(waiter, Waiter::Poll(_));
+        let place = Place { due, is_poll, number: self.next_number(), queue };
+        self.queue(queue).waiting.insert(place, waiter);
+        self.update_line(queue);
         place
     }
 
-    /// Removes the waiter or request at `place`. Returns the turn of a request that was not sent.
-    fn leave(&mut self, number: u64, place: Place, is_sent: bool) {
-        let Some(queue) = self.queues.get_mut(&number) else { return };
+    /// Removes the waiter or request at `place`. If the request was not sent, the rate limiter gets its turn back.
+    fn leave(&mut self, place: Place, is_sent: bool) {
+        let Some(queue) = self.queues.get_mut(&place.queue) else { return };
         if queue.waiting.remove(&place).is_none() {
             queue.in_flight -= 1;
             self.holding -= usize::from(queue.in_flight == 0);
             self.in_flight -= 1;
-            if let Some(rate) = self.rate.as_mut().filter(|_| !is_sent) {
-                rate.give_back(Instant::now());
-            }
+            self.rate.iter_mut().filter(|_| !is_sent).for_each(|rate| rate.give_back(Instant::now()));
         }
-        self.list(number);
+        self.update_line(place.queue);
     }
 
-    /// Updates the place of a queue in [`State::line`].
-    fn list(&mut self, number: u64) {
+    /// Updates the entry of a queue in [`State::line`].
+    fn update_line(&mut self, number: u64) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
-        let (at, turn) = queue.served;
-        let at = queue.pace.next(self.patience).map_or(at, |next| next.max(at));
-        let wanted = (!queue.waiting.is_empty()).then_some((at, turn));
+        let at = queue.pace.next(self.patience).map_or(queue.served.at, |next| next.max(queue.served.at));
+        let wanted = (!queue.waiting.is_empty()).then_some(LineEntry { at, ..queue.served });
         if queue.listed == wanted {
             return;
         }
-        if let Some((at, turn)) = std::mem::replace(&mut queue.listed, wanted) {
-            self.line.remove(&(at, turn, number));
+        if let Some(former) = std::mem::replace(&mut queue.listed, wanted) {
+            self.line.remove(&former);
         }
-        self.line.extend(wanted.map(|(at, turn)| (at, turn, number)));
+        self.line.extend(wanted);
     }
 
     /// Admits what may be sent `now`. Returns when the next may be sent, unless that depends on the end of a request.
     fn admit(&mut self, now: Instant) -> Option<Instant> {
-        let end_of_ready = (now, u64::MAX, u64::MAX);
+        let end_of_ready = LineEntry { at: now, turn: u64::MAX, queue: u64::MAX };
         while self.in_flight < self.limit {
-            let ready = || self.line.range(..=end_of_ready).map(|(_, _, number)| *number);
+            let ready = || self.line.range(..=end_of_ready).map(|entry| entry.queue);
             let share = self.limit.div_ceil(ready().take(self.limit).count().max(1));
-            let kept = self.queues.len().saturating_sub(self.holding + self.unused);
-            let kept = kept.min(self.limit / KEPT_DIVISOR);
+            let idle = self.queues.len().saturating_sub(self.holding + self.unused);
+            let kept = idle.min(self.limit / KEPT_DIVISOR);
             let may_send = |number: &u64| {
                 self.queues.get(number).is_some_and(|queue| match queue.in_flight {
                     0 => true,
@@ -250,7 +254,7 @@ impl State {
             }
             self.serve(number, now);
         }
-        self.line.range(end_of_ready..).next().map(|(at, ..)| *at)
+        self.line.range(end_of_ready..).next().map(|entry| entry.at)
     }
 
     /// Admits the longest due waiter of a queue.
@@ -258,16 +262,16 @@ impl State {
         let turn = self.next_number();
         let Some(queue) = self.queues.get_mut(&number) else { return };
         let Some((place, waiter)) = queue.waiting.pop_first() else { return };
-        queue.served = (now, turn);
+        queue.served = LineEntry { at: now, turn, queue: number };
         queue.pace.take();
         self.holding += usize::from(queue.in_flight == 0);
         queue.in_flight += 1;
         self.in_flight += 1;
         match waiter {
-            Waiter::Poll(poll) => self.started.push((poll, number, place)),
+            Waiter::Poll(poll) => self.started.push((poll, place)),
             Waiter::Request(waker) => waker.into_iter().for_each(Waker::wake),
         }
-        self.list(number);
+        self.update_line(number);
     }
 }
 
@@ -278,17 +282,14 @@ impl AccountQueue {
             let mut state = self.admission.state.lock();
             let place = state.join(self.number, due, Waiter::Request(None));
             self.admission.settle(&mut state);
-            self.admission.permit(self.number, place)
+            self.admission.permit(place)
         };
         poll_fn(|context| {
             let mut state = self.admission.state.lock();
-            match state.queue(self.number).waiting.get_mut(&permit.place) {
-                None => Poll::Ready(()),
-                Some(waiter) => {
-                    *waiter = Waiter::Request(Some(context.waker().clone()));
-                    Poll::Pending
-                }
-            }
+            let waiting = &mut state.queue(self.number).waiting;
+            let Some(waiter) = waiting.get_mut(&permit.place) else { return Poll::Ready(()) };
+            *waiter = Waiter::Request(Some(context.waker().clone()));
+            Poll::Pending
         })
         .await;
         permit
@@ -304,7 +305,7 @@ impl AccountQueue {
         let mut state = self.admission.state.lock();
         let queue = state.queue(self.number);
         let changed = change(&mut queue.pace, !queue.waiting.is_empty());
-        state.list(self.number);
+        state.update_line(self.number);
         self.admission.settle(&mut state);
         changed
     }
@@ -322,7 +323,7 @@ impl Permit {
     pub(super) fn sent(&mut self) {
         self.is_sent = true;
         // Its account may be gone.
-        if let Some(queue) = self.admission.state.lock().queues.get_mut(&self.queue) {
+        if let Some(queue) = self.admission.state.lock().queues.get_mut(&self.place.queue) {
             queue.pace.sent();
         }
     }
@@ -331,7 +332,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.admission.state.lock();
-        state.leave(self.queue, self.place, self.is_sent);
+        state.leave(self.place, self.is_sent);
         self.admission.settle(&mut state);
     }
 }
@@ -340,7 +341,7 @@ impl Drop for AccountQueue {
     fn drop(&mut self) {
         let mut state = self.admission.state.lock();
         let Some(queue) = state.queues.remove(&self.number) else { return };
-        state.line.retain(|(_, _, number)| *number != self.number);
+        state.line.retain(|entry| entry.queue != self.number);
         state.holding -= usize::from(queue.in_flight > 0);
         state.in_flight -= queue.in_flight;
         self.admission.settle(&mut state);

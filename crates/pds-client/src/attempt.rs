@@ -128,7 +128,7 @@ impl Exchange<'_> {
             if credentials.current().is_ok_and(|now| now.generation != token.generation) {
                 return true;
             }
-            account.record_refusal(path, token, error, self.client.ask_again);
+            account.record_refusal(path, token, error, self.client.retry_refused_after);
             return false;
         }
         account.record_outcome(path, sent, Some(error.class()));
@@ -186,8 +186,8 @@ fn is_retryable(error: &FetchError) -> bool {
     matches!(
         error.class(),
         Class::Connect
-            | Class::Refused
-            | Class::Silent
+            | Class::ConnectRefused
+            | Class::ConnectTimeout
             | Class::Dns
             | Class::ProxyConnect
             | Class::Reset

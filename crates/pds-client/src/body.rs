@@ -32,20 +32,24 @@ impl ReplyRoom {
     }
 }
 
-/// The halves of the room for small and for large replies that an account beside others may take, in [`PARTS`]. A reply
-/// that is larger than half waits until the account has no other, and takes as much of the room as it needs.
+/// Limits an account beside others to half of each share, in [`PARTS`]. A reply that is larger than half waits until the
+/// account has no other, and takes as much of the room as it needs.
 #[derive(Debug)]
-pub(super) struct OwnRoom([Arc<Semaphore>; 2]);
+pub(super) struct AccountRoom {
+    small: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
 
-impl OwnRoom {
+impl AccountRoom {
     pub(super) fn new() -> Self {
-        Self([(); 2].map(|()| Arc::new(Semaphore::new(PARTS as usize))))
+        let half = || Arc::new(Semaphore::new(PARTS as usize));
+        Self { small: half(), large: half() }
     }
 }
 
 /// Waits for `bytes` of `share`, and of the account's `own` part if it has one.
 async fn acquire(share: &Share, own: Option<&Arc<Semaphore>>, bytes: u64) -> impl Iterator<Item = Room> {
-    let half = match own {
+    let own_room = match own {
         Some(own) => {
             let parts = bytes.saturating_mul(2 * u64::from(PARTS)).div_ceil(share.bytes());
             let parts = u32::try_from(parts).unwrap_or(PARTS).min(PARTS);
@@ -53,7 +57,7 @@ async fn acquire(share: &Share, own: Option<&Arc<Semaphore>>, bytes: u64) -> imp
         }
         None => None,
     };
-    half.into_iter().chain(share.acquire(bytes).await)
+    own_room.into_iter().chain(share.acquire(bytes).await)
 }
 
 /// The part of a body read so far, at most `limit` bytes, and the room it takes.
@@ -74,14 +78,14 @@ impl Body {
         &mut self,
         mut response: Response<Incoming>,
         room: &ReplyRoom,
-        own: Option<&OwnRoom>,
+        own: Option<&AccountRoom>,
     ) -> Result<bool, hyper::Error> {
         let announced = response.body().size_hint().exact();
         if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
             return Ok(false);
         }
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.room.extend(acquire(&room.small, own.map(|own| &own.0[0]), SMALL).await);
+        self.room.extend(acquire(&room.small, own.map(|own| &own.small), SMALL).await);
         let mut is_large = false;
         self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
         while let Some(frame) = response.body_mut().frame().await {
@@ -90,7 +94,7 @@ impl Body {
                 is_large = true;
                 // Reserved memory that is never written costs nothing.
                 let whole = announced.unwrap_or(self.limit).min(self.limit);
-                self.room.extend(acquire(&room.large, own.map(|own| &own.0[1]), whole).await);
+                self.room.extend(acquire(&room.large, own.map(|own| &own.large), whole).await);
                 self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
             }
             let left = size(self.limit).saturating_sub(self.bytes.len());

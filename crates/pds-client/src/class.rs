@@ -41,8 +41,8 @@ macro_rules! classes {
 classes! {
     Timeout "timeout" "no complete reply within `api.timeout`",
     Dns "dns" "the host's name cannot be resolved",
-    Refused "connect_refused" "the connection is refused",
-    Silent "connect_timeout" "no connection within `api.connect_timeout`",
+    ConnectRefused "connect_refused" "the connection is refused",
+    ConnectTimeout "connect_timeout" "no connection within `api.connect_timeout`",
     Connect "connect" "cannot connect",
     TlsExpired "tls_expired" "the certificate has expired",
     TlsNotYetValid "tls_not_yet_valid" "the certificate is not valid yet",
@@ -104,9 +104,17 @@ fn status_as_str(status: u16) -> &'static str {
     })
 }
 
-/// The class of an error of `reqwest` or `hyper`: before the head of the reply arrived (`head`) or after it, and
-/// through a proxy (`proxied`) or not.
-pub(super) fn classify(error: &(dyn Error + 'static), head: bool, proxied: bool) -> Class {
+/// How much of the reply had arrived when an exchange failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyStage {
+    /// Less than status and headers.
+    BeforeHead,
+    /// Status and headers.
+    AfterHead,
+}
+
+/// The class of an error of `reqwest` or `hyper`, through a proxy (`proxied`) or not.
+pub(super) fn classify(error: &(dyn Error + 'static), stage: ReplyStage, proxied: bool) -> Class {
     let causes = || std::iter::successors(Some(error), |error| inner(*error));
     let io = |kinds: &[io::ErrorKind]| {
         causes().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| kinds.contains(&io.kind())))
@@ -132,14 +140,14 @@ pub(super) fn classify(error: &(dyn Error + 'static), head: bool, proxied: bool)
     } else if client().is_some_and(reqwest::Error::is_dns) {
         Class::Dns
     } else if connecting && client().is_some_and(reqwest::Error::is_timeout) {
-        Class::Silent
+        Class::ConnectTimeout
     } else if connecting && io(&[io::ErrorKind::ConnectionRefused]) {
-        Class::Refused
+        Class::ConnectRefused
     } else if connecting {
         Class::Connect
     } else if io(&[io::ErrorKind::QuotaExceeded]) {
         Class::Interim
-    } else if !head {
+    } else if stage == ReplyStage::AfterHead {
         Class::Body
     } else if causes().any(|c| c.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) {
         Class::Protocol
@@ -181,6 +189,6 @@ mod tests {
         assert_eq!(Class::Status(404).as_str(), "404");
         assert_eq!(Class::Status(418).as_str(), "4xx");
         assert_eq!(Class::Status(999).as_str(), "other");
-        assert_eq!([Class::Refused, Class::TlsExpired].map(Class::code), ["connect", "tls"]);
+        assert_eq!([Class::ConnectRefused, Class::TlsExpired].map(Class::code), ["connect", "tls"]);
     }
 }

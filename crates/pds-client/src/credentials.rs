@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::observer::Observer;
+use super::reporter::Reporter;
 use super::{Account, Shared};
 use pds_core::clock::from_unix_seconds;
 use pds_core::plain_file;
@@ -95,8 +95,7 @@ impl Credentials {
             problem: None,
             exposed: false,
         };
-        let name = Mutex::new(Name { text: name, in_force: false });
-        let reporter = Reporter { shared, name };
+        let reporter = Reporter::new(name, shared);
         let credentials = Self { number, source, reporter, state: Mutex::new(state) };
         credentials.reread();
         credentials
@@ -204,52 +203,6 @@ impl Account {
     /// Whether every user of this machine can read its token.
     pub fn is_readable_by_others(&self) -> bool {
         self.inner.credentials.current().is_ok_and(|token| token.readable_by_others)
-    }
-}
-
-/// Reports on one service account. Facts about it are reported only while the configuration in force uses it.
-#[derive(Debug)]
-pub(super) struct Reporter {
-    shared: Shared,
-    name: Mutex<Name>,
-}
-
-/// The name of an account, and whether facts are reported under it.
-#[derive(Debug)]
-struct Name {
-    text: Arc<str>,
-    in_force: bool,
-}
-
-impl Reporter {
-    pub(super) fn name(&self) -> Arc<str> {
-        Arc::clone(&self.name.lock().text)
-    }
-
-    /// Reports facts under `name` from now on. Returns whether that is new.
-    pub(super) fn begin(&self, name: &Arc<str>) -> bool {
-        let name = Name { text: Arc::clone(name), in_force: true };
-        !std::mem::replace(&mut *self.name.lock(), name).in_force
-    }
-
-    /// Forgets the facts, and reports none from now on.
-    pub(super) fn end(&self) {
-        let mut name = self.name.lock();
-        name.in_force = false;
-        self.shared.observer.forget_token(&name.text);
-    }
-
-    /// Reports a fact about the account.
-    pub(super) fn fact(&self, report: impl FnOnce(&dyn Observer, &str)) {
-        let name = self.name.lock();
-        if name.in_force {
-            report(&*self.shared.observer, &name.text);
-        }
-    }
-
-    /// Reports something to log.
-    pub(super) fn log(&self, report: impl FnOnce(&dyn Observer, &str)) {
-        report(&*self.shared.observer, &self.name());
     }
 }
 

@@ -87,7 +87,7 @@ pub enum Reason {
         excerpt(message),
         format_duration(*retry_after)
     )]
-    Unauthorized {
+    RecentlyRefused {
         /// The refusal's status, 401 or 403.
         status: u16,
         /// The refusal's message.
@@ -120,8 +120,8 @@ impl FetchError {
             Reason::Encoded(_) | Reason::Decode(_) => Class::Decode,
             Reason::Reported(_) => Class::ErrorReply,
             Reason::Credentials(_) => Class::Credentials,
-            Reason::Unauthorized { status: 403, .. } => Class::ForbiddenPaused,
-            Reason::Unauthorized { .. } => Class::UnauthorizedPaused,
+            Reason::RecentlyRefused { status: 403, .. } => Class::ForbiddenPaused,
+            Reason::RecentlyRefused { .. } => Class::UnauthorizedPaused,
             Reason::Paused(_) => Class::Paused,
             Reason::NotGet | Reason::Invalid(_) => Class::Invalid,
         }
@@ -132,7 +132,7 @@ impl FetchError {
         match &self.reason {
             Reason::Status { status, .. }
             | Reason::Redirect { status, .. }
-            | Reason::Unauthorized { status, .. } => Some(*status),
+            | Reason::RecentlyRefused { status, .. } => Some(*status),
             _ => None,
         }
     }
@@ -151,7 +151,7 @@ impl FetchError {
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.reason {
             Reason::Status { retry_after, .. } => *retry_after,
-            Reason::Paused(retry_after) | Reason::Unauthorized { retry_after, .. } => Some(*retry_after),
+            Reason::Paused(retry_after) | Reason::RecentlyRefused { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
     }
@@ -159,7 +159,7 @@ impl FetchError {
     /// The service's message (section 7); empty if there is none.
     pub fn message(&self) -> &str {
         match &self.reason {
-            Reason::Status { message, .. } | Reason::Unauthorized { message, .. } => message,
+            Reason::Status { message, .. } | Reason::RecentlyRefused { message, .. } => message,
             Reason::WebPage { title, .. } => title,
             _ => "",
         }
@@ -185,12 +185,10 @@ mod tests {
         let (status, message) = (401, "token expired".to_owned());
         let reason = Reason::Status { status, message: message.clone(), retry_after: None };
         let refused = FetchError { request: request(), reason };
-        assert_eq!(
-            refused.to_string(),
-            "GET https://api.example.com/v2/projects returned 401: token expired"
-        );
+        let text = "GET https://api.example.com/v2/projects returned 401: token expired";
+        assert_eq!(refused.to_string(), text);
         assert!(refused.is_unauthorized() && !refused.is_not_found());
-        let reason = Reason::Unauthorized { status, message, retry_after: Duration::from_secs(270) };
+        let reason = Reason::RecentlyRefused { status, message, retry_after: Duration::from_secs(270) };
         let paused = FetchError { request: request(), reason };
         assert_eq!(
             paused.to_string(),

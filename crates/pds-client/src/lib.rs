@@ -22,9 +22,10 @@ mod config;
 mod credentials;
 mod error;
 mod observer;
-mod other_projects;
 mod pace;
 mod rate;
+mod reporter;
+mod token_mismatch;
 mod transport;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -39,7 +40,7 @@ use url::Url;
 pub use account::{Account, Outcome};
 pub use admission::Permit;
 pub use attempt::Turn;
-pub use class::Class;
+pub use class::{Class, ReplyStage};
 pub use config::Config;
 pub use credentials::{CredentialsError, TokenSource, read_token, surplus};
 pub use error::{FetchError, Reason};
@@ -65,7 +66,7 @@ use transport::Transport;
 pub struct Client {
     inner: Arc<Inner>,
     /// How long until a refused token is tried again.
-    ask_again: Duration,
+    retry_refused_after: Duration,
     room: ReplyRoom,
 }
 
@@ -102,7 +103,7 @@ const LARGE: usize = 256 * 1024;
 pub const DEFAULT_ACCOUNT: &str = "default";
 
 /// The default of the configuration.
-const ASK_AGAIN: Duration = Duration::from_secs(300);
+const RETRY_REFUSED_AFTER: Duration = Duration::from_secs(300);
 
 impl Client {
     /// A client for the service of `api`, with the service accounts of `api` and of `projects`: their ids, each with
@@ -120,7 +121,7 @@ impl Client {
         let transport = Arc::new(Transport::new(api, Shared::new(observer, clock))?);
         let inner = Arc::new(Inner::new(projects, transport, None));
         let room = ReplyRoom::new(&MemoryBudget::default());
-        let client = Self { inner, ask_again: ASK_AGAIN, room };
+        let client = Self { inner, retry_refused_after: RETRY_REFUSED_AFTER, room };
         client.take_over(None);
         Ok(client)
     }
@@ -155,25 +156,28 @@ impl Client {
         before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
         let unused = self.inner.known().count() - self.inner.accounts.len();
         shared.admission.configure(api, unused);
-        self.inner.known().for_each(Account::report);
-        other_projects::warn_of(&self.for_other_projects());
+        for account in self.inner.known() {
+            account.end_pause();
+            account.report();
+        }
+        token_mismatch::warn_of(&self.mismatched_tokens());
     }
 
     /// The service accounts whose token states another project than it is set for, by name; the text names both
     /// projects.
-    pub fn for_other_projects(&self) -> BTreeMap<String, String> {
-        other_projects::of(&self.inner.projects)
+    pub fn mismatched_tokens(&self) -> BTreeMap<String, String> {
+        token_mismatch::of(&self.inner.projects)
     }
 
     /// Sets how long until a refused token is tried again.
     #[must_use]
-    pub fn asking_again_after(self, ask_again: Duration) -> Self {
-        Self { ask_again, ..self }
+    pub fn retrying_refused_after(self, retry_refused_after: Duration) -> Self {
+        Self { retry_refused_after, ..self }
     }
 
     /// Sets the memory for replies in flight.
     #[must_use]
-    pub fn within(self, memory: &MemoryBudget) -> Self {
+    pub fn with_reply_memory(self, memory: &MemoryBudget) -> Self {
         Self { room: ReplyRoom::new(memory), ..self }
     }
 

@@ -21,8 +21,9 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::body::{Body, OwnRoom, ReplyRoom};
-use super::class::{Class, classify};
+use super::body::{AccountRoom, Body, ReplyRoom};
+use super::class::ReplyStage::{AfterHead, BeforeHead};
+use super::class::{Class, ReplyStage, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::{Config, Shared, plain_http_warning};
@@ -55,7 +56,7 @@ const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The proxy among the owners of secrets; accounts have the numbers of their queues, from 1.
 const PROXY: u64 = 0;
 /// The longest pause that one reply can request.
-const MAX_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// A successful reply.
 #[derive(Clone, Debug)]
@@ -140,7 +141,7 @@ impl Transport {
         request: &Request,
         token: &Token,
         room: &ReplyRoom,
-        own: Option<&OwnRoom>,
+        own: Option<&AccountRoom>,
     ) -> Result<Fetched, Reason> {
         let began = Instant::now();
         let deadline = began + self.api.timeout;
@@ -151,7 +152,7 @@ impl Transport {
         let client = Arc::clone(idlest.unwrap_or(&self.clients[0]));
         let head = timeout_at(deadline, client.request(prepared)).await.map_err(timeout)?;
         let response =
-            head.map_err(|error| broken(error, true, self.proxy.as_deref(), &self.api.base_url))?;
+            head.map_err(|error| broken(error, BeforeHead, self.proxy.as_deref(), &self.api.base_url))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -163,14 +164,15 @@ impl Transport {
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.api.max_response_bytes));
             // A part of it is used, too.
             let _ = timeout_at(deadline, body.read(response, room, own)).await;
-            return Err(self.refused(status.as_u16(), &headers, &self.shared.redactor.reply(body.bytes)));
+            let body = self.shared.redactor.reply(body.bytes);
+            return Err(self.status_error(status.as_u16(), &headers, &body));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
             return Err(Reason::Encoded(encoding));
         }
         let mut body = Body::new(self.api.max_response_bytes);
         let read = timeout_at(deadline, body.read(response, room, own)).await.map_err(timeout)?;
-        if !read.map_err(|error| broken(error, false, self.proxy.as_deref(), &self.api.base_url))? {
+        if !read.map_err(|error| broken(error, AfterHead, self.proxy.as_deref(), &self.api.base_url))? {
             return Err(Reason::TooLarge(self.api.max_response_bytes));
         }
         let (bytes, room) = (self.shared.redactor.reply(body.bytes), Arc::new(body.room));
@@ -231,7 +233,8 @@ impl Transport {
         encoded.then(|| self.shared.redactor.text(encoding).chars().take(20).collect())
     }
 
-    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Reason {
+    /// The failure that a reply with a status other than 2xx stands for.
+    fn status_error(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Reason {
         let (text, message) = (String::from_utf8_lossy(body), error_message(body));
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
@@ -267,11 +270,10 @@ impl Transport {
     }
 }
 
-/// Why no reply arrived from the service at `base`: the library's `error`, before or after the `head` of the reply,
-/// through this `proxy` if any.
+/// Why no reply arrived from the service at `base`: the library's `error` at this `stage`, through this `proxy` if any.
 pub fn broken(
     error: impl Error + Send + Sync + 'static,
-    head: bool,
+    stage: ReplyStage,
     proxy: Option<&str>,
     base: &Url,
 ) -> Reason {
@@ -280,7 +282,7 @@ pub fn broken(
         Some(unconnected) => unconnected.without_url().into(),
         None => error.into(),
     };
-    let class = match classify(&*source, head, proxy.is_some()) {
+    let class = match classify(&*source, stage, proxy.is_some()) {
         // Only the proxy can speak TLS, and it replies itself.
         class if proxy.is_none() || base.scheme() != "http" => class,
         class if class.code() == "tls" => Class::ProxyTls,
@@ -318,14 +320,14 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         // A number of seconds has any number of digits.
-        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => MAX_PAUSE,
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => MAX_RETRY_AFTER,
         Err(_) => {
             let until = http_date(headers, &RETRY_AFTER)?;
             let now = http_date(headers, &DATE).unwrap_or(now);
             Duration::try_from(until.duration_since(now)).unwrap_or_default()
         }
     };
-    Some(wait.min(MAX_PAUSE))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
 fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {

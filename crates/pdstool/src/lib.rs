@@ -190,7 +190,7 @@ fn log() -> impl tracing::Subscriber + Send + Sync {
         .with_default(LevelFilter::WARN)
         .with_target("pds_client::credentials", LevelFilter::OFF)
         .with_target("pds_client::account", LevelFilter::OFF)
-        .with_target("pds_client::other_projects", LevelFilter::OFF)
+        .with_target("pds_client::token_mismatch", LevelFilter::OFF)
         // The doctor and `check service` report it.
         .with_target("pds_client::transport", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()

@@ -156,7 +156,7 @@ impl Service {
     /// If no client can be built for it.
     pub fn new(config: Config) -> Result<Self> {
         let client = Client::new(&config.api, &config.accounts(), Arc::new(Unobserved), Clock::system())?
-            .asking_again_after(config.poll.settings_interval);
+            .retrying_refused_after(config.poll.settings_interval);
         Ok(Self { config, client })
     }
 

@@ -240,7 +240,7 @@ async fn replies_of_one_account_leave_room_for_those_of_others() {
     api.max_response_bytes = 256 * 1024;
     let asking = Asking::new(&api, &[project("p-1", None), project("p-2", inline("another-account"))]);
     // 1.5 MiB for small replies, and for large ones.
-    let client = asking.client.clone().within(&MemoryBudget::within(Some(0)));
+    let client = asking.client.clone().with_reply_memory(&MemoryBudget::within(Some(0)));
     let asking = std::sync::Arc::new(Asking { client, ..asking });
     let mut endless = tokio::task::JoinSet::new();
     for _ in 0..31 {

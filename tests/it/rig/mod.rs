@@ -88,7 +88,7 @@ pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock)
 pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> Plan {
     let (telemetry, clock) = (context.telemetry.clone(), context.clock.clone());
     let client = Client::new(&config.api, &config.accounts(), Arc::new(telemetry), clock.clone()).unwrap();
-    let client = client.asking_again_after(config.poll.settings_interval);
+    let client = client.retrying_refused_after(config.poll.settings_interval);
     let watermark = match before {
         Some(before) => before.watermark.reconfigured(&config.counted_ranges()),
         None => Watermark::new(&config.counted_ranges(), clock),

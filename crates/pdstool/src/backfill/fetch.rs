@@ -132,7 +132,7 @@ async fn judge(
     let is_honoured = honoured.entry(of).or_default();
     let Some(count) = count.filter(|count| *count > 0.0 && !*is_honoured) else { return Ok(()) };
     // A service may refuse ranges that long, or that old, which stops no others.
-    let client = service.client.clone().asking_again_after(Duration::ZERO);
+    let client = service.client.clone().retrying_refused_after(Duration::ZERO);
     let service = &Service { client, config: service.config.clone() };
     let counted = async |range| {
         let read = service.read(stream.resource, stream.project, stream.app, range).await;

@@ -246,7 +246,7 @@ impl Answers {
         match error {
             ToolError::Fetch(error) => {
                 let has_other_token = !self.apps.values().any(|name| name == account.name())
-                    && service.client.for_other_projects().contains_key(account.name());
+                    && service.client.mismatched_tokens().contains_key(account.name());
                 let expiry = || account.expiry().filter(|_| !account.is_accepted());
                 let has_expired = || expiry().is_some_and(|at| at <= Timestamp::now());
                 Cause::within(error.class().as_str(), self.at_wrong_address, has_other_token, has_expired)

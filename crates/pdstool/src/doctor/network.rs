@@ -12,7 +12,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use crate::report::Finding;
-use pds_client::{Class, FetchError, Reason, broken, request_url};
+use pds_client::{Class, FetchError, Reason, ReplyStage::BeforeHead, broken, request_url};
 use pds_config::Api;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
@@ -73,10 +73,11 @@ async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> 
     let client = api.reached().client()?.timeout(api.timeout).tls_info(true).build()?;
     let request = list_projects::CALL.request(&Arguments::default(), &api.query_names)?;
     let url = request_url(&api.base_url, &request);
+    let proxy = api.reached().proxy();
     let failed = |error: reqwest::Error| {
         let reason = match error.is_timeout() && !error.is_connect() {
             true => Reason::Timeout(api.timeout),
-            false => broken(error.without_url(), true, api.reached().proxy().as_deref(), &api.base_url),
+            false => broken(error.without_url(), BeforeHead, proxy.as_deref(), &api.base_url),
         };
         FetchError { request: format!("GET {url}"), reason }
     };

@@ -73,7 +73,7 @@ fn refused(error: ToolError) -> Vec<Finding> {
 
 /// The tokens: whether they can be read, by whom, when they expire, and which are for other projects.
 pub fn tokens(service: &Service) -> Vec<Finding> {
-    let others = service.client.for_other_projects();
+    let others = service.client.mismatched_tokens();
     let other = |account: &Account| {
         let (cause, said) = (&cause::TOKEN_ELSEWHERE, others.get(account.name())?);
         Some(Finding::warning(format!("{}: {said}", cause.says_of(&[account.name()])), cause.remedy))

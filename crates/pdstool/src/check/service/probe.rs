@@ -55,7 +55,7 @@ impl Prober {
         config.api.max_retries = 0;
         let Service { config, client } = Service::new(config)?;
         // Otherwise, a range that is refused with 403 would stop all others.
-        let service = Service { client: client.asking_again_after(Duration::ZERO), config };
+        let service = Service { client: client.retrying_refused_after(Duration::ZERO), config };
         let now = Timestamp::now().as_second();
         let end = (now - HOURS_AGO * 3600).div_euclid(3600) * 3600;
         Ok(Self {
