@@ -158,7 +158,7 @@ fn catches_up(resource: &Resource) -> bool {
 /// The state of a service that `cause` keeps from answering.
 fn silence(cause: &Cause) -> ServiceState {
     match cause {
-        _ if *cause == cause::TOKEN_UNREADABLE => ServiceState::NotAsked,
+        _ if *cause == cause::TOKEN_UNREADABLE => ServiceState::NotQueried,
         _ if [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE].contains(&cause) => ServiceState::TokenRefused,
         _ if *cause == cause::THROTTLED => ServiceState::Throttled,
         _ => ServiceState::Down,

@@ -116,7 +116,8 @@ pub enum ServiceState {
     /// It answers.
     Up,
     /// All metrics polls fail because there is no token: no request is sent.
-    NotAsked,
+    #[serde(rename = "not_asked")]
+    NotQueried,
     /// All metrics polls fail because the service refuses the token.
     TokenRefused,
     /// All metrics polls fail because the service throttles the exporter.
