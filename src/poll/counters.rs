@@ -65,7 +65,7 @@ impl Plan {
     ) {
         let Some(cell) = &target.counter else { return };
         let (resource, is_shown) = (target.key.resource, cell.shows_counters(Instant::now()));
-        let hold = context.ledgers.hidden_by(&target.key);
+        let hold = context.ledgers.hold(&target.key);
         let moved = former.is_some();
         let lacks_thresholds = |former: &&Ledger| !former.has_thresholds_of(ledger);
         let is_new = |former: &&Ledger| lacks_thresholds(former) || (!is_shown && former.is_new());

@@ -43,7 +43,7 @@ impl<'a> LedgerUpdate<'a> {
         let Poll { context, target, .. } = poll;
         let counts = target.counter.is_some();
         // The cursor is still being restored.
-        let may_open = counts && context.ledgers.hidden_by(&target.key) != Some(Hold::Unknown);
+        let may_open = counts && context.ledgers.hold(&target.key) != Some(Hold::Unknown);
         let before = context.ledgers.ledger(&target.key);
         let ledger = before.clone().filter(|_| may_open);
         ledger.iter().for_each(|ledger| completeness::note_samples(poll, ledger));

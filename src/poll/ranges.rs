@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::store::Variant;
 use pds_interface::{TimeRange, Window};
-use pds_ledger::{Ledger, MAX_MERGED};
+use pds_ledger::{Ledger, MAX_MERGED, RangeLimits};
 
 use super::plan::{ConfiguredWindow, Plan, Target, containers};
 
@@ -82,11 +82,14 @@ pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeRequest<'a>> {
 /// ranges have failed.
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
-    let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
-    let most = most >> target.progress.lock().halvings.min(MAX_HALVINGS);
+    let longest = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
     let (watermark, settled) = (&plan.watermark, plan.watermark.at_present());
-    let hourly_from = watermark.ages().hourly_from(settled.second);
-    ledger.due(settled.step_end().min(settled_step), watermark.step(), most, hourly_from)
+    ledger.due(RangeLimits {
+        settled: settled.step_end().min(settled_step),
+        step: watermark.step(),
+        max_length: longest >> target.progress.lock().halvings.min(MAX_HALVINGS),
+        hourly_from: watermark.ages().hourly_from(settled.second),
+    })
 }
 
 /// Limits the ranges that `target` counts to this length, until requests succeed.

@@ -280,7 +280,7 @@ impl View {
 
     /// Whether counters without a ledger wait for their cursor.
     fn is_held_back(&self, target: &Target) -> bool {
-        target.counter.is_some() && self.context.ledgers.hidden_by(&target.key) == Some(Hold::Unknown)
+        target.counter.is_some() && self.context.ledgers.hold(&target.key) == Some(Hold::Unknown)
     }
 
     /// Whether the counters of a ledger keep up, and how far they are behind. They keep up while they are on the

@@ -228,7 +228,7 @@ async fn every_one_of_many_apps_is_judged_once_and_in_order() {
     fixture.fail("connect", "the last", |key| key.owner.app.ends_with("-app-1000"));
     let is_held = |key: &Key| key.owner.app.ends_with("-app-40");
     let held = fixture.plan.targets.iter().filter(|target| target.counter.is_some() && is_held(&target.key));
-    held.for_each(|target| fixture.context.ledgers.hide(&target.key, Hold::Unknown));
+    held.for_each(|target| fixture.context.ledgers.set_hold(&target.key, Hold::Unknown));
     let status = fixture.source.status();
     let configured = fixture.plan.config.projects.iter().flat_map(|project| &project.apps);
     assert!(status.apps.iter().map(|app| &app.id).eq(configured.map(|app| &app.id)));

@@ -209,6 +209,6 @@ fn units(count: f64) -> u64 {
 }
 
 /// A count, which stays below 2^53.
-pub(super) fn signed(count: i64) -> f64 {
+pub(super) fn to_f64(count: i64) -> f64 {
     count as f64
 }

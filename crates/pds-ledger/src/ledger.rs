@@ -6,7 +6,7 @@ use pds_interface::{Tally, TimeRange};
 
 use super::buckets::Buckets;
 use super::error::Refusal;
-use super::stretch::{Counts, Open, PARTS, Sample, Stretch, end_of_hour};
+use super::stretch::{Counts, PARTS, PendingRechecks, Sample, Stretch, end_of_hour};
 
 /// The limit of a counter, including late data that is still to be added.
 pub(super) const MAX_TOTAL: u64 = 1 << 47;
@@ -40,8 +40,21 @@ pub struct Ledger {
     /// The fraction of a request that `total` has not counted yet, if totals have fractions.
     pub(super) fraction: f64,
     pub(super) buckets: Buckets,
-    /// The stretches to request again, and the balance of the results.
-    pub(super) open: Open,
+    /// The stretches to recheck, and the corrections to add.
+    pub(super) rechecks: PendingRechecks,
+}
+
+/// Limits of the next range.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeLimits {
+    /// The end of settled time, Unix seconds.
+    pub settled: i64,
+    /// A range that is cut ends at a multiple of so many seconds.
+    pub step: i64,
+    /// The greatest length in seconds.
+    pub max_length: i64,
+    /// The start of the first hour that will be rechecked, Unix seconds.
+    pub hourly_from: i64,
 }
 
 impl Ledger {
@@ -88,18 +101,17 @@ impl Ledger {
         ledger.give_up(second, i64::MIN).map_or(ledger, |(open, _)| open)
     }
 
-    /// The next range to request: from the cursor to `settled`. A range longer than `most` seconds is cut at a multiple
-    /// of `step`. No range crosses the boundary of an hour that will be rechecked: hours that begin at or after
-    /// `hourly_from`, and an hour begun as such. `None` while nothing new has settled.
-    pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
-        let aligned = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
+    /// The next range to request, from the cursor. No range crosses the boundary of an hour that will be rechecked, or
+    /// was begun as such. `None` while nothing new has settled.
+    pub fn due(&self, limits: RangeLimits) -> Option<TimeRange> {
+        let RangeLimits { settled, max_length, hourly_from, .. } = limits;
+        let (start, step) = (self.until, limits.step.max(1));
+        let aligned = |second: i64| second.div_euclid(step) * step;
         // Even the shortest range must move the cursor.
-        let end =
-            settled.min(aligned(self.until.saturating_add(most)).max(aligned(self.until) + step.max(1)));
-        let boundary =
-            if self.is_hourly(self.until, hourly_from) { end_of_hour(self.until) } else { hourly_from };
-        let end = end.min(boundary);
-        (end > self.until).then_some(TimeRange { start: self.until, end })
+        let longest = aligned(start.saturating_add(max_length)).max(aligned(start) + step);
+        let boundary = if self.is_hourly(start, hourly_from) { end_of_hour(start) } else { hourly_from };
+        let end = settled.min(longest).min(boundary);
+        (end > start).then_some(TimeRange { start, end })
     }
 
     /// Gives up the time before `oldest`, and returns the range. Hours that begin at or after `hourly_from` will be
@@ -117,21 +129,22 @@ impl Ledger {
             start = end;
         }
         let later: u64 = pending.iter().map(Stretch::seconds).sum();
-        let open = Open::of(&self.open.balance(), self.open.stretches().chain(pending));
+        let rechecks =
+            PendingRechecks::of(&self.rechecks.balance(), self.rechecks.stretches().chain(pending));
         let unaccounted = self.unaccounted + range.seconds() - later;
-        Some((Self { unaccounted, until: oldest, open, ..self.clone() }, range))
+        Some((Self { unaccounted, until: oldest, rechecks, ..self.clone() }, range))
     }
 
     /// Seconds given up that will be requested again, or whose data is being added to the counters.
     pub fn pending(&self) -> u64 {
         let missing =
-            self.open.stretches().filter(|stretch| stretch.missing).map(|stretch| stretch.seconds());
-        missing.sum::<u64>() + whole_parts(self.open.balance().rest().last())
+            self.rechecks.stretches().filter(|stretch| stretch.missing).map(|stretch| stretch.seconds());
+        missing.sum::<u64>() + whole_parts(self.rechecks.balance().rest().last())
     }
 
     /// Overcounts that late data has not offset yet.
     pub fn debt(&self) -> u64 {
-        whole_parts(Some(&-self.open.balance().of_total()))
+        whole_parts(Some(&-self.rechecks.balance().of_total()))
     }
 
     /// Stops counting until [`Ledger::resumed_at`], because another shard counts this app. `None` if it has already
@@ -168,13 +181,13 @@ impl Ledger {
             next.follow(tally, range);
         }
         next.fraction += count.fract();
-        let total = whole(count) + whole(next.fraction);
+        let total = floor_to_u64(count) + floor_to_u64(next.fraction);
         next.fraction = next.fraction.fract();
         next.total = next.total.saturating_add(total);
         next.accounted += range.seconds();
         let shares = next.buckets.put_shares(&tally.shares, count);
         let grown: Vec<i64> = shares.into_iter().chain([total]).map(u64::cast_signed).collect();
-        let later = next.settle(range.end);
+        let later = next.add_due_corrections(range.end);
         if next.total.saturating_add(later) >= MAX_TOTAL {
             return Err(Refusal::TooMany(total));
         }
@@ -187,13 +200,13 @@ impl Ledger {
     pub(super) fn follow(&mut self, tally: &Tally, range: TimeRange) {
         let learnt = self.buckets.follow(&tally.shares, range);
         if !learnt.is_empty() {
-            self.open = self.open.with_thresholds_at(&learnt);
+            self.rechecks = self.rechecks.with_thresholds_at(&learnt);
         }
     }
 
-    /// Adds the part of the balance that is due when the cursor is at `end`. Returns the requests that are due later.
-    fn settle(&mut self, end: i64) -> u64 {
-        let mut balance = self.open.balance();
+    /// Adds the corrections that are due when the cursor is at `end`. Returns the requests that are due later.
+    fn add_due_corrections(&mut self, end: i64) -> u64 {
+        let mut balance = self.rechecks.balance();
         let mut due = balance.due(end);
         let (Some(seconds), Some(total)) = (due.pop(), due.pop()) else { return 0 };
         self.total = self.total.saturating_add(total.unsigned_abs());
@@ -202,13 +215,13 @@ impl Ledger {
         let mut added = self.buckets.put_whole(&due, self.total);
         added.extend([total, seconds]);
         balance.added.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
-        self.open = Open::of(&balance, self.open.stretches());
+        self.rechecks = PendingRechecks::of(&balance, self.rechecks.stretches());
         whole_parts(Some(&balance.of_total()))
     }
 
     /// Whether the hour of `second` will be rechecked, or was begun as such an hour.
     fn is_hourly(&self, second: i64, hourly_from: i64) -> bool {
-        let begun = || self.open.stretches().last().is_some_and(|last| last.hour_end() > second);
+        let begun = || self.rechecks.stretches().last().is_some_and(|last| last.hour_end() > second);
         second >= hourly_from || begun()
     }
 
@@ -218,7 +231,7 @@ impl Ledger {
             return;
         }
         let thresholds = self.buckets.len();
-        let mut stretches: Vec<Stretch<'_>> = self.open.stretches().collect();
+        let mut stretches: Vec<Stretch<'_>> = self.rechecks.stretches().collect();
         let continues = |last: &&mut Stretch<'_>| {
             last.end == range.start && last.hour_end() > range.start && !last.missing && last.rechecks == 0
         };
@@ -234,7 +247,7 @@ impl Ledger {
                 stretches.push(Stretch { start: range.start, end: range.end, added, ..Stretch::default() });
             }
         }
-        self.open = Open::of(&self.open.balance(), stretches);
+        self.rechecks = PendingRechecks::of(&self.rechecks.balance(), stretches);
     }
 
     /// The number of the reply's thresholds that do not fit in the ledger.
@@ -249,7 +262,7 @@ impl Ledger {
     pub fn learn(&self, thresholds: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut next = self.clone();
         let learnt = next.buckets.learn(thresholds);
-        next.open = next.open.with_thresholds_at(&learnt);
+        next.rechecks = next.rechecks.with_thresholds_at(&learnt);
         (!learnt.is_empty()).then_some(next)
     }
 }
@@ -276,13 +289,13 @@ pub(super) fn whole_parts(number: Option<&i64>) -> u64 {
     number.map_or(0, |number| number.max(&0).unsigned_abs() / PARTS.unsigned_abs())
 }
 
-/// A count in whole requests; it is never negative.
+/// A count rounded down; it is never negative.
 #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
-fn whole(count: f64) -> u64 {
+fn floor_to_u64(count: f64) -> u64 {
     count.floor() as u64
 }
 
-/// Why a ledger is hidden or shown at its start, apart from being behind.
+/// Restricts how a ledger is opened or shown at startup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// The cursor is not known yet. No ledger is opened until it is.
@@ -322,8 +335,8 @@ mod tests {
         }
 
         /// Bytes of memory that the stretches and the balance take.
-        pub(crate) fn open_bytes(&self) -> usize {
-            self.open.bytes().len()
+        pub(crate) fn rechecks_bytes(&self) -> usize {
+            self.rechecks.bytes().len()
         }
     }
 
@@ -339,23 +352,22 @@ mod tests {
         TimeRange { start, end }
     }
 
+    /// The ledger with a reply about the next `seconds` added. No hour is rechecked.
+    fn after(ledger: &Ledger, seconds: i64, reply: &Tally) -> Ledger {
+        ledger.add(range(ledger.until, ledger.until + seconds), reply, true, i64::MAX).unwrap()
+    }
+
     #[test]
     fn ranges_follow_one_another_and_end_on_whole_steps() {
-        let ledger = Ledger::open(120);
-        assert_eq!(ledger.due(120, 60, 3600, i64::MAX), None);
-        assert_eq!(ledger.due(60, 60, 3600, i64::MAX), None, "a clock set back asks for nothing twice");
-        assert_eq!(ledger.due(240, 60, 3600, i64::MAX), Some(range(120, 240)));
-        assert_eq!(ledger.due(36_000, 60, 3600, i64::MAX), Some(range(120, 3720)));
-        assert_eq!(
-            Ledger::open(130).due(36_000, 60, 90, i64::MAX),
-            Some(range(130, 180)),
-            "back on whole steps"
-        );
-        assert_eq!(
-            Ledger::open(130).due(36_000, 60, 1, i64::MAX),
-            Some(range(130, 180)),
-            "never no progress"
-        );
+        let due = |until, settled, max_length| {
+            Ledger::open(until).due(RangeLimits { settled, step: 60, max_length, hourly_from: i64::MAX })
+        };
+        assert_eq!(due(120, 120, 3600), None);
+        assert_eq!(due(120, 60, 3600), None, "a clock set back requests nothing twice");
+        assert_eq!(due(120, 240, 3600), Some(range(120, 240)));
+        assert_eq!(due(120, 36_000, 3600), Some(range(120, 3720)));
+        assert_eq!(due(130, 36_000, 90), Some(range(130, 180)), "back on whole steps");
+        assert_eq!(due(130, 36_000, 1), Some(range(130, 180)), "never no progress");
     }
 
     #[test]
@@ -367,62 +379,45 @@ mod tests {
 
     #[test]
     fn a_reply_is_added_once_and_only_where_it_belongs() {
-        let ledger = Ledger::open(0)
-            .add(range(0, 60), &tally(10, &[(0.1, 0.5), (1.0, 0.96)]), true, i64::MAX)
-            .unwrap();
+        let ledger = after(&Ledger::open(0), 60, &tally(10, &[(0.1, 0.5), (1.0, 0.96)]));
+        let add = |tally: &Tally, distributed| ledger.add(range(60, 120), tally, distributed, i64::MAX);
         assert_eq!(buckets(&ledger), [(0.1, 5), (1.0, 10)]);
         assert_eq!((ledger.total, ledger.accounted, ledger.until), (10, 60, 60));
         let again = ledger.add(range(0, 60), &tally(10, &[]), true, i64::MAX);
         assert_eq!(again, Err(Refusal::NotNext { asked: 0, until: 60 }));
         let other = Tally { range: Some(range(60, 119)), ..tally(1, &[(0.1, 1.0)]) };
-        assert!(matches!(
-            ledger.add(range(60, 120), &other, true, i64::MAX),
-            Err(Refusal::OtherRange { .. })
-        ));
-        assert_eq!(
-            ledger.add(range(60, 120), &tally(3, &[]), true, i64::MAX),
-            Err(Refusal::NoDistribution(3))
-        );
-        let hidden = Tally { has_hidden_shares: true, ..tally(3, &[]) };
-        let next = ledger.add(range(60, 120), &hidden, true, i64::MAX).unwrap();
+        assert!(matches!(add(&other, true), Err(Refusal::OtherRange { .. })));
+        assert_eq!(add(&tally(3, &[]), true), Err(Refusal::NoDistribution(3)));
+        let next = add(&Tally { has_hidden_shares: true, ..tally(3, &[]) }, true).unwrap();
         assert_eq!((next.total, buckets(&next)), (13, vec![(0.1, 5), (1.0, 10)]), "no exposed threshold");
-        assert_eq!(
-            ledger.add(range(60, 120), &tally(3, &[]), false, i64::MAX).unwrap().total,
-            13,
-            "runs have none"
-        );
+        assert_eq!(add(&tally(3, &[]), false).unwrap().total, 13, "runs have none");
         let full = Ledger { total: MAX_TOTAL - 2, ..ledger.clone() };
         assert_eq!(full.add(range(60, 120), &tally(3, &[]), false, i64::MAX), Err(Refusal::TooMany(3)));
         let endless = ledger.add(range(60, 120), &tally(u64::MAX, &[(0.1, 1.0)]), true, 0);
         assert_eq!(endless, Err(Refusal::TooMany(u64::MAX)));
-        let silent = Tally::default();
-        assert_eq!(ledger.add(range(60, 120), &silent, true, i64::MAX), Err(Refusal::NoTotal));
+        assert_eq!(add(&Tally::default(), true), Err(Refusal::NoTotal));
     }
 
     #[test]
     fn thresholds_that_come_and_go_keep_the_buckets_cumulative() {
-        let first =
-            Ledger::open(0).add(range(0, 1), &tally(10, &[(0.1, 0.2), (1.0, 0.8)]), true, i64::MAX).unwrap();
+        let first = after(&Ledger::open(0), 1, &tally(10, &[(0.1, 0.2), (1.0, 0.8)]));
         // 0.5 is new: at least two of the first ten, those within 0.1, are within 0.5. 1.0 is missing: at least the six
         // within 0.5 are within 1.0.
-        let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true, i64::MAX).unwrap();
+        let second = after(&first, 1, &tally(10, &[(0.1, 0.3), (0.5, 0.6)]));
         assert_eq!(buckets(&second), [(0.1, 5), (0.5, 8), (1.0, 14)]);
     }
 
     #[test]
     fn a_threshold_that_another_one_replaces_leaves_after_three_replies_and_returns_complete() {
         let reply = |threshold: f64| tally(10, &[(0.5, 0.5), (threshold, 1.0)]);
-        let step = |ledger: &Ledger, tally: &Tally| {
-            ledger.add(range(ledger.until, ledger.until + 60), tally, true, i64::MAX).unwrap()
-        };
-        let mut ledger = step(&Ledger::open(0), &reply(1.0));
+        let mut ledger = after(&Ledger::open(0), 60, &reply(1.0));
         for left in [false, false, true] {
-            ledger = step(&ledger, &tally(0, &[(0.5, 0.0)]));
-            ledger = step(&ledger, &reply(1.2));
+            ledger = after(&ledger, 60, &tally(0, &[(0.5, 0.0)]));
+            ledger = after(&ledger, 60, &reply(1.2));
             assert_eq!(ledger.buckets().any(|(threshold, _)| threshold == 1.0), !left);
         }
         assert_eq!(buckets(&ledger), [(0.5, 20), (1.2, 40)]);
-        let back = step(&ledger, &tally(10, &[(0.5, 0.5), (1.0, 0.8), (1.2, 1.0)]));
+        let back = after(&ledger, 60, &tally(10, &[(0.5, 0.5), (1.0, 0.8), (1.2, 1.0)]));
         assert_eq!(buckets(&back), [(0.5, 25), (1.0, 33), (1.2, 50)], "it grew by five each time");
         let begins = ledger.with_thresholds_of(&back);
         assert!(!ledger.has_thresholds_of(&back) && begins.has_thresholds_of(&back));
@@ -431,13 +426,10 @@ mod tests {
 
     #[test]
     fn a_threshold_that_replies_lack_for_an_hour_leaves() {
-        let mut ledger =
-            Ledger::open(0).add(range(0, 60), &tally(9, &[(0.5, 0.5), (1.0, 1.0)]), true, i64::MAX).unwrap();
+        let mut ledger = after(&Ledger::open(0), 60, &tally(9, &[(0.5, 0.5), (1.0, 1.0)]));
         for minute in 1..=60 {
             assert_eq!(ledger.buckets().count(), 2, "{minute}");
-            ledger = ledger
-                .add(range(minute * 60, minute * 60 + 60), &tally(9, &[(0.5, 0.5)]), true, i64::MAX)
-                .unwrap();
+            ledger = after(&ledger, 60, &tally(9, &[(0.5, 0.5)]));
         }
         assert_eq!(ledger.buckets().count(), 1);
     }
@@ -445,9 +437,7 @@ mod tests {
     #[test]
     fn the_fraction_of_a_total_is_carried() {
         let half = Tally { fraction: 0.5, ..tally(12, &[(1.0, 0.5)]) };
-        let ledger = (0..4).fold(Ledger::open(0), |ledger, step| {
-            ledger.add(range(step, step + 1), &half, true, i64::MAX).unwrap()
-        });
+        let ledger = (0..4).fold(Ledger::open(0), |ledger, _| after(&ledger, 1, &half));
         assert_eq!((ledger.total, buckets(&ledger)), (50, vec![(1.0, 25)]));
     }
 
@@ -478,13 +468,16 @@ mod tests {
     fn a_ledger_is_new_until_time_is_counted_or_given_up() {
         let ledger = Ledger::open(0);
         assert!(ledger.is_new());
-        assert!(!ledger.add(range(0, 60), &tally(0, &[]), true, i64::MAX).unwrap().is_new());
+        assert!(!after(&ledger, 60, &tally(0, &[])).is_new());
         assert!(!ledger.give_up(60, i64::MAX).unwrap().0.is_new());
     }
 
+    const LIMITS: RangeLimits =
+        RangeLimits { settled: 50_000, step: 60, max_length: 21_600, hourly_from: 36_000 };
+
     #[test]
     fn ranges_end_on_the_hour_if_it_will_be_rechecked() {
-        let hours = |until: i64| Ledger::open(until).due(50_000, 60, 21_600, 36_000);
+        let hours = |until: i64| Ledger::open(until).due(LIMITS);
         assert_eq!(hours(10_800), Some(range(10_800, 32_400)), "older time in one request");
         assert_eq!(hours(28_800), Some(range(28_800, 36_000)));
         assert_eq!(hours(36_000), Some(range(36_000, 39_600)));
@@ -495,24 +488,16 @@ mod tests {
     fn a_partly_counted_hour_is_completed_and_rechecked() {
         let part = Ledger::open(7_200).add(range(7_200, 7_920), &tally(3, &[(1.0, 1.0)]), true, 0).unwrap();
         // After an outage, hours this old are no longer rechecked, but this hour was begun before.
-        assert_eq!(part.due(50_000, 60, 21_600, 36_000), Some(range(7_920, 10_800)));
+        assert_eq!(part.due(LIMITS), Some(range(7_920, 10_800)));
         let whole = part.add(range(7_920, 10_800), &tally(9, &[(1.0, 1.0)]), true, 36_000).unwrap();
-        assert_eq!(whole.open.stretches().map(|of| of.added.total()).collect::<Vec<_>>(), [12]);
-        assert_eq!(
-            whole.due(50_000, 60, 21_600, 36_000),
-            Some(range(10_800, 32_400)),
-            "older time in one request"
-        );
+        assert_eq!(whole.rechecks.stretches().map(|of| of.added.total()).collect::<Vec<_>>(), [12]);
+        assert_eq!(whole.due(LIMITS), Some(range(10_800, 32_400)), "older time in one request");
     }
 
     #[test]
     fn fractions_of_shares_are_carried_from_range_to_range() {
-        let mut ledger = Ledger::open(0);
-        for second in 0..14 {
-            ledger = ledger
-                .add(range(second, second + 1), &tally(1, &[(0.1, 0.4), (9.0, 1.0)]), true, i64::MAX)
-                .unwrap();
-        }
+        let reply = tally(1, &[(0.1, 0.4), (9.0, 1.0)]);
+        let ledger = (0..14).fold(Ledger::open(0), |ledger, _| after(&ledger, 1, &reply));
         assert_eq!(buckets(&ledger), [(0.1, 6), (9.0, 14)], "40 % of 14 are 5.6");
     }
 
@@ -521,11 +506,10 @@ mod tests {
         let shares = |from: u32, count: u32| {
             (from..from + count).map(|n| (f64::from(n), f64::from(n) / 1e6)).collect::<Vec<_>>()
         };
-        let first =
-            Ledger::open(0).add(range(0, 1), &tally(1_000_000, &shares(0, 200)), true, i64::MAX).unwrap();
+        let first = after(&Ledger::open(0), 1, &tally(1_000_000, &shares(0, 200)));
         let drifted = tally(1_000_000, &shares(100, 100_000));
         assert_eq!(first.beyond_room(&drifted), 100_000 - 100 - 56);
-        let second = first.add(range(1, 2), &drifted, true, i64::MAX).unwrap();
+        let second = after(&first, 1, &drifted);
         assert_eq!(second.buckets().count(), MAX_THRESHOLDS);
         assert!(buckets(&second).is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
         assert_eq!(buckets(&second)[150], (150.0, 300));
@@ -545,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_ledger_set_aside_resumes_at_the_present_step_and_catches_up_nothing() {
-        let ledger = Ledger::open(0).add(range(0, 60), &tally(3, &[(1.0, 1.0)]), true, i64::MAX).unwrap();
+        let ledger = after(&Ledger::open(0), 60, &tally(3, &[(1.0, 1.0)]));
         let aside = ledger.put_aside().unwrap();
         assert_eq!(aside.put_aside(), None);
         let back = aside.resumed_at(6000);
@@ -560,9 +544,9 @@ mod tests {
                 (0u64..5000, prop::collection::btree_map(1u32..12, 0.0f64..=1.0, 1..8)), 1..20),
         ) {
             let (mut ledger, mut greatest) = (Ledger::open(0), std::collections::BTreeMap::new());
-            for (second, (total, shares)) in (0..).zip(replies) {
+            for (total, shares) in replies {
                 let shares: Vec<(f64, f64)> = shares.into_iter().map(|(t, share)| (f64::from(t) / 8.0, share)).collect();
-                let next = ledger.add(range(second, second + 1), &tally(total, &shares), true, i64::MAX).unwrap();
+                let next = after(&ledger, 1, &tally(total, &shares));
                 prop_assert!(buckets(&next).windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 < pair[1].0));
                 prop_assert!(next.buckets().all(|(_, count)| count <= next.total));
                 // A threshold that returns continues at least at its last value.

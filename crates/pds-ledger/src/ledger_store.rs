@@ -136,20 +136,20 @@ impl LedgerStore {
         if records.is_empty() { Ok(()) } else { self.write(records).await }
     }
 
-    /// Keeps the ledger of `key` from being shown or opened.
-    pub fn hide(&self, key: &Key, hold: Hold) {
+    /// Restricts how the ledger of `key` is shown or opened.
+    pub fn set_hold(&self, key: &Key, hold: Hold) {
         self.ledgers.write().holds.insert(key.clone(), hold);
     }
 
-    /// Reason that hides the ledger of `key`.
-    pub fn hidden_by(&self, key: &Key) -> Option<Hold> {
+    /// The hold of the ledger of `key`.
+    pub fn hold(&self, key: &Key) -> Option<Hold> {
         self.ledgers.read().holds.get(key).copied()
     }
 
     /// Allows the ledger of `key` to be shown again.
     pub fn release(&self, key: &Key) {
         // Few ledgers are held back, so most calls need no write lock.
-        if self.hidden_by(key).is_some() {
+        if self.hold(key).is_some() {
             self.ledgers.write().holds.remove(key);
         }
     }
@@ -353,9 +353,9 @@ mod tests {
             store.commit(&requests(app), ledger(until)).await.unwrap();
         }
         let begun = Hold::Begun { until: 30, pending: 0 };
-        store.hide(&requests("a"), begun);
-        store.hide(&requests("b"), Hold::Unknown);
-        assert_eq!(store.hidden_by(&requests("b")), Some(Hold::Unknown));
+        store.set_hold(&requests("a"), begun);
+        store.set_hold(&requests("b"), Hold::Unknown);
+        assert_eq!(store.hold(&requests("b")), Some(Hold::Unknown));
         store.release(&requests("b"));
         let keys = [Some(requests("b")), None, Some(requests("c")), Some(requests("a"))];
         let found = store.find(keys.iter().map(Option::as_ref));
@@ -404,11 +404,9 @@ mod tests {
     async fn a_hold_goes_with_its_app() {
         let store = in_memory().await;
         for app in ["stays", "goes"] {
-            store.hide(&requests(app), Hold::Unknown);
+            store.set_hold(&requests(app), Hold::Unknown);
         }
         store.prune(&HashSet::from([requests("stays")]), 0).await;
-        assert!(
-            store.hidden_by(&requests("stays")).is_some() && store.hidden_by(&requests("goes")).is_none()
-        );
+        assert!(store.hold(&requests("stays")).is_some() && store.hold(&requests("goes")).is_none());
     }
 }

@@ -47,7 +47,7 @@ pub use commits::{Committer, Observer, SILENT, Unobserved};
 pub use counters::{FAMILIES, behind, series};
 pub use error::{NotCommitted, Refusal, StateError};
 pub use key::{Key, Owner};
-pub use ledger::{Hold, Ledger};
+pub use ledger::{Hold, Ledger, RangeLimits};
 pub use ledger_store::{COMMIT_INTERVAL, LedgerStore, Opening};
 pub use stretch::{Completeness, HOUR, Sample};
 pub use watermark::{Config, Settled, Watermark};

@@ -19,10 +19,10 @@
 
 use pds_interface::{Tally, TimeRange};
 
-use super::buckets::signed;
+use super::buckets::to_f64;
 use super::error::Refusal;
 use super::ledger::{self, Ledger, MAX_TOTAL, exact};
-use super::stretch::{Counts, HOUR, Open, PARTS, Stretch, end_of_hour};
+use super::stretch::{Counts, HOUR, PARTS, PendingRechecks, Stretch, end_of_hour};
 
 /// Delay before a lower reply is confirmed, in seconds, as a reply may be incomplete for a while. A stretch without a
 /// reply waits as long.
@@ -121,14 +121,14 @@ impl Ledger {
                 || due.ages.reached(stretch.hour_end(), due.phase, self.until) > stretch.rechecks;
             stretch.hour_end() <= self.until && stretch.not_before <= self.until && is_pending
         };
-        self.open.stretches().find(is_due).map(|stretch| stretch.range())
+        self.rechecks.stretches().find(is_due).map(|stretch| stretch.range())
     }
 
     /// The count added for the hour that begins at `start`; `None` if it was not added as a whole, or is no longer
     /// kept.
     pub fn added_in_hour(&self, start: i64) -> Option<u64> {
         let is_it = |of: &Stretch<'_>| (of.start, of.end) == (start, start + HOUR) && !of.missing;
-        Some(self.open.stretches().find(is_it)?.added.total())
+        Some(self.rechecks.stretches().find(is_it)?.added.total())
     }
 
     /// Data that the service no longer has, within the time that is still rechecked: the range from the start of the
@@ -138,7 +138,7 @@ impl Ledger {
         if self.disputed == 0 {
             return None;
         }
-        let mut disputed = self.open.stretches().filter(|stretch| stretch.lacks > 0).peekable();
+        let mut disputed = self.rechecks.stretches().filter(|stretch| stretch.lacks > 0).peekable();
         let start = disputed.peek()?.start;
         let (end, lacks) = disputed.fold((start, 0), |(_, sum), of| (of.end, sum + of.lacks));
         Some((TimeRange { start, end }, lacks))
@@ -158,37 +158,37 @@ impl Ledger {
     ) -> Result<Option<(Self, Recheck)>, Refusal> {
         let count = ledger::count(range, tally, distributed)?;
         let mut next = self.learn(tally.shares.iter().map(|(at, _)| *at)).unwrap_or_else(|| self.clone());
-        let (open, mut balance) = (next.open.clone(), next.open.balance());
-        let mut stretches: Vec<Stretch<'_>> = open.stretches().collect();
+        let (rechecks, mut balance) = (next.rechecks.clone(), next.rechecks.balance());
+        let mut stretches: Vec<Stretch<'_>> = rechecks.stretches().collect();
         let is_of_hour = |stretch: &&Stretch<'_>| stretch.hour_end() == end_of_hour(range.start);
         let is_busy = stretches.iter().filter(is_of_hour).any(|stretch| stretch.added.total() > 0);
         let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) else {
             return Ok(None);
         };
         let thresholds = next.buckets.len();
-        let list = |counts: &Counts<'_>| counts.list(thresholds).into_iter().map(signed).collect::<Vec<_>>();
+        let list = |counts: &Counts<'_>| counts.list(thresholds).into_iter().map(to_f64).collect::<Vec<_>>();
         let added = list(&stretch.added);
-        let later = signed(balance.of_total()) / signed(PARTS);
-        if exact(self.total) + later + count - last(&added) >= exact(MAX_TOTAL) {
-            return Err(Refusal::TooMany(whole(count)));
+        let later = to_f64(balance.of_total()) / to_f64(PARTS);
+        if exact(self.total) + later + count - total_of(&added) >= exact(MAX_TOTAL) {
+            return Err(Refusal::TooMany(round_or_zero(count)));
         }
         let mut answer = next.buckets.figures(&tally.shares, count, &added);
         answer.push(count);
         let (figures, doubtful) = match stretch.doubt.take() {
-            Some(doubt) => (middle(&added, &list(&doubt), &answer), false),
+            Some(doubt) => (median(&added, &list(&doubt), &answer), false),
             None => {
                 let doubtful = differs(&added, &answer);
                 (answer, doubtful)
             }
         };
-        let (figure, before) = (last(&figures), last(&added));
-        let (late, overcounted) = (whole(figure - before), whole(before - figure));
+        let (figure, before) = (total_of(&figures), total_of(&added));
+        let (late, overcounted) = (round_or_zero(figure - before), round_or_zero(before - figure));
         let mut outcome = Recheck { late, overcounted, doubtful, ..Recheck::default() };
         let counts = Counts::of(&figures.iter().copied().map(nearest).collect::<Vec<_>>());
         if doubtful {
             stretch.doubt = Some(counts);
             stretch.not_before = if figure < before { self.until + LOW_ANSWER } else { 0 };
-            next.open = Open::of(&balance, stretches);
+            next.rechecks = PendingRechecks::of(&balance, stretches);
             return Ok(Some((next, outcome)));
         }
         let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
@@ -202,20 +202,21 @@ impl Ledger {
             outcome = Recheck { disputed: true, ..Recheck::default() };
             next.disputed += u64::from(stretch.disputes == 0 && !stretch.missing);
             stretch.not_before = again.map_or(0, |again| self.until + again);
-            (stretch.disputes, stretch.lacks) = (stretch.disputes.saturating_add(1), whole(before - figure));
+            (stretch.disputes, stretch.lacks) =
+                (stretch.disputes.saturating_add(1), round_or_zero(before - figure));
         } else {
             let is_first = stretch.rechecks == 0;
             let difference = |(figure, added): (&f64, &f64)| match figure - added {
                 // Amounts recorded at an earlier age are rounded.
                 small if !is_first && small.abs() <= 0.5 => 0,
-                difference => nearest(difference * signed(PARTS)),
+                difference => nearest(difference * to_f64(PARTS)),
             };
             let mut differences: Vec<i64> = figures.iter().zip(&added).map(difference).collect();
             let answered = if std::mem::take(&mut stretch.missing) { stretch.end - stretch.start } else { 0 };
             differences.push(answered * PARTS);
             let pending = ledger::whole_parts(Some(&balance.of_total()));
             balance.add(self.until, &differences);
-            outcome.counted = if is_first { whole(figure) } else { late };
+            outcome.counted = if is_first { round_or_zero(figure) } else { late };
             next.overcounted = next.overcounted.saturating_add(overcounted);
             // Late data and overcounts offset each other, whichever was found first.
             next.late = next.late.saturating_add(late.min(self.debt()) + overcounted.min(pending));
@@ -224,7 +225,7 @@ impl Ledger {
         }
         stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
         next.rechecked_until = next.rechecked_until.max(range.end);
-        next.open = Open::of(&balance, stretches);
+        next.rechecks = PendingRechecks::of(&balance, stretches);
         Ok(Some((next.without_done(due.ages), outcome)))
     }
 
@@ -233,7 +234,7 @@ impl Ledger {
     /// unaccounted.
     #[must_use]
     pub fn not_answered(&self, range: TimeRange, refused: bool, due: Due<'_>) -> Self {
-        let mut stretches: Vec<Stretch<'_>> = self.open.stretches().collect();
+        let mut stretches: Vec<Stretch<'_>> = self.rechecks.stretches().collect();
         if let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) {
             match refused {
                 true => {
@@ -243,13 +244,14 @@ impl Ledger {
                 false => stretch.not_before = self.until + LOW_ANSWER,
             }
         }
-        Self { open: Open::of(&self.open.balance(), stretches), ..self.clone() }.without_done(due.ages)
+        Self { rechecks: PendingRechecks::of(&self.rechecks.balance(), stretches), ..self.clone() }
+            .without_done(due.ages)
     }
 
     /// Whether the stretch `range` was given up and has had no reply since.
     pub fn is_unanswered(&self, range: TimeRange) -> bool {
         let has_reply = |stretch: &Stretch<'_>| stretch.doubt.is_some() || stretch.disputes > 0;
-        let mut stretches = self.open.stretches();
+        let mut stretches = self.rechecks.stretches();
         stretches.any(|stretch| stretch.range() == range && stretch.missing && !has_reply(&stretch))
     }
 
@@ -261,7 +263,7 @@ impl Ledger {
                 && stretch.doubt.is_none()
                 && stretch.not_before == 0
         };
-        let pending = self.open.stretches().filter(|stretch| stretch.missing && !is_done(stretch));
+        let pending = self.rechecks.stretches().filter(|stretch| stretch.missing && !is_done(stretch));
         let pending: Vec<i64> = pending.map(|stretch| stretch.hour_end()).collect();
         let is_gone = |stretch: &Stretch<'_>| is_done(stretch) && !pending.contains(&stretch.hour_end());
         self.without_stretches(is_gone).unwrap_or(self)
@@ -274,14 +276,14 @@ impl Ledger {
     }
 
     fn without_stretches(&self, is_gone: impl Fn(&Stretch<'_>) -> bool) -> Option<Self> {
-        let gone = self.open.stretches().filter(|stretch| is_gone(stretch));
+        let gone = self.rechecks.stretches().filter(|stretch| is_gone(stretch));
         let (count, missing) = gone.fold((0, 0), |(count, missing), stretch| {
             (count + 1, missing + if stretch.missing { stretch.seconds() } else { 0 })
         });
-        let left = || self.open.stretches().filter(|stretch| !is_gone(stretch));
+        let left = || self.rechecks.stretches().filter(|stretch| !is_gone(stretch));
         (count > 0).then(|| Self {
             unaccounted: self.unaccounted + missing,
-            open: Open::of(&self.open.balance(), left()),
+            rechecks: PendingRechecks::of(&self.rechecks.balance(), left()),
             ..self.clone()
         })
     }
@@ -297,19 +299,19 @@ fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
 /// Whether a second reply must confirm this one: its total differs, or the count within a threshold differs by more
 /// than the rounding of shares.
 fn differs(added: &[f64], answer: &[f64]) -> bool {
-    let of_hour = last(answer);
+    let of_hour = total_of(answer);
     let within = |(added, answer): (&f64, &f64)| (answer - added).abs() > 2.0 + of_hour * 0.05;
-    (of_hour - last(added)).abs() >= 1.0 || added.iter().zip(answer).any(within)
+    (of_hour - total_of(added)).abs() >= 1.0 || added.iter().zip(answer).any(within)
 }
 
 /// The median of each three.
-fn middle(one: &[f64], two: &[f64], three: &[f64]) -> Vec<f64> {
+fn median(one: &[f64], two: &[f64], three: &[f64]) -> Vec<f64> {
     let middle = |((one, two), three): ((&f64, &f64), &f64)| one.max(*two).min(one.min(*two).max(*three));
     one.iter().zip(two).zip(three).map(middle).collect()
 }
 
 /// The total of figures.
-fn last(figures: &[f64]) -> f64 {
+fn total_of(figures: &[f64]) -> f64 {
     figures.last().copied().unwrap_or_default()
 }
 
@@ -320,7 +322,7 @@ fn nearest(count: f64) -> i64 {
 }
 
 /// A difference as a whole number; 0 if it is negative.
-fn whole(difference: f64) -> u64 {
+fn round_or_zero(difference: f64) -> u64 {
     u64::try_from(nearest(difference)).unwrap_or_default()
 }
 
@@ -396,7 +398,7 @@ pub(super) mod tests {
     }
 
     fn starts(ledger: &Ledger) -> Vec<i64> {
-        ledger.open.stretches().map(|stretch| stretch.start - START).collect()
+        ledger.rechecks.stretches().map(|stretch| stretch.start - START).collect()
     }
 
     fn buckets(ledger: &Ledger) -> Vec<u64> {
@@ -433,9 +435,8 @@ pub(super) mod tests {
         assert_eq!(at(&ledger, 7799).recheck_due(later), None);
         assert_eq!(at(&ledger, 7800).recheck_due(later), Some(range(0, 3600)));
         assert_eq!(at(&ledger, 99_999).recheck_due(due(&Ages::default())), None);
-        let half = Ledger::open(START + 1800)
-            .add(range(1800, 3600), &tally(10, &[(1.0, 1.0)]), true, START)
-            .unwrap();
+        let (half, reply) = (Ledger::open(START + 1800), tally(10, &[(1.0, 1.0)]));
+        let half = half.add(range(1800, 3600), &reply, true, START).unwrap();
         assert_eq!(at(&half, 7200).recheck_due(due(&ages)), Some(range(1800, 3600)), "what was added of it");
     }
 
@@ -445,7 +446,7 @@ pub(super) mod tests {
         if !outcome.doubtful {
             return (next, outcome);
         }
-        assert_eq!((next.open.balance(), next.total), (ledger.open.balance(), ledger.total));
+        assert_eq!((next.rechecks.balance(), next.total), (ledger.rechecks.balance(), ledger.total));
         next.recheck(range, tally, true, due(ages)).unwrap().unwrap()
     }
 
@@ -516,11 +517,8 @@ pub(super) mod tests {
                 let count: u64 = (first..first + 60).map(requests_of).sum();
                 let share = percent(count - 60, count);
                 told += share * count as f64;
-                ledger = ledger
-                    .recheck(hour, &tally(count, &[(1.0, share)]), true, due(&ages))
-                    .unwrap()
-                    .unwrap()
-                    .0;
+                let whole = tally(count, &[(1.0, share)]);
+                ledger = ledger.recheck(hour, &whole, true, due(&ages)).unwrap().unwrap().0;
             }
         }
         let last: u64 = (minutes - 60..minutes).map(requests_of).sum();
@@ -655,10 +653,8 @@ pub(super) mod tests {
         let hours = |hours: i64| 10 + 60 * hours;
         assert_eq!(asked[..2], [0, 10]);
         // Each repetition is confirmed ten minutes later.
-        assert_eq!(
-            asked[2..],
-            [hours(1), hours(1) + 10, hours(4) + 10, hours(4) + 20, hours(28) + 20, hours(28) + 30]
-        );
+        let repeated = [hours(1), hours(4) + 10, hours(28) + 20].map(|first| [first, first + 10]);
+        assert_eq!(asked[2..], *repeated.as_flattened());
         assert_eq!((ledger.disputed, ledger.debt(), ledger.overcounted), (1, 0, 0));
         assert_eq!((starts(&ledger), ledger.disputes()), (vec![3600], None));
     }
@@ -715,7 +711,7 @@ pub(super) mod tests {
         assert_eq!((gone.unaccounted, gone.pending(), gone.until), (0, 900, START + 8100));
         let due_at = |second: i64| at(&gone, second).recheck_due(due(&ages));
         let first_hours = |ledger: &Ledger| {
-            let asked = ledger.open.stretches().map(|stretch| stretch.range()).collect::<Vec<_>>();
+            let asked = ledger.rechecks.stretches().map(|stretch| stretch.range()).collect::<Vec<_>>();
             asked
                 .into_iter()
                 .take(2)
@@ -731,10 +727,8 @@ pub(super) mod tests {
         let half = idle(found.clone(), 16_200);
         assert_eq!((half.accounted, half.pending(), half.total), (9450, 450, 86));
         let all = idle(found, 18_000);
-        assert_eq!(
-            (all.accounted, all.pending(), all.unaccounted, buckets(&all)),
-            (11_700, 0, 0, vec![46, 92])
-        );
+        assert_eq!((all.accounted, all.pending(), all.unaccounted), (11_700, 0, 0));
+        assert_eq!(buckets(&all), [46, 92]);
 
         let refused = late.not_answered(range(7200, 8100), true, due(&ages));
         assert_eq!((refused.pending(), refused.recheck_due(due(&ages))), (900, None));
@@ -900,7 +894,7 @@ pub(super) mod tests {
         // After an outage, three hours come in one range.
         let ledger = ledger.add(range(8100, 18_000), &tally(30, &shares), true, START + 18_000).unwrap();
         assert_eq!(starts(&ledger), [0, 3600, 7200]);
-        let last = ledger.open.stretches().last().unwrap();
+        let last = ledger.rechecks.stretches().last().unwrap();
         assert_eq!((last.range(), last.added.total()), (range(7200, 8100), 1));
     }
 

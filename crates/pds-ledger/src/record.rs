@@ -2,7 +2,7 @@
 //!
 //! Numbers are encoded as in `varint`. In order: the whole numbers; a byte of flags; four bytes for the settings of the
 //! last passed audit; the fraction of the total (`f64`); the sample; the thresholds; the count within each, as the
-//! difference from the previous one; the thresholds that replies lack; the open stretches as in memory. A threshold is
+//! difference from the previous one; the thresholds that replies lack; the pending rechecks as in memory. A threshold is
 //! stored in microseconds, or as its bits if that is not a whole number.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::{Key, MAX_THRESHOLDS};
 
 use super::buckets::{Absent, Buckets};
 use super::ledger::Ledger;
-use super::stretch::{Completeness, Open, Sample};
+use super::stretch::{Completeness, PendingRechecks, Sample};
 use super::varint::{put, put_signed, take, take_signed};
 
 /// A ledger and its name, on its way to the file; `None` removes it.
@@ -71,7 +71,7 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
         put_signed(&mut bytes, *since);
         bytes.extend([*replies, u8::from(*replaced) | (2 * u8::from(*left))]);
     }
-    bytes.extend_from_slice(ledger.open.bytes());
+    bytes.extend_from_slice(ledger.rechecks.bytes());
     bytes
 }
 
@@ -133,7 +133,7 @@ pub fn decode(record: &[u8]) -> Option<Ledger> {
     };
     let absent = list(count, absent)?.into();
     ledger.buckets = Buckets { thresholds, within, absent };
-    ledger.open = Open::parse(bytes)?;
+    ledger.rechecks = PendingRechecks::parse(bytes)?;
     Some(ledger)
 }
 
@@ -174,12 +174,12 @@ mod tests {
         let balance = Balance { from: 1_772_366_400, lacking: vec![-64; 6], added: vec![0; 6] };
         let added = Counts::of(&[1, 2, 7, 9]);
         let stretch = Stretch { start: 1_772_362_800, end: 1_772_366_400, added, ..Stretch::default() };
-        ledger.open = Open::of(&balance, [stretch]);
+        ledger.rechecks = PendingRechecks::of(&balance, [stretch]);
         let record = encode(&ledger);
         assert_eq!(decode(&record), Some(ledger.clone()));
-        let open = record.len() - ledger.open.bytes().len();
+        let rechecks = record.len() - ledger.rechecks.bytes().len();
         let ends_on_a_stretch =
-            |at: &usize| record.get(open..*at).is_some_and(|part| Open::parse(part).is_some());
+            |at: &usize| record.get(rechecks..*at).is_some_and(|part| PendingRechecks::parse(part).is_some());
         for at in (0..record.len()).filter(|at| !ends_on_a_stretch(at)) {
             assert_eq!(decode(&record[..at]), None, "the first {at} bytes");
         }

@@ -438,7 +438,7 @@ mod tests {
                 let ledger = busy(age, if *resource == response_time::RESOURCE { 25 } else { 0 });
                 // Two lengths come before each entry.
                 let record = key_bytes(&Key { owner, resource: *resource }).len() + encode(&ledger).len() + 3;
-                (record, ledger.open_bytes())
+                (record, ledger.rechecks_bytes())
             };
             resources.iter().map(size).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
         };

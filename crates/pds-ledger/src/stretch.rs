@@ -35,6 +35,11 @@ pub(super) struct Stretch<'a> {
     pub(super) not_before: i64,
 }
 
+/// Flags of a packed stretch: it is missing, a doubt follows, or disputes and a time follow.
+const MISSING: u8 = 1;
+const DOUBT: u8 = 2;
+const MORE: u8 = 4;
+
 /// A sampled hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -72,13 +77,12 @@ impl Stretch<'_> {
     }
 
     fn pack(&self, bytes: &mut Vec<u8>, former_end: i64) {
-        const DOUBT: u8 = 2;
-        const MORE: u8 = 4;
         put_signed(bytes, self.start - former_end);
         put_signed(bytes, self.end - self.start);
         let more = (self.disputes, self.lacks, self.not_before) != (0, 0, 0);
-        let flags =
-            u8::from(self.missing) | (DOUBT * u8::from(self.doubt.is_some())) | (MORE * u8::from(more));
+        let flags = (MISSING * u8::from(self.missing))
+            | (DOUBT * u8::from(self.doubt.is_some()))
+            | (MORE * u8::from(more));
         bytes.extend([flags, self.rechecks]);
         self.added.pack(bytes);
         self.doubt.iter().for_each(|doubt| doubt.pack(bytes));
@@ -102,10 +106,10 @@ impl<'a> Stretch<'a> {
         let (&[flags, rechecks], rest) = bytes.split_first_chunk()?;
         *bytes = rest;
         let added = Counts::unpack(bytes)?;
-        let doubt = if flags & 2 != 0 { Some(Counts::unpack(bytes)?) } else { None };
+        let doubt = if flags & DOUBT != 0 { Some(Counts::unpack(bytes)?) } else { None };
         let mut stretch =
-            Self { start, end, rechecks, missing: flags & 1 != 0, added, doubt, ..Self::default() };
-        if flags & 4 != 0 {
+            Self { start, end, rechecks, missing: flags & MISSING != 0, added, doubt, ..Self::default() };
+        if flags & MORE != 0 {
             stretch.disputes = take(bytes)?.try_into().ok()?;
             stretch.lacks = take(bytes)?;
             stretch.not_before = take_signed(bytes)?;
@@ -235,11 +239,11 @@ impl Balance {
 /// Enough for the stretches of an age of one hour.
 const USUAL_BYTES: usize = 512;
 
-/// The stretches of a ledger by time, and its balance.
+/// The stretches of a ledger to recheck, by time, and the corrections to add.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Open(Box<[u8]>);
+pub(crate) struct PendingRechecks(Box<[u8]>);
 
-impl Open {
+impl PendingRechecks {
     pub(super) fn of<'a>(balance: &Balance, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Self {
         let mut bytes = Vec::with_capacity(USUAL_BYTES);
         let is_even = balance.rest().iter().all(|rest| *rest == 0);
@@ -256,7 +260,7 @@ impl Open {
         Self(if former_end == 0 && is_even { Box::default() } else { bytes.into() })
     }
 
-    /// Parses the bytes of [`Open::bytes`]; `None` if they are invalid.
+    /// Parses the bytes of [`PendingRechecks::bytes`]; `None` if they are invalid.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let open = Self(bytes.into());
         if bytes.is_empty() {
@@ -332,7 +336,7 @@ mod tests {
                 added: Counts::of(counts),
                 ..Stretch::default()
             };
-            Open::of(&Balance::default(), (1..=11).map(stretch)).bytes().len() / 11
+            PendingRechecks::of(&Balance::default(), (1..=11).map(stretch)).bytes().len() / 11
         };
         assert!(hour(&[0; 21]) <= 9, "{}", hour(&[0; 21]));
         let many: Vec<i64> = (0..25).map(|n| n * 170).collect();
@@ -357,11 +361,12 @@ mod tests {
             ..Stretch::default()
         };
         let balance = Balance { from: 3600, lacking: vec![-1, 700, 0], added: vec![0, 2, 0] };
-        let open = Open::of(&balance, [one.clone(), other.clone()]);
-        assert_eq!(open.stretches().collect::<Vec<_>>(), [one, other]);
-        assert_eq!(open.balance(), balance);
-        assert_eq!(Open::parse(open.bytes()), Some(open.clone()));
-        assert_eq!(Open::parse(&open.bytes()[..open.bytes().len() - 1]), None);
-        assert!(Open::of(&Balance { added: vec![2], lacking: vec![2 * PARTS], from: 1 }, []).is_empty());
+        let rechecks = PendingRechecks::of(&balance, [one.clone(), other.clone()]);
+        assert_eq!(rechecks.stretches().collect::<Vec<_>>(), [one, other]);
+        assert_eq!(rechecks.balance(), balance);
+        assert_eq!(PendingRechecks::parse(rechecks.bytes()), Some(rechecks.clone()));
+        assert_eq!(PendingRechecks::parse(&rechecks.bytes()[..rechecks.bytes().len() - 1]), None);
+        let even = Balance { added: vec![2], lacking: vec![2 * PARTS], from: 1 };
+        assert!(PendingRechecks::of(&even, []).is_empty());
     }
 }

@@ -197,7 +197,7 @@ async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_
     let fixture = answered().await;
     let held = fixture.plan.targets.iter().filter(|target| target.counter.is_some());
     held.filter(|target| &*target.key.owner.app == "p-3-app-6")
-        .for_each(|target| fixture.context.ledgers.hide(&target.key, Hold::Unknown));
+        .for_each(|target| fixture.context.ledgers.set_hold(&target.key, Hold::Unknown));
     for (obstacle, verdict, code, text) in [
         (
             None,

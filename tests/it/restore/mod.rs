@@ -134,7 +134,7 @@ async fn unread_counters_stand_at_0_for_two_minutes() {
     for minute in 0..=2 {
         rig.pass(60 * i64::from(minute > 0)).await;
         exporter.poll().await;
-        let hold = exporter.handle.context.ledgers.hidden_by(&key(&rig, 0));
+        let hold = exporter.handle.context.ledgers.hold(&key(&rig, 0));
         assert_eq!(
             hold,
             (minute < 2).then_some(Hold::Begun { until: found, pending: 0 }),

@@ -16,7 +16,7 @@ use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
 
-use super::reply::{self, Bad, Sample};
+use super::reply::{self, Bad, Series};
 
 /// Timeout of a query, reply included. Prometheus itself gives up after two minutes.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ impl Http {
 
     /// Passes on the series of `query` at the present time of that Prometheus. On an error, drop the series passed on
     /// before.
-    pub(super) async fn query(&self, query: &str, mut each: impl FnMut(Sample) + Send) -> Result<(), Error> {
+    pub(super) async fn query(&self, query: &str, mut each: impl FnMut(Series) + Send) -> Result<(), Error> {
         let form =
             Serializer::new(String::new()).append_pair("query", query).extend_pairs(PARAMETERS).finish();
         let answered = tokio::time::timeout(TIMEOUT, self.exchange(form, &mut each));
@@ -146,7 +146,7 @@ impl Http {
     }
 
     /// Sends the request and reads the reply.
-    async fn exchange(&self, form: String, each: &mut (dyn FnMut(Sample) + Send)) -> Result<(), Error> {
+    async fn exchange(&self, form: String, each: &mut (dyn FnMut(Series) + Send)) -> Result<(), Error> {
         let (headers, secrets) = self.headers()?;
         let url = self.url.clone();
         let redactor = Redactor::of(&secrets);

@@ -20,7 +20,7 @@ type Point = (f64, String);
 
 /// A series: its value at the time of the query, or all its samples of a range.
 #[derive(Debug, Deserialize)]
-pub(super) struct Sample {
+pub(super) struct Series {
     #[serde(rename = "metric")]
     pub labels: Labels,
     value: Option<Point>,
@@ -28,7 +28,7 @@ pub(super) struct Sample {
     values: Vec<Point>,
 }
 
-impl Sample {
+impl Series {
     /// The values that are numbers. VictoriaMetrics returns NaN where a series ended.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         let values = self.value.iter().chain(&self.values);
@@ -60,8 +60,8 @@ struct Data<'a> {
     result: &'a RawValue,
 }
 
-/// Passes samples on, one by one. The visit returns whether there are at most [`MAX_SAMPLES`].
-struct Each<'a>(&'a mut dyn FnMut(Sample));
+/// Passes series on, one by one. The visit returns whether there are at most [`MAX_SAMPLES`].
+struct Each<'a>(&'a mut dyn FnMut(Series));
 
 impl<'de> Visitor<'de> for Each<'_> {
     type Value = bool;
@@ -72,14 +72,14 @@ impl<'de> Visitor<'de> for Each<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
         let mut samples = 0;
-        while let Some(sample) = seq.next_element::<Sample>()? {
-            samples += sample.values.len().max(1);
+        while let Some(series) = seq.next_element::<Series>()? {
+            samples += series.values.len().max(1);
             if samples > MAX_SAMPLES {
                 // Discards the rest. An error would look like any other error.
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(false);
             }
-            (self.0)(sample);
+            (self.0)(series);
         }
         Ok(true)
     }
@@ -99,7 +99,7 @@ pub(super) enum Bad {
 }
 
 /// Passes on the series of a body. Decodes them one by one, as their labels take many times the memory of the text.
-pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<(), Bad> {
+pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Series)) -> Result<(), Bad> {
     let not_ours = |error: serde_json::Error| Bad::NotPrometheus(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(not_ours)?;
     if envelope.status != "success" {
@@ -125,9 +125,9 @@ pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<(), Bad>
 mod tests {
     use super::*;
 
-    fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
-        let mut samples = Vec::new();
-        super::read(body, &mut |sample| samples.push(sample)).map(|()| samples)
+    fn read(body: &[u8]) -> Result<Vec<Series>, Bad> {
+        let mut all = Vec::new();
+        super::read(body, &mut |series| all.push(series)).map(|()| all)
     }
 
     #[test]
@@ -147,10 +147,10 @@ mod tests {
     fn a_vector_or_a_matrix_is_an_answer() {
         let vector = r#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{"__name__":"a","x":"1"},"value":[1.5,"7"]},{"metric":{},"value":[1.5,"NaN"]}]},"infos":["x"]}"#;
-        let samples = read(vector.as_bytes()).unwrap();
-        let values = |sample: &Sample| sample.values().collect::<Vec<_>>();
-        assert_eq!((samples[0].labels["x"].as_str(), values(&samples[0])), ("1", vec![7.0]));
-        assert_eq!(values(&samples[1]), [0.0; 0]);
+        let series = read(vector.as_bytes()).unwrap();
+        let values = |series: &Series| series.values().collect::<Vec<_>>();
+        assert_eq!((series[0].labels["x"].as_str(), values(&series[0])), ("1", vec![7.0]));
+        assert_eq!(values(&series[1]), [0.0; 0]);
         let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[
             {"metric":{},"values":[[1,"7"],[2.5,"NaNa"],[2.7,"NaN"],[3,"8"]]}]}}"#;
         assert_eq!(values(&read(matrix.as_bytes()).unwrap()[0]), [7.0, 8.0]);

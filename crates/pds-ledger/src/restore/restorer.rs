@@ -103,8 +103,12 @@ impl Job {
     }
 }
 
-/// Answers of Prometheus, why some are lacking, and whether it has no sample of this process.
-type Asked = (Vec<Answer>, Result<(), Error>, bool);
+/// Cursors in Prometheus, why some are lacking, and whether it has no sample of this process.
+struct Response {
+    cursors: Vec<Answer>,
+    complete: Result<(), Error>,
+    process_unseen: bool,
+}
 
 /// Next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +116,7 @@ enum Next {
     /// Nothing, until the configuration changes.
     Rest,
     /// Queries for a sample of this process again.
-    AskForSample,
+    QueryForSample,
     /// Tries again, later each time.
     TryAgain,
 }
@@ -150,7 +154,7 @@ impl Restorer {
         let (since, step) = (followed.watermark.first_cursor(), followed.watermark.step().unsigned_abs());
         for (key, interval) in added {
             if self.0.ledgers.ledger(&key).is_none_or(|ledger| ledger.set_aside) {
-                self.0.ledgers.hide(&key, Hold::Unknown);
+                self.0.ledgers.set_hold(&key, Hold::Unknown);
                 let interval = interval.max(Duration::from_secs(step));
                 state.missing.insert(key, Missing { since, interval, seen: None });
             }
@@ -159,7 +163,7 @@ impl Restorer {
         if !state.missing.is_empty() {
             tracing::info!(counters = state.missing.len(), "reading the cursors of counters from Prometheus");
         }
-        self.tell(&mut state, None);
+        self.report(&mut state, None);
     }
 
     /// Waits for counters whose cursors have become known. Poll them at once: they are hidden until then.
@@ -190,7 +194,7 @@ impl Restorer {
                     wait = Duration::ZERO;
                     continue;
                 }
-                Next::AskForSample => FIRST_WAIT,
+                Next::QueryForSample => FIRST_WAIT,
                 Next::TryAgain => (2 * wait).clamp(FIRST_WAIT, MAX_WAIT),
             };
             tokio::select! {
@@ -210,61 +214,57 @@ impl Restorer {
     async fn attempt(&self) -> Next {
         let job = {
             let state = self.0.state.lock();
-            let keys: Vec<Key> = if state.missing.is_empty() {
-                state.unfound.clone()
-            } else {
-                state.missing.keys().cloned().collect()
+            let keys: Vec<Key> = match state.missing.is_empty() {
+                true => state.unfound.clone(),
+                false => state.missing.keys().cloned().collect(),
             };
-            match &state.followed {
-                Some(followed) if !keys.is_empty() => {
-                    Job { followed: followed.clone(), keys, changed: self.0.changed.subscribe() }
-                }
-                _ => return Next::Rest,
-            }
+            let followed = state.followed.clone().filter(|_| !keys.is_empty());
+            let Some(followed) = followed else { return Next::Rest };
+            Job { followed, keys, changed: self.0.changed.subscribe() }
         };
         let Some(now) = job.followed.watermark.now() else { return Next::TryAgain };
-        let asked = self.ask(&job, self.query(&job, now)).await;
+        let applied = self.apply_when_ready(&job, self.query(&job, now)).await;
         let mut state = self.0.state.lock();
         if job.is_stale() {
             return Next::TryAgain;
         }
-        let (next, obstacle) = asked.unwrap_or_else(|error| {
+        let (next, obstacle) = applied.unwrap_or_else(|error| {
             state.unseen = None;
             (Next::TryAgain, Some(Obstacle::of(&error)))
         });
-        self.tell(&mut state, obstacle);
+        self.report(&mut state, obstacle);
         next
     }
 
     /// Queries once. `now` is the time by the service's clock. `None` while a sample of this process is awaited.
-    async fn query(&self, job: &Job, now: i64) -> Result<Option<Asked>, Error> {
+    async fn query(&self, job: &Job, now: i64) -> Result<Option<Response>, Error> {
         let source = &job.followed.source;
         let own = source.targets(self.0.observer.config_load_time()).await?;
         let unseen = || self.0.state.lock().unseen.get_or_insert_with(Instant::now).elapsed();
         if own.is_empty() && unseen() < MAX_UNSEEN {
             return Ok(None);
         }
-        let (answers, result) = source.cursors(job.keys.clone(), now, &own).await;
-        Ok(Some((answers, result, own.is_empty())))
+        let (cursors, complete) = source.cursors(job.keys.clone(), now, &own).await;
+        Ok(Some(Response { cursors, complete, process_unseen: own.is_empty() }))
     }
 
     /// Waits for the replies to `queries`, unless the configuration changes meanwhile, and applies them. A commit is not
     /// given up: its ledgers would be shown without their holds.
-    async fn ask(
+    async fn apply_when_ready(
         &self,
         job: &Job,
-        queries: impl Future<Output = Result<Option<Asked>, Error>>,
+        queries: impl Future<Output = Result<Option<Response>, Error>>,
     ) -> Result<(Next, Option<Obstacle>), Error> {
         let mut changed = job.changed.clone();
-        let asked = tokio::select! {
-            asked = queries => asked?,
+        let response = tokio::select! {
+            response = queries => response?,
             _ = changed.changed() => return Ok((Next::TryAgain, None)),
         };
-        let Some((answers, result, unseen)) = asked else {
-            return Ok((Next::AskForSample, Some(Obstacle::unseen())));
+        let Some(Response { cursors, complete, process_unseen }) = response else {
+            return Ok((Next::QueryForSample, Some(Obstacle::unseen())));
         };
-        self.take(job, answers, unseen).await?;
-        result?;
+        self.apply(job, cursors, process_unseen).await?;
+        complete?;
         let state = self.0.state.lock();
         Ok(match state.missing.len() {
             0 if state.unfound.is_empty() => (Next::Rest, None),
@@ -274,7 +274,7 @@ impl Restorer {
     }
 
     /// Applies the answers, commits, and releases the counters. `unseen`: Prometheus has no sample of this process.
-    async fn take(&self, job: &Job, answers: Vec<Answer>, unseen: bool) -> Result<(), Error> {
+    async fn apply(&self, job: &Job, answers: Vec<Answer>, unseen: bool) -> Result<(), Error> {
         let (mut decided, mut opened, mut committed) = (Vec::new(), Vec::new(), Vec::new());
         let later = answers.iter().find_map(|answer| Some((answer.key.clone(), answer.later?)));
         let is_proven = answers.iter().any(|answer| answer.cursor.is_some());
@@ -316,7 +316,7 @@ impl Restorer {
         // Others were released meanwhile, because they are no longer wanted.
         decided.retain(|(key, _)| state.missing.remove(key).is_some());
         for (key, hold) in decided {
-            hold.map_or_else(|| self.0.ledgers.release(&key), |hold| self.0.ledgers.hide(&key, hold));
+            hold.map_or_else(|| self.0.ledgers.release(&key), |hold| self.0.ledgers.set_hold(&key, hold));
             state.known.insert(key);
         }
         self.0.known.notify_one();
@@ -341,7 +341,7 @@ impl Restorer {
     }
 
     /// Reports the progress. Changes are logged.
-    fn tell(&self, state: &mut State, obstacle: Option<Obstacle>) {
+    fn report(&self, state: &mut State, obstacle: Option<Obstacle>) {
         state.outcome.becomes(state.missing.len(), obstacle);
         self.0.observer.restoring(Some(state.outcome.clone()));
     }
@@ -421,7 +421,7 @@ mod tests {
         ledgers.commit(&key("set aside"), Ledger::open(SETTLED).put_aside().unwrap()).await.unwrap();
         let (restorer, _) = lacking(&ledgers, &["known", "new", "set aside"], false).await;
         assert_eq!(missing(&restorer), ["new", "set aside"]);
-        let held = |app: &str| ledgers.hidden_by(&key(app));
+        let held = |app: &str| ledgers.hold(&key(app));
         assert_eq!((held("new"), held("known")), (Some(Hold::Unknown), None));
 
         restorer.follow(Some(followed(false)), |key| *key.owner.app != *"new", []);
@@ -447,7 +447,7 @@ mod tests {
             answer("moved", Some(SETTLED - 60)),
             answer("new", None),
         ];
-        restorer.take(&job, answers, false).await.unwrap();
+        restorer.apply(&job, answers, false).await.unwrap();
         let now =
             |app| ledgers.ledger(&key(app)).map(|ledger| (ledger.until, ledger.total, ledger.unaccounted));
         let expected = [
@@ -461,7 +461,7 @@ mod tests {
         assert!(!ledgers.ledger(&key("aside")).unwrap().set_aside);
         let begun = |until, pending| Some(Hold::Begun { until, pending });
         let held = [None, begun(SETTLED - 7200, 900), begun(SETTLED - 60, 0), None, Some(Hold::Unknown)];
-        assert_eq!(apps.map(|app| ledgers.hidden_by(&key(app))), held);
+        assert_eq!(apps.map(|app| ledgers.hold(&key(app))), held);
         assert_eq!(restorer.known().await, ["aside", "found", "moved", "new"].map(key).into());
         assert_eq!(missing(&restorer), ["unanswered"]);
         let Restoring { restored, opened, .. } = restorer.0.state.lock().outcome;
@@ -480,16 +480,17 @@ mod tests {
         let (until, pending) = (SETTLED - 7200, 900);
         let cursor = Some(Cursor { until, pending, ..Cursor::default() });
         let found = |app| Answer { cursor, ..answer(app, None) };
-        let queries = async { Ok(Some((vec![found("found"), found("removed")], Ok(()), false))) };
+        let cursors = vec![found("found"), found("removed")];
+        let queries = async { Ok(Some(Response { cursors, complete: Ok(()), process_unseen: false })) };
         let reload = async {
             sleep(Duration::from_secs(1)).await;
             assert_eq!(ledgers.ledger(&key("found")), None, "it is being committed");
             restorer.follow(Some(followed(false)), |key| *key.owner.app != *"removed", []);
         };
-        let (asked, ()) = tokio::join!(restorer.ask(&job, queries), reload);
-        asked.unwrap();
+        let (applied, ()) = tokio::join!(restorer.apply_when_ready(&job, queries), reload);
+        applied.unwrap();
         assert_eq!(ledgers.ledger(&key("found")).map(|ledger| ledger.until), Some(until));
-        let held = |app| ledgers.hidden_by(&key(app));
+        let held = |app| ledgers.hold(&key(app));
         assert_eq!((held("found"), held("removed")), (Some(Hold::Begun { until, pending }), None));
         assert!(missing(&restorer).is_empty());
     }
@@ -498,11 +499,11 @@ mod tests {
     async fn counters_without_a_cursor_are_queried_until_prometheus_has_any_cursor() {
         let ledgers = in_memory().await;
         let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
-        restorer.take(&job, vec![answer("a", None), answer("b", None)], false).await.unwrap();
+        restorer.apply(&job, vec![answer("a", None), answer("b", None)], false).await.unwrap();
         assert_eq!(restorer.0.state.lock().unfound, ["a", "b"].map(key));
-        restorer.take(&job, vec![answer("a", Some(SETTLED))], false).await.unwrap();
+        restorer.apply(&job, vec![answer("a", Some(SETTLED))], false).await.unwrap();
         assert_eq!(restorer.0.state.lock().unfound, []);
-        assert_eq!(ledgers.hidden_by(&key("a")), None, "it has begun already");
+        assert_eq!(ledgers.hold(&key("a")), None, "it has begun already");
     }
 
     #[tokio::test(start_paused = true)]
@@ -511,14 +512,14 @@ mod tests {
         let (restorer, job) = lacking(&ledgers, &["own", "other"], true).await;
         let cursor = Some(Cursor { until: SETTLED - 60, is_own: true, ..Cursor::default() });
         let own = Answer { cursor, ..answer("own", None) };
-        restorer.take(&job, vec![own, answer("other", Some(SETTLED - 60))], false).await.unwrap();
+        restorer.apply(&job, vec![own, answer("other", Some(SETTLED - 60))], false).await.unwrap();
         assert_eq!(missing(&restorer), ["other"]);
         for (seconds, until, left) in [(60, SETTLED, 1), (119, SETTLED, 1), (1, SETTLED, 0)] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
-            restorer.take(&job, vec![answer("other", Some(until))], false).await.unwrap();
+            restorer.apply(&job, vec![answer("other", Some(until))], false).await.unwrap();
             assert_eq!(missing(&restorer).len(), left, "{seconds} s later");
         }
-        assert_eq!(ledgers.hidden_by(&key("other")), Some(Hold::Begun { until: SETTLED, pending: 0 }));
+        assert_eq!(ledgers.hold(&key("other")), Some(Hold::Begun { until: SETTLED, pending: 0 }));
     }
 
     #[tokio::test]
@@ -526,7 +527,7 @@ mod tests {
         let ledgers = in_memory().await;
         let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
         restorer.follow(Some(followed(false)), |_| true, []);
-        restorer.take(&job, vec![answer("a", Some(SETTLED)), answer("b", None)], false).await.unwrap();
+        restorer.apply(&job, vec![answer("a", Some(SETTLED)), answer("b", None)], false).await.unwrap();
         assert_eq!((missing(&restorer).len(), ledgers.ledger(&key("a"))), (2, None));
     }
 }

@@ -15,7 +15,7 @@ use pds_interface::Resource;
 
 use super::http::{Error, Http, Prometheus};
 use super::query::{self, batches, halves};
-use super::reply::{self, Labels, Sample};
+use super::reply::{self, Labels, Series};
 
 /// The window of the first queries. Restarts are short, and a day of 200,000 series holds a billion samples.
 const RECENT: Duration = Duration::from_secs(600);
@@ -102,9 +102,9 @@ impl Source {
     /// If the query was not answered in full.
     pub async fn series(&self, query: &str) -> Result<Vec<(Labels, f64)>, Error> {
         let mut series = Vec::new();
-        let put = |sample: Sample| {
-            let value = sample.values().next();
-            series.extend(value.map(|value| (sample.labels, value)));
+        let put = |one: Series| {
+            let value = one.values().next();
+            series.extend(value.map(|value| (one.labels, value)));
         };
         self.0.query(query, put).await?;
         Ok(series)
@@ -118,9 +118,9 @@ impl Source {
     pub async fn targets(&self, loaded: Option<Timestamp>) -> Result<Targets, Error> {
         let loaded = loaded.map_or(f64::NAN, |loaded| loaded.as_duration().as_secs_f64());
         let mut targets = Targets::new();
-        let put = |sample: Sample| {
-            if sample.values().any(|value| (value - loaded).abs() <= SAME_TIME) {
-                targets.insert(target(sample.labels));
+        let put = |series: Series| {
+            if series.values().any(|value| (value - loaded).abs() <= SAME_TIME) {
+                targets.insert(target(series.labels));
             }
         };
         self.0.query(&query::processes(self.selector()), put).await?;
@@ -183,9 +183,9 @@ impl Source {
                     [query, query::pending].map(|query| query(&keys, self.selector(), window));
                 under_way.spawn(async move {
                     let mut cursors = Cursors::new();
-                    let mut asked = http.query(&query, |sample| put(&mut cursors, sample, now)).await;
+                    let mut asked = http.query(&query, |series| put(&mut cursors, series, now)).await;
                     if asked.is_ok() && cursors.values().any(|found| found.until > 0) {
-                        asked = http.query(&pending, |sample| put_pending(&mut cursors, sample)).await;
+                        asked = http.query(&pending, |series| put_pending(&mut cursors, series)).await;
                     }
                     (keys, asked.map(|()| cursors))
                 });
@@ -217,12 +217,12 @@ impl Source {
 }
 
 /// Adds a series of a reply.
-fn put(cursors: &mut Cursors, mut sample: Sample, now: i64) {
-    let mut labels = std::mem::take(&mut sample.labels);
+fn put(cursors: &mut Cursors, mut series: Series, now: i64) {
+    let mut labels = std::mem::take(&mut series.labels);
     let Some(key) = take_key(&mut labels) else { return };
     let target = target(labels);
     let found = cursors.entry(key).or_default();
-    for until in whole_values(&sample) {
+    for until in whole_values(&series) {
         if until > now {
             found.later = found.later.max(Some(until));
         } else if until > found.until {
@@ -234,17 +234,17 @@ fn put(cursors: &mut Cursors, mut sample: Sample, now: i64) {
 }
 
 /// Adds a series of pending seconds of a reply, if the target has the greatest cursor.
-fn put_pending(cursors: &mut Cursors, mut sample: Sample) {
-    let mut labels = std::mem::take(&mut sample.labels);
+fn put_pending(cursors: &mut Cursors, mut series: Series) {
+    let mut labels = std::mem::take(&mut series.labels);
     let Some(found) = take_key(&mut labels).and_then(|key| cursors.get_mut(&key)) else { return };
     if found.targets.contains(&target(labels)) {
-        found.pending.extend(whole_values(&sample).map(i64::unsigned_abs).next());
+        found.pending.extend(whole_values(&series).map(i64::unsigned_abs).next());
     }
 }
 
 /// The values that an exporter may have written: whole numbers above 0.
-fn whole_values(sample: &Sample) -> impl Iterator<Item = i64> {
-    let values = sample.values().filter(|value| value.fract() == 0.0 && (1.0..MAX_EXACT).contains(value));
+fn whole_values(series: &Series) -> impl Iterator<Item = i64> {
+    let values = series.values().filter(|value| value.fract() == 0.0 && (1.0..MAX_EXACT).contains(value));
     #[expect(clippy::cast_possible_truncation, reason = "each is whole and in range")]
     values.map(|value| value as i64)
 }
@@ -255,13 +255,13 @@ fn whole_values(sample: &Sample) -> impl Iterator<Item = i64> {
 /// If it is not a complete reply; the error states the reason.
 pub fn parse(reply: &[u8], now: i64) -> Result<Vec<Answer>, String> {
     let mut cursors = Cursors::new();
-    reply::read(reply, &mut |sample| put(&mut cursors, sample, now)).map_err(|bad| format!("{bad:?}"))?;
+    reply::read(reply, &mut |series| put(&mut cursors, series, now)).map_err(|bad| format!("{bad:?}"))?;
     let own = Targets::new();
     let answer = |(key, found): (Key, Found)| Answer { key, cursor: found.cursor(&own), later: found.later };
     Ok(cursors.into_iter().map(answer).collect())
 }
 
-/// The counter that a sample belongs to.
+/// The counter that a series belongs to.
 fn take_key(labels: &mut Labels) -> Option<Key> {
     let owner = Owner::new(labels.remove("project")?.into(), labels.remove("app")?.into());
     Some(Key { owner, resource: Resource::find(&labels.remove("resource")?)? })
@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    fn sample(instance: &str, values: &[&str]) -> Sample {
+    fn one(instance: &str, values: &[&str]) -> Series {
         let values: Vec<_> = values.iter().map(|value| format!(r#"[9,"{value}"]"#)).collect();
         let labels = format!(
             r#""__name__":"x","__type__":"gauge","project":"p","app":"a","resource":"response_time","instance":"{instance}""#
@@ -300,7 +300,7 @@ mod tests {
         let cursors_of = |series: &[(&str, &[&str])]| {
             let mut cursors = Cursors::new();
             for (instance, values) in series {
-                put(&mut cursors, sample(instance, values), 600);
+                put(&mut cursors, one(instance, values), 600);
             }
             let found = cursors.remove(&key()).unwrap_or_default();
             (found.cursor(&own).map(|cursor| (cursor.until, cursor.is_own)), found.later)
@@ -316,9 +316,9 @@ mod tests {
         let pending_of = |cursors_of: &[(&str, &str)], series: &[(&str, &str)]| {
             let mut cursors = Cursors::new();
             for (instance, until) in cursors_of {
-                put(&mut cursors, sample(instance, &[until]), 600);
+                put(&mut cursors, one(instance, &[until]), 600);
             }
-            series.iter().for_each(|(instance, value)| put_pending(&mut cursors, sample(instance, &[value])));
+            series.iter().for_each(|(instance, value)| put_pending(&mut cursors, one(instance, &[value])));
             let found = cursors.get(&key());
             found.and_then(|found| found.cursor(&Targets::new())).map(|cursor| cursor.pending)
         };
