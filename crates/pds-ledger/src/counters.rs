@@ -173,11 +173,8 @@ pds_app_disputed_hours_total{resource="response_time"} 0
     fn the_results_of_rechecks_are_shown_while_they_are_enabled_and_their_additions_after_that() {
         let lines = |ledger: &Ledger, rechecked| {
             let text = page(series(run_execution_time::RESOURCE, ledger, rechecked));
-            let of_rechecks = |line: &&str| {
-                ["_late_", "_overcounted_", "_rechecked_", "_disputed_"]
-                    .iter()
-                    .any(|part| line.contains(part))
-            };
+            let parts = ["_late_", "_overcounted_", "_rechecked_", "_disputed_"];
+            let of_rechecks = |line: &&str| parts.iter().any(|part| line.contains(part));
             text.lines().filter(of_rechecks).map(str::to_owned).collect::<Vec<_>>()
         };
         let none = ledger(false);
@@ -188,19 +185,15 @@ pds_app_disputed_hours_total{resource="response_time"} 0
         let late = ["pds_app_late_runs_total 2", "pds_app_overcounted_runs_total 1", &some_disputed];
         let until = r#"pds_app_rechecked_until_timestamp_seconds{resource="run_execution_time"} 7200"#;
         assert_eq!(lines(&none, false), [""; 0]);
-        assert_eq!(
-            lines(&none, true),
-            ["pds_app_late_runs_total 0", "pds_app_overcounted_runs_total 0", &none_disputed]
-        );
+        let zeros = ["pds_app_late_runs_total 0", "pds_app_overcounted_runs_total 0", &none_disputed];
+        assert_eq!(lines(&none, true), zeros);
         assert_eq!(lines(&some, false), late);
         assert_eq!(lines(&some, true), [late[0], late[1], late[2], until]);
     }
 
     #[test]
     fn a_hidden_ledger_shows_only_how_far_it_is_behind() {
-        assert_eq!(
-            page(behind(run_execution_time::RESOURCE, 90)),
-            "pds_app_accounting_behind_seconds{resource=\"run_execution_time\"} 90\n"
-        );
+        let text = page(behind(run_execution_time::RESOURCE, 90));
+        assert_eq!(text, "pds_app_accounting_behind_seconds{resource=\"run_execution_time\"} 90\n");
     }
 }

@@ -99,10 +99,8 @@ mod tests {
     fn a_reply_about_a_rounded_range_names_the_step_to_set() {
         let range = |start, end| TimeRange { start, end };
         let refused = |answered| Refusal::OtherRange { asked: range(60, 360), answered }.to_string();
-        assert!(
-            refused(range(0, 600))
-                .ends_with(": the service rounds ranges to 5m; set accounting.step to a multiple of that")
-        );
+        let remedy = ": the service rounds ranges to 5m; set accounting.step to a multiple of that";
+        assert!(refused(range(0, 600)).ends_with(remedy));
         assert!(refused(range(0, 0)).ends_with(" UTC"), "{}", refused(range(0, 0)));
     }
 }

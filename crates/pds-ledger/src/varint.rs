@@ -46,10 +46,8 @@ mod tests {
             put_signed(&mut bytes, number);
             put(&mut bytes, number.cast_unsigned());
             let mut rest = &*bytes;
-            assert_eq!(
-                (take_signed(&mut rest), take(&mut rest)),
-                (Some(number), Some(number.cast_unsigned()))
-            );
+            let read = (take_signed(&mut rest), take(&mut rest));
+            assert_eq!(read, (Some(number), Some(number.cast_unsigned())));
             assert_eq!((rest, take(&mut rest)), (&[][..], None));
             assert_eq!(take(&mut &bytes[..1]).is_none(), bytes[0] > 0x7f);
         }

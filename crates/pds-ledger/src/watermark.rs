@@ -325,11 +325,8 @@ mod tests {
         assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:59:00Z", "settled by both");
         advance(Duration::from_secs(60)).await;
         assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:00:00Z", "the clocks go on");
-        assert_eq!(
-            time(Some(watermark.settled_step())),
-            "2026-03-01T12:00:00Z",
-            "ours is behind: the earlier"
-        );
+        let settled = time(Some(watermark.settled_step()));
+        assert_eq!(settled, "2026-03-01T12:00:00Z", "ours is behind: the earlier");
     }
 
     #[tokio::test(start_paused = true)]
@@ -407,9 +404,8 @@ mod tests {
         advance(Duration::from_secs(20)).await;
         watermark.observe(None);
         assert_eq!(time(watermark.first_cursor()), "2026-03-01T21:01:00Z");
-        assert!(
-            watermark.at_present().shown_for(watermark.settled_step(), Duration::from_secs(60)).is_some()
-        );
+        let settled = watermark.at_present();
+        assert!(settled.shown_for(settled.step_end(), Duration::from_secs(60)).is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -472,20 +468,16 @@ mod tests {
         let (watermark, interval) = (watermark(), Duration::from_secs(60));
         let at = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
         let until = at("2026-03-01T11:59:00Z");
-        assert_eq!(watermark.at_present().shown_for(until, interval), None, "nobody vouches for the time");
+        let shown_for = |until| watermark.at_present().shown_for(until, interval);
+        assert_eq!(shown_for(until), None, "nobody vouches for the time");
         watermark.observe(date("2026-03-01T12:00:07Z"));
-        assert_eq!(
-            watermark.at_present().shown_for(until - 60, interval),
-            None,
-            "a process before may have shown more"
-        );
+        assert_eq!(shown_for(until - 60), None, "a process before may have shown more");
         // 12:02:30 is when 12:00:00 has settled for two intervals.
-        let left = watermark.at_present().shown_for(until, interval).unwrap();
+        let left = shown_for(until).unwrap();
         assert_eq!(left, Duration::from_secs(143));
         advance(left - Duration::from_secs(1)).await;
-        assert!(watermark.at_present().shown_for(until, interval).is_some());
+        assert!(shown_for(until).is_some());
         advance(Duration::from_secs(1)).await;
-        assert_eq!(watermark.at_present().shown_for(until, interval), None);
-        assert!(watermark.at_present().shown_for(until + 60, interval).is_some());
+        assert_eq!((shown_for(until), shown_for(until + 60).is_some()), (None, true));
     }
 }

@@ -271,21 +271,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_header_an_idle_connection_and_an_open_request_have_limits_of_their_own() {
         let limits = Limits::default();
+        let no_request = (limits.header_timeout.as_secs(), "no complete request arrived");
         let connection = self::connection(false);
-        assert_eq!(
-            expires_after(&connection).await,
-            (limits.header_timeout.as_secs(), "no complete request arrived")
-        );
+        assert_eq!(expires_after(&connection).await, no_request);
         let open = connection.open();
         assert!(tokio::time::timeout(Duration::from_secs(86_400), connection.expired()).await.is_err());
         drop(open);
         assert_eq!(expires_after(&connection).await, (limits.idle_timeout.as_secs(), "idle"));
         connection.open();
         connection.arrived(1);
-        assert_eq!(
-            expires_after(&connection).await,
-            (limits.header_timeout.as_secs(), "no complete request arrived")
-        );
+        assert_eq!(expires_after(&connection).await, no_request);
         connection.open();
         connection.last_call();
         assert_eq!(expires_after(&connection).await, (1, "the server is stopping"));

@@ -69,14 +69,15 @@ mod tests {
     use std::thread::ThreadId;
 
     use parking_lot::Mutex;
-    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::client::danger::HandshakeSignatureValid;
     use rustls::crypto::ring::{self, kx_group};
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
     use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-    use rustls::server::{ClientHello, ResolvesServerCert};
+    use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
     use rustls::sign::{CertifiedKey, Signer, SigningKey};
     use rustls::{
-        ClientConfig, DigitallySignedStruct, DistinguishedName, SignatureAlgorithm, SignatureScheme,
+        ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureAlgorithm,
+        SignatureScheme,
     };
 
     use super::*;
@@ -121,58 +122,19 @@ mod tests {
         }
     }
 
-    /// Trusts everybody.
-    #[derive(Clone, Copy, Debug)]
-    struct Trusting;
-
-    impl ServerCertVerifier for Trusting {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> Result<ServerCertVerified, rustls::Error> {
-            Ok(ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, rustls::Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, rustls::Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            ring::default_provider().signature_verification_algorithms.supported_schemes()
-        }
-    }
-
-    impl ClientCertVerifier for Watched<Trusting> {
+    impl ClientCertVerifier for Watched<Arc<dyn ClientCertVerifier>> {
         fn root_hint_subjects(&self) -> &[DistinguishedName] {
-            &[]
+            self.0.root_hint_subjects()
         }
 
         fn verify_client_cert(
             &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: UnixTime,
+            certificate: &CertificateDer<'_>,
+            others: &[CertificateDer<'_>],
+            now: UnixTime,
         ) -> Result<ClientCertVerified, rustls::Error> {
             self.computed();
-            Ok(ClientCertVerified::assertion())
+            self.0.verify_client_cert(certificate, others, now)
         }
 
         fn verify_tls12_signature(
@@ -200,23 +162,32 @@ mod tests {
         }
     }
 
-    /// A certificate that nobody has signed, and its key.
-    fn certificate() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        (vec![made.cert.der().clone()], key)
+    /// A certificate of server and client that is its own authority.
+    struct Identity {
+        certificate: CertificateDer<'static>,
+        key: PrivateKeyDer<'static>,
+        roots: Arc<RootCertStore>,
     }
 
-    fn server(threads: &Threads) -> Arc<ServerConfig> {
-        let (chain, key) = certificate();
-        let key = ring::sign::any_supported_type(&key).unwrap();
-        let key = Arc::new(Watched(key, Arc::clone(threads)));
-        let certified = Arc::new(CertifiedKey::new(chain, key));
+    fn identity() -> Identity {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, mut roots) = (made.cert.der().clone(), RootCertStore::empty());
+        roots.add(certificate.clone()).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        Identity { certificate, key, roots: Arc::new(roots) }
+    }
+
+    fn server(Identity { certificate, key, roots }: &Identity, threads: &Threads) -> Arc<ServerConfig> {
+        let key = Watched(ring::sign::any_supported_type(key).unwrap(), Arc::clone(threads));
+        let certified = Arc::new(CertifiedKey::new(vec![certificate.clone()], Arc::new(key)));
         let mut provider = ring::default_provider();
         provider.kx_groups = vec![kx_group::X25519];
-        let config = ServerConfig::builder_with_provider(Arc::new(provider));
+        let provider = Arc::new(provider);
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&provider));
+        let clients = Arc::new(Watched(clients.build().unwrap(), Arc::clone(threads)));
+        let config = ServerConfig::builder_with_provider(provider);
         let config = config.with_safe_default_protocol_versions().unwrap();
-        let config = config.with_client_cert_verifier(Arc::new(Watched(Trusting, Arc::clone(threads))));
+        let config = config.with_client_cert_verifier(clients);
         Arc::new(config.with_cert_resolver(Arc::new(Watched(certified, Arc::clone(threads)))))
     }
 
@@ -231,16 +202,17 @@ mod tests {
             let threads = Threads::default();
             let mut provider = ring::default_provider();
             provider.kx_groups = groups;
+            let identity = identity();
+            let server = server(&identity, &threads);
+            let Identity { certificate, key, roots } = identity;
             let client = ClientConfig::builder_with_provider(Arc::new(provider));
-            let client = client.with_protocol_versions(&[version]).unwrap().dangerous();
-            let client = client.with_custom_certificate_verifier(Arc::new(Trusting));
-            let (chain, key) = certificate();
-            let client = client.with_client_auth_cert(chain, key).unwrap();
+            let client = client.with_protocol_versions(&[version]).unwrap().with_root_certificates(roots);
+            let client = client.with_client_auth_cert(vec![certificate], key).unwrap();
             let (near, far) = tokio::io::duplex(64 * 1024);
             let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
             let turns = Turns::new(MAX_CONCURRENT, MAX_WAITING);
             let (accepted, connected) = tokio::join!(
-                accept(Box::new(far), server(&threads), &turns, Peer::Local),
+                accept(Box::new(far), server, &turns, Peer::Local),
                 connector.connect(ServerName::try_from("localhost").unwrap(), near),
             );
             assert!(accepted.is_ok() && connected.is_ok(), "{version:?}");

@@ -247,14 +247,12 @@ mod tests {
         assert_eq!(wins("text/plain;q=0.1,application/openmetrics-text;q=-3"), Format::Text);
         assert_eq!(wins("text/plain;q=0.9,application/openmetrics-text;q=much"), Format::OpenMetrics);
         assert_eq!(wins("text/plain;q=0.9,application/openmetrics-text;q=NaN"), Format::OpenMetrics);
-        assert_eq!(
-            wins("text/plain; Q = 0.2 , Application/OpenMetrics-Text ; VERSION=\"1.0.0\""),
-            Format::OpenMetrics
-        );
-        assert_eq!(
-            wins("application/openmetrics-text;version=1.0.0;version=2;charset=utf-8;x"),
-            Format::OpenMetrics
-        );
+        for lenient in [
+            "text/plain; Q = 0.2 , Application/OpenMetrics-Text ; VERSION=\"1.0.0\"",
+            "application/openmetrics-text;version=1.0.0;version=2;charset=utf-8;x",
+        ] {
+            assert_eq!(wins(lenient), Format::OpenMetrics, "{lenient}");
+        }
     }
 
     #[test]

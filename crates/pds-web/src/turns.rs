@@ -268,6 +268,14 @@ mod tests {
             tokio::task::yield_now().await;
             joined
         }
+
+        /// Those that got their turn, in order, once all that joined have ended.
+        async fn served(&self, joined: Vec<tokio::task::JoinHandle<()>>) -> Vec<u32> {
+            for task in joined {
+                task.await.unwrap();
+            }
+            self.served.lock().iter().flatten().copied().collect()
+        }
     }
 
     #[test]
@@ -289,11 +297,7 @@ mod tests {
         }
         joined.push(waiting.join(OTHER, 9).await);
         drop(busy);
-        for task in joined {
-            task.await.unwrap();
-        }
-        let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
-        assert_eq!(served, [1, 9, 2, 3, 4]);
+        assert_eq!(waiting.served(joined).await, [1, 9, 2, 3, 4]);
         assert!(waiting.turns.held() == 0 && waiting.turns.0.lock().waiting.is_empty());
     }
 
@@ -328,11 +332,7 @@ mod tests {
             joined.push(waiting.join(FLOOD, number).await);
         }
         drop(busy);
-        for task in joined {
-            task.await.unwrap();
-        }
-        let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
-        assert_eq!(served, [9, 19, 20]);
+        assert_eq!(waiting.served(joined).await, [9, 19, 20]);
     }
 
     #[tokio::test]
@@ -351,11 +351,7 @@ mod tests {
         joined.push(waiting.join(Peer::Local, 3).await);
         joined.push(waiting.join_as(FLOOD, Some("alice".to_owned()), 4).await);
         drop(first);
-        for task in joined {
-            task.await.unwrap();
-        }
-        let served = waiting.served.lock().iter().flatten().copied().collect::<Vec<_>>();
-        assert_eq!(served, [2, 1, 3, 4]);
+        assert_eq!(waiting.served(joined).await, [2, 1, 3, 4]);
     }
 
     #[tokio::test]
