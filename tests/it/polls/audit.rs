@@ -285,7 +285,7 @@ async fn a_cursor_from_prometheus_proves_nothing() {
     for app in 0..3 {
         let (ledgers, key) = (&rig.context().ledgers, rig.key(app));
         ledgers.commit(&key, Ledger::open(until)).await.unwrap();
-        ledgers.hide(&key, Hold::Begun { until, pending: 0 });
+        ledgers.set_hold(&key, Hold::Begun { until, pending: 0 });
     }
     rig.minutes(6).await;
     let counted = |app| (rig.ledger_of(app).total, rig.ledger_of(app).until);
