@@ -8,6 +8,7 @@ mod order;
 mod shown;
 mod soak;
 mod starts;
+mod thresholds;
 
 use std::path::PathBuf;
 use std::sync::Arc;
