@@ -233,7 +233,7 @@ impl Ledger {
         let thresholds = self.buckets.len();
         let mut stretches: Vec<Stretch<'_>> = self.rechecks.stretches().collect();
         let continues = |last: &&mut Stretch<'_>| {
-            last.end == range.start && last.hour_end() > range.start && !last.missing && last.rechecks == 0
+            last.end == range.start && last.hour_end() > range.start && !last.missing && last.age == 0
         };
         match stretches.last_mut().filter(continues) {
             Some(last) => {

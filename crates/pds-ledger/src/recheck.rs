@@ -78,10 +78,11 @@ impl Ages {
         usize::try_from(hours).unwrap_or_default() * (HOUR_BYTES + 3 * (thresholds + 1) / 2)
     }
 
-    /// The number of ages reached by the hour that ended at `end`; each age begins `phase` seconds later.
-    fn reached(&self, end: i64, phase: i64, now: i64) -> u8 {
-        let reached = self.0.iter().filter(|age| end.saturating_add(**age).saturating_add(phase) <= now);
-        u8::try_from(reached.count()).unwrap_or(u8::MAX)
+    /// The greatest age in seconds that the hour that ended at `end` has reached, 0 if none; each age begins `phase`
+    /// seconds later.
+    fn reached(&self, end: i64, phase: i64, now: i64) -> i64 {
+        let reached = self.0.iter().rfind(|age| end.saturating_add(**age).saturating_add(phase) <= now);
+        reached.copied().unwrap_or_default()
     }
 }
 
@@ -118,7 +119,7 @@ impl Ledger {
         let is_due = |stretch: &Stretch<'_>| {
             let is_pending = stretch.doubt.is_some()
                 || stretch.not_before > 0
-                || due.ages.reached(stretch.hour_end(), due.phase, self.until) > stretch.rechecks;
+                || due.ages.reached(stretch.hour_end(), due.phase, self.until) > stretch.age;
             stretch.hour_end() <= self.until && stretch.not_before <= self.until && is_pending
         };
         self.rechecks.stretches().find(is_due).map(|stretch| stretch.range())
@@ -205,7 +206,7 @@ impl Ledger {
             (stretch.disputes, stretch.lacks) =
                 (stretch.disputes.saturating_add(1), round_or_zero(before - figure));
         } else {
-            let is_first = stretch.rechecks == 0;
+            let is_first = stretch.age == 0;
             let difference = |(figure, added): (&f64, &f64)| match figure - added {
                 // Amounts recorded at an earlier age are rounded.
                 small if !is_first && small.abs() <= 0.5 => 0,
@@ -223,7 +224,7 @@ impl Ledger {
             stretch.added = counts;
             (stretch.disputes, stretch.lacks) = (0, 0);
         }
-        stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
+        stretch.age = due.ages.reached(stretch.hour_end(), due.phase, self.until);
         next.rechecked_until = next.rechecked_until.max(range.end);
         next.rechecks = PendingRechecks::of(&balance, stretches);
         Ok(Some((next.without_done(due.ages), outcome)))
@@ -238,7 +239,7 @@ impl Ledger {
         if let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) {
             match refused {
                 true => {
-                    stretch.rechecks = due.ages.reached(stretch.hour_end(), due.phase, self.until);
+                    stretch.age = due.ages.reached(stretch.hour_end(), due.phase, self.until);
                     (stretch.doubt, stretch.disputes, stretch.lacks, stretch.not_before) = (None, 0, 0, 0);
                 }
                 false => stretch.not_before = self.until + LOW_ANSWER,
@@ -259,7 +260,7 @@ impl Ledger {
     /// stretches: they show whether it had requests.
     fn without_done(self, ages: &Ages) -> Self {
         let is_done = |stretch: &Stretch<'_>| {
-            usize::from(stretch.rechecks) >= ages.0.len()
+            stretch.age >= ages.last().unwrap_or_default()
                 && stretch.doubt.is_none()
                 && stretch.not_before == 0
         };
@@ -558,6 +559,17 @@ pub(super) mod tests {
             }
         }
         assert_eq!((buckets(&ledger), ledger.total), (vec![6000, 7200, 8000], 8000));
+    }
+
+    #[test]
+    fn an_hour_is_rechecked_at_its_last_age_although_an_earlier_one_is_no_longer_configured() {
+        let (both, last) = (ages(&[3600, 86_400]), ages(&[86_400]));
+        let equal = tally(40, &[(0.1, 0.5), (1.0, 1.0)]);
+        let (ledger, _) = recheck(&two_hours(), range(0, 3600), &equal, &both);
+        let later = at(&ledger, 3600 + 86_400);
+        assert_eq!(later.recheck_due(due(&last)), Some(range(0, 3600)));
+        // An outcome for another hour drops none.
+        assert_eq!(starts(&ledger.not_answered(range(3600, 7200), true, due(&last))), [0, 3600]);
     }
 
     #[test]

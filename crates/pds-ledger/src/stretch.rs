@@ -19,8 +19,8 @@ pub(super) struct Stretch<'a> {
     /// Its start and end, Unix seconds.
     pub(super) start: i64,
     pub(super) end: i64,
-    /// The number of configured ages at which it was requested.
-    pub(super) rechecks: u8,
+    /// The greatest age in seconds at which it was requested; 0 if it was not.
+    pub(super) age: i64,
     /// Whether it was given up, so that nothing of it was counted.
     pub(super) missing: bool,
     /// The counts that the counters hold of it once the balance is settled.
@@ -83,7 +83,8 @@ impl Stretch<'_> {
         let flags = (MISSING * u8::from(self.missing))
             | (DOUBT * u8::from(self.doubt.is_some()))
             | (MORE * u8::from(more));
-        bytes.extend([flags, self.rechecks]);
+        bytes.push(flags);
+        put_signed(bytes, self.age);
         self.added.pack(bytes);
         self.doubt.iter().for_each(|doubt| doubt.pack(bytes));
         if more {
@@ -103,12 +104,13 @@ impl<'a> Stretch<'a> {
     fn unpack(bytes: &mut &'a [u8], former_end: i64) -> Option<Self> {
         let start = former_end.checked_add(take_signed(bytes)?)?;
         let end = start.checked_add(take_signed(bytes)?)?;
-        let (&[flags, rechecks], rest) = bytes.split_first_chunk()?;
+        let (&[flags], rest) = bytes.split_first_chunk()?;
         *bytes = rest;
+        let age = take_signed(bytes)?;
         let added = Counts::unpack(bytes)?;
         let doubt = if flags & DOUBT != 0 { Some(Counts::unpack(bytes)?) } else { None };
         let mut stretch =
-            Self { start, end, rechecks, missing: flags & MISSING != 0, added, doubt, ..Self::default() };
+            Self { start, end, age, missing: flags & MISSING != 0, added, doubt, ..Self::default() };
         if flags & MORE != 0 {
             stretch.disputes = take(bytes)?.try_into().ok()?;
             stretch.lacks = take(bytes)?;
@@ -349,7 +351,7 @@ mod tests {
         assert_eq!((counts.list(5), counts.total()), (vec![1, 3, 2, 9, 9, 9], 9));
         assert_eq!(counts.with_thresholds_at(&[0, 3, 7]).list(8), [0, 1, 3, 3, 2, 9, 9, 9, 9]);
         let one =
-            Stretch { start: 3600, end: 7200, rechecks: 2, added: counts.clone(), ..Stretch::default() };
+            Stretch { start: 3600, end: 7200, age: 7200, added: counts.clone(), ..Stretch::default() };
         let other = Stretch {
             start: 7260,
             end: 7320,

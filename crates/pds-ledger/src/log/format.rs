@@ -26,7 +26,7 @@ use crate::varint;
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"pdsstate";
 /// The version of the file.
-pub(crate) const VERSION: u64 = 4;
+pub(crate) const VERSION: u64 = 5;
 /// Head and marks have a page each: a torn write of one leaves the others.
 const PAGE: u64 = 4096;
 /// Positions of the marks.
