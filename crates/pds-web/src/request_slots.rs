@@ -2,8 +2,7 @@
 //!
 //! A request holds its slot until the client has read the answer. When slots or memory run out:
 //!
-//! - a request whose client has not read for a second is closed for any peer that does not hold more; requests of that
-//!   peer that only wait for memory do not count;
+//! - a request whose client has not read for a second is closed for any peer that does not hold more;
 //! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of a peer that
 //!   holds more is closed, whether its client reads or not, beginning with the peer that holds most;
 //! - any other request without a slot is refused with 503; one with a slot waits up to two seconds for memory, after
@@ -11,7 +10,7 @@
 //!
 //! A request has the memory of the largest answer before its answer is made, and gives back what that does not use. So
 //! answers that wait hold nothing, and requests that wait for each other cannot block each other. A request waits 200 ms
-//! for memory before another is closed, and only a request that holds memory is.
+//! for memory before another is closed. Then only requests that hold memory count, and only these are closed.
 //!
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
@@ -68,6 +67,14 @@ enum Need {
     Memory,
 }
 
+impl Need {
+    /// Whether `request` holds it; `None` is a request that still waits for memory.
+    fn is_held_by(self, request: Option<&Answering>) -> bool {
+        let holds_memory = |request: &Answering| request.rooms.iter().any(|room| room.num_permits() > 0);
+        self == Self::Slot || request.is_some_and(holds_memory)
+    }
+}
+
 /// Use of a slot.
 struct Answering {
     connection: ConnectionState,
@@ -101,7 +108,7 @@ impl RequestSlots {
         let connection_permit = connection.permit().await;
         let (peer, began) = (connection.peer(), Instant::now());
         let turn = self.turns.acquire_or_end(peer, || {
-            let (own, most) = self.own_and_most(peer);
+            let (own, most) = self.own_and_most(peer, Need::Slot);
             (self.close_another(peer, began, Need::Slot) || own < most) && began.elapsed() < MAX_WAIT
         });
         let turn = turn.await?;
@@ -111,9 +118,9 @@ impl RequestSlots {
         Some(RequestPermit { slots: Arc::clone(self), turn, _connection_permit: connection_permit })
     }
 
-    /// The number of slots that `peer` holds, and the most that any peer holds.
-    fn own_and_most(&self, peer: Peer) -> (usize, usize) {
-        let held = self.turns.holdings();
+    /// The number of requests of `peer` that hold what is needed, and the most that any peer has.
+    fn own_and_most(&self, peer: Peer, need: Need) -> (usize, usize) {
+        let held = self.turns.holdings(|request| need.is_held_by(request));
         (held.get(&peer).copied().unwrap_or(0), held.into_values().max().unwrap_or(0))
     }
 
@@ -121,32 +128,28 @@ impl RequestSlots {
     /// the connection of the request unread for longest, among peers that do not hold fewer, or else of the oldest
     /// request, among peers that hold more. The peer that holds most comes first.
     fn close_another(&self, peer: Peer, began: Instant, need: Need) -> bool {
-        let (own, most) = self.own_and_most(peer);
-        // Requests that only wait for memory hold none.
-        let own_begun = if need == Need::Memory { self.turns.begun(peer) } else { own };
-        let frees = |request: &Answering| {
-            need == Need::Slot || request.rooms.iter().any(|room| room.num_permits() > 0)
-        };
-        let unread =
-            |request: &Answering| request.connection.unread_since(request.number).filter(|_| frees(request));
+        let (own, most) = self.own_and_most(peer, need);
+        let unread = |request: &Answering| request.connection.unread_since(request.number);
         // Whether its client reads or not.
-        let aged = |request: &Answering| {
-            Some(request.since).filter(|since| since.elapsed() >= PATIENCE && frees(request))
-        };
-        self.close(own_begun, "other requests need its slot, and its client does not read", unread)
+        let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
+        self.close(need, own, "other requests need its slot or memory, and its client does not read", unread)
             || began.elapsed() >= PATIENCE
                 && own < most
-                && self.close(own + 1, "peers that hold fewer requests need its slot", aged)
+                && self.close(need, own + 1, "peers that hold fewer requests need its slot or memory", aged)
     }
 
     /// Closes the connection of the oldest request by `since`, among peers that hold `at_least` this many.
     fn close(
         &self,
+        need: Need,
         at_least: usize,
         why: &'static str,
         since: impl Fn(&Answering) -> Option<Instant>,
     ) -> bool {
-        let ended = self.turns.end_oldest(at_least, since);
+        let counts = |request: Option<&Answering>| need.is_held_by(request);
+        let ended = self
+            .turns
+            .end_oldest(at_least, counts, |request| since(request).filter(|_| counts(Some(request))));
         ended.inspect(|request| request.connection.close(why)).is_some()
     }
 
@@ -155,11 +158,13 @@ impl RequestSlots {
         let (waits, waited_since) = (Arc::new(peer), Instant::now());
         self.waiting.lock().push(Arc::downgrade(&waits));
         let is_first = || {
-            let held = self.turns.holdings();
+            let [memory, slots] = [Need::Memory, Need::Slot]
+                .map(|need| self.turns.holdings(|request| need.is_held_by(request)));
+            let rank = |peer: &Peer| (memory.get(peer), slots.get(peer));
             let mut waiting = self.waiting.lock();
             waiting.retain(|other| other.strong_count() > 0);
             let mut others = waiting.iter().filter_map(Weak::upgrade);
-            others.all(|other| *other == peer || held.get(&other) >= held.get(&peer))
+            others.all(|other| *other == peer || rank(&other) >= rank(&peer))
         };
         loop {
             while is_first() {
@@ -533,16 +538,44 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_holds_no_memory_is_not_closed_for_it() {
-        let (slots, reloading) = (RequestSlots::new(40, memory()), connection(1));
-        let reloads = [reloading.open(), reloading.open()];
-        let mut held = vec![take(&slots, &reloads[0]).await, take(&slots, &reloads[1]).await];
-        for host in 2..6 {
-            held.push(slots.take(&connection(host).open()).await);
+    async fn a_request_that_holds_no_memory_is_not_closed_for_it_and_does_not_count() {
+        let slots = RequestSlots::new(40, memory());
+        let [busy, reloading] = [5, 1].map(connection);
+        let reloads = [&busy, &busy, &reloading, &reloading].map(ConnectionState::open);
+        let mut held = Vec::new();
+        for reload in &reloads {
+            held.push(take(&slots, reload).await);
+        }
+        let readers = [2, 3, 4, 6].map(connection);
+        let scrapes = readers.each_ref().map(ConnectionState::open);
+        for scrape in &scrapes {
+            held.push(slots.take(scrape).await);
         }
         tokio::time::sleep(PATIENCE).await;
-        assert!(slots.take(&connection(6).open()).await.is_none());
-        assert!(held.iter().all(Option::is_some) && !is_closed(&reloading).await);
+        assert!(slots.take(&busy.open()).await.is_some());
+        let mut closed = 0;
+        for reader in &readers {
+            closed += usize::from(is_closed(reader).await);
+        }
+        assert_eq!(closed, 1);
+        assert!(held.iter().all(Option::is_some) && !is_closed(&reloading).await && !is_closed(&busy).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_wait_make_no_peer_the_one_that_holds_most() {
+        let slots = RequestSlots::new(40, memory());
+        let [most, other] = [1, 2].map(connection);
+        let scrapes = [&most, &most, &most, &other].map(ConnectionState::open);
+        let mut held = Vec::new();
+        for scrape in &scrapes {
+            held.push(slots.take(scrape).await);
+        }
+        tokio::time::sleep(PATIENCE).await;
+        let waiting = [&most, &other, &other, &other, &other].map(ConnectionState::open);
+        let [a, b, c, d, e] = waiting.each_ref().map(|request| slots.take(request));
+        let (of_most, b, c, d, e) = tokio::join!(a, b, c, d, e);
+        assert!(of_most.is_none() && [b, c, d, e].iter().any(Option::is_some));
+        assert!(!is_closed(&other).await && is_closed(&most).await);
     }
 
     #[tokio::test]

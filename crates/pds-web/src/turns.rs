@@ -108,25 +108,27 @@ impl<T> Turns<T> {
         }
     }
 
-    /// How many turns each peer holds.
-    pub(super) fn holdings(&self) -> HashMap<Peer, usize> {
-        self.0.lock().holdings()
-    }
-
-    /// How many turns of `peer` have a payload.
-    pub(super) fn begun(&self, peer: Peer) -> usize {
-        self.0.lock().held.values().filter(|(holder, payload)| *holder == peer && payload.is_some()).count()
+    /// How many turns each peer holds for which `counts` is true; their payload is `None` before they have begun.
+    pub(super) fn holdings(&self, counts: impl Fn(Option<&T>) -> bool) -> HashMap<Peer, usize> {
+        self.0.lock().holdings(counts)
     }
 
     /// Ends a turn early and returns its payload: the oldest turn of the peer that holds most, among peers that hold
-    /// `at_least` this many. `since` returns when a turn began, if it may end.
-    pub(super) fn end_oldest(&self, at_least: usize, since: impl Fn(&T) -> Option<Instant>) -> Option<T> {
+    /// `at_least` this many; turns for which `counts` is false do not count. `since` returns when a turn began, if it
+    /// may end.
+    pub(super) fn end_oldest(
+        &self,
+        at_least: usize,
+        counts: impl Fn(Option<&T>) -> bool,
+        since: impl Fn(&T) -> Option<Instant>,
+    ) -> Option<T> {
         let mut state = self.0.lock();
-        let holdings = state.holdings();
-        let turns = state.held.values_mut().filter(|(peer, _)| holdings[peer] >= at_least);
+        let holdings = state.holdings(counts);
+        let held = |peer: &Peer| holdings.get(peer).copied().unwrap_or_default();
+        let turns = state.held.values_mut().filter(|(peer, _)| held(peer) >= at_least);
         let aged = turns.filter_map(|(peer, payload)| {
             let since = since(payload.as_ref()?)?;
-            Some(((holdings[peer], Reverse(since)), payload))
+            Some(((held(peer), Reverse(since)), payload))
         });
         aged.max_by_key(|(rank, _)| *rank)?.1.take()
     }
@@ -144,9 +146,10 @@ impl<T> Turns<T> {
 }
 
 impl<T> State<T> {
-    /// How many turns each peer holds.
-    fn holdings(&self) -> HashMap<Peer, usize> {
-        tally(self.held.values().map(|(peer, _)| *peer))
+    /// How many turns each peer holds for which `counts` is true.
+    fn holdings(&self, counts: impl Fn(Option<&T>) -> bool) -> HashMap<Peer, usize> {
+        let held = self.held.values().filter(|(_, payload)| counts(payload.as_ref()));
+        tally(held.map(|(peer, _)| *peer))
     }
 
     fn push(&mut self, peer: Peer, user: Option<String>) -> oneshot::Receiver<Turn<T>> {
@@ -184,7 +187,7 @@ impl<T> State<T> {
 
     /// Removes and returns the next request.
     fn pop(&mut self) -> Option<Waiting<T>> {
-        let holdings = self.holdings();
+        let holdings = self.holdings(|_| true);
         let rank =
             |waiting: &Waiting<T>| (holdings.get(&waiting.peer), waiting.peer_served, waiting.user_served);
         let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?;
@@ -363,10 +366,10 @@ mod tests {
             turn.with_payload(|payload| *payload = Some(age));
             held.push(turn);
         }
-        assert_eq!((turns.holdings()[&OTHER], turns.holdings().get(&Peer::Local)), (2, None));
+        assert_eq!((turns.holdings(|_| true)[&OTHER], turns.holdings(|_| true).get(&Peer::Local)), (2, None));
         let end = |at_least| {
             let since = |age: &u64| (*age > 0).then(|| now - Duration::from_secs(*age));
-            turns.end_oldest(at_least, since)
+            turns.end_oldest(at_least, |_| true, since)
         };
         assert_eq!(end(4), None, "nobody holds so many");
         assert_eq!(end(3), Some(3));
