@@ -22,7 +22,7 @@ pub const LAST_SUCCESS: Family = Family::gauge(
 pub const GONE: Family = Family::gauge(
     "pds_app_gone_timestamp_seconds",
     &["reason"],
-    "Unix time of the first 404 of this process (not_found; exposed after poll.stale_after), or since which the configuration lacks the app (removed); exposed for a day",
+    "Unix time of the first 404 since the app last answered this process (not_found; exposed after poll.stale_after), or since which the configuration lacks the app (removed); exposed for a day",
 );
 
 /// The objective configured for an app.
