@@ -194,14 +194,15 @@ pub fn threshold_seconds(label: &str) -> Option<f64> {
     let unit_at = label.bytes().position(|byte| !(byte.is_ascii_digit() || byte == b'.'))?;
     let (digits, unit) = label.split_at_checked(unit_at)?;
     let number = decimal(digits)?;
-    // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
+    // Divided, not multiplied: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
+    let nanoseconds = |number: f64| number.round() / 1e9;
     let unit = unit.as_bytes().trim_ascii();
     let seconds = match (unit.first()?.to_ascii_lowercase(), unit.get(1..)?) {
         (b'u', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e6,
         (b'm', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e3,
         (b's', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"ec") => number,
-        (b'm', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"in") => number * 60.0,
-        (b'h', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"r") => number * 3600.0,
+        (b'm', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"in") => nanoseconds(number * 60e9),
+        (b'h', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"r") => nanoseconds(number * 3600e9),
         _ => return None,
     };
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
