@@ -67,8 +67,8 @@ pub struct Flags {
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Maximum number of requests in progress, except /-/healthy and /-/ready; 0 means no limit. Above it, a client that
-    /// holds fewer than another waits up to 2s; others get 503.
+    /// Maximum number of requests in progress, except /-/healthy and /-/ready; 0 means no limit. Above it, a request waits
+    /// up to 2s if its client holds fewer than another or an unread response can be closed; others get 503.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 

@@ -63,7 +63,7 @@ impl Config {
         let url = &self.api.base_url;
         let last = url.path_segments()?.rfind(|segment| !segment.is_empty())?;
         let base = url.as_str().trim_end_matches('/').strip_suffix(last)?.trim_end_matches('/');
-        let is_version = matches!(last, "v1" | "v2" | "v3" | "api");
+        let is_version = matches!(last, "v1" | "v2" | "v3" | "v4" | "api");
         is_version.then(|| {
             format!("api.base_url ends in /{last}, but requests add /v2 or /v4 themselves; set it to {base}, unless the gateway has that path")
         })
@@ -132,6 +132,7 @@ mod tests {
         for (url, base) in [
             ("https://a.example.com/v2", Some("set it to https://a.example.com,")),
             ("https://a.example.com/gateway/api/", Some("set it to https://a.example.com/gateway,")),
+            ("https://a.example.com/v4", Some("set it to https://a.example.com,")),
             ("https://a.example.com/gateway", None),
             ("https://v2", None),
         ] {
