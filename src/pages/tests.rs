@@ -300,7 +300,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
         texts(list.split_once("</dl>").unwrap().0)
     };
     telemetry.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
-    telemetry.poll_lag(Duration::ZERO);
+    telemetry.poll_lag(Some(Duration::ZERO));
     let due = tokio::time::Instant::now() + Duration::from_secs(45);
     fixture.plan.targets.iter().for_each(|target| target.progress.lock().due = Some(due));
     advance(Duration::from_secs(5)).await;
@@ -316,7 +316,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
     fixture.fail("timeout", "no reply", |key| key.resource == get_app::RESOURCE);
     telemetry.token_read("default", false);
     telemetry.config_loaded(None);
-    telemetry.poll_lag(Duration::from_secs(12));
+    telemetry.poll_lag(Some(Duration::from_secs(12)));
     advance(Duration::from_secs(60)).await;
     assert_eq!(
         facts(),

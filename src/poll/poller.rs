@@ -134,6 +134,9 @@ impl Poller {
             self.schedule.insert((due, index));
         }
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
+        if shortest.is_none() {
+            self.context.telemetry.poll_lag(None);
+        }
         self.slack = shortest.map_or(MAX_SLACK, |interval| (interval / 100).min(MAX_SLACK));
         self.plan = plan;
     }
@@ -174,7 +177,7 @@ impl Poller {
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             let due = target.progress.lock().due.unwrap_or(now);
             let late = now - due;
-            self.context.telemetry.poll_lag(late);
+            self.context.telemetry.poll_lag(Some(late));
             let turn = Turn::admitted(&target.account, due, permit, late.saturating_sub(self.slack));
             let (context, plan) = (Arc::clone(&self.context), Arc::clone(&self.plan));
             let task = self.running.spawn(async move { execute::poll(&context, &plan, &target, turn).await });

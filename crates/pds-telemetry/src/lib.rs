@@ -147,10 +147,11 @@ impl Telemetry {
         self.0.metrics.targets.set(&[], count as f64);
     }
 
-    /// A poll began `late` after it was due.
-    pub fn poll_lag(&self, late: Duration) {
-        self.0.figures.lock().poll_lag_seconds = Some(late.as_secs_f64());
-        self.0.metrics.poll_lag.set(&[], late.as_secs_f64());
+    /// A poll began `late` after it was due; `None` if there is nothing to poll.
+    pub fn poll_lag(&self, late: Option<Duration>) {
+        let seconds = late.map(|late| late.as_secs_f64());
+        self.0.figures.lock().poll_lag_seconds = seconds;
+        self.0.metrics.poll_lag.set(&[], seconds);
     }
 
     /// The budget of this process.

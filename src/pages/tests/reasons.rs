@@ -331,7 +331,7 @@ async fn a_limit_that_is_too_low_is_named_with_the_value_to_set_and_explains_lat
     let ids: Vec<String> = (0..30).map(|n| format!("p-{n}")).collect();
     let apps: Vec<(&str, &str)> = ids.iter().map(|id| ("p", id.as_str())).collect();
     let fixture = fixture::with_config(&apps, low).await;
-    fixture.context.telemetry.poll_lag(Duration::from_secs(60));
+    fixture.context.telemetry.poll_lag(Some(Duration::from_secs(60)));
     let codes = async || {
         let all = reasons(&fixture).await;
         all.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>()
