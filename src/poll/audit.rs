@@ -1,8 +1,8 @@
 //! Checks the assumptions of counting: two parts of a range add up to the whole, and the whole equals the count that
 //! the ledger added.
 //!
-//! Each app is audited about once an hour, with at most one additional request per twenty. No traffic is counted before
-//! a check of its service account and call has passed.
+//! Each app is audited about once an hour, with at most one additional request per twenty. Before counting begins, a
+//! check of its service account and call must pass ([`is_needed`]).
 
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
@@ -83,18 +83,18 @@ pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
 /// has found that ranges are ignored.
 pub(super) fn is_needed(Poll { plan, target, .. }: Poll<'_>, tally: &Tally) -> bool {
     let may_be_of_another_range = || tally.range.is_none() && plan.evidence(target).ignores_ranges();
-    plan.config.accounting.audit && (tally.total > Some(0) || may_be_of_another_range())
+    (plan.config.accounting.audit && tally.total > Some(0)) || may_be_of_another_range()
 }
 
-/// Checks whether the replies of the target's account can be trusted. Called for an app with traffic; does nothing if a
-/// check for another app has just begun.
-pub(super) async fn verify(poll: Poll<'_>, states_range: bool) {
+/// Checks whether the replies of the target's account can be trusted, with `range`, which has traffic, or a longer range
+/// that ends with it. Does nothing if a check for another app has just begun.
+pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool) {
     let Poll { plan, target, .. } = poll;
-    if !plan.evidence(target).begin_verification() {
+    if !plan.evidence(target).begin_verification(&target.key.owner) {
         return;
     }
-    let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());
-    let longest = newest(plan, end).seconds().cast_signed();
+    let (step, end) = (plan.watermark.step(), range.end);
+    let longest = newest(plan, end).seconds().max(range.seconds()).cast_signed();
     // A service may refuse a range of an hour.
     for length in [longest, 8 * step, 2 * step] {
         let range = TimeRange { start: end - length.min(longest), end };
@@ -220,7 +220,7 @@ impl Check<'_> {
         let step = self.poll.plan.watermark.step();
         let steps = (self.range.end - self.range.start) / step;
         let (first, last) = if steps > 4 { (2, steps - 2) } else { (1, steps - 1) };
-        let turn = (self.range.end / step).wrapping_mul(7919)
+        let turn = (self.poll.plan.watermark.settled_step() / step).wrapping_mul(7919)
             + (self.poll.target.key.owner.digest() >> 33).cast_signed();
         let places = (last - first + 1).max(1);
         let at = |place: i64| self.range.start + step * (first + (turn + place).rem_euclid(places));

@@ -129,10 +129,15 @@ pub(super) struct Evidence {
     results_of: [i64; AGES.len()],
     /// When an app may check again whether replies can be trusted.
     again_at: Option<Instant>,
+    /// The app that checks next.
+    next: Option<Arc<Owner>>,
 }
 
 /// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long the app that checks next has for it.
+const MAX_TURN: Duration = Duration::from_secs(120);
 
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
@@ -217,13 +222,17 @@ impl Evidence {
         self.ignored.is_some()
     }
 
-    /// Returns whether the caller is to check now whether replies can be trusted. If so, others may not for
-    /// [`VERIFY_AGAIN`].
-    pub(super) fn begin_verification(&mut self) -> bool {
+    /// Returns whether `app` is to check now whether replies can be trusted. If so, others may not for [`VERIFY_AGAIN`];
+    /// the first of these checks next, so that an app whose checks prove nothing does not keep others from checking.
+    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>) -> bool {
         let now = Instant::now();
-        let may = self.again_at.is_none_or(|at| at <= now);
+        let is_free_for = |time: Duration| self.again_at.is_none_or(|at| at + time <= now);
+        let is_next = self.next.as_ref().is_none_or(|next| next == app) || is_free_for(MAX_TURN);
+        let may = is_free_for(Duration::ZERO) && is_next;
         if may {
-            self.again_at = Some(now + VERIFY_AGAIN);
+            (self.again_at, self.next) = (Some(now + VERIFY_AGAIN), None);
+        } else {
+            self.next.get_or_insert_with(|| Arc::clone(app));
         }
         may
     }
@@ -330,6 +339,24 @@ mod tests {
         assert!(evidence.record_match(&owner, false, true));
         assert_eq!(evidence.record_difference(totals), (totals, true));
         assert_eq!(evidence.believes(), Ok(true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn apps_check_in_turn_whether_replies_can_be_trusted() {
+        let [sparse, busy] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
+        let mut evidence = Evidence::default();
+        let pass = async |seconds| tokio::time::advance(Duration::from_secs(seconds)).await;
+        assert!(evidence.begin_verification(&sparse));
+        pass(10).await;
+        assert!(!evidence.begin_verification(&busy));
+        pass(50).await;
+        assert!(!evidence.begin_verification(&sparse), "the other app is next");
+        pass(10).await;
+        assert!(evidence.begin_verification(&busy));
+        pass(10).await;
+        assert!(!evidence.begin_verification(&sparse));
+        pass(140).await;
+        assert!(evidence.begin_verification(&busy), "the app that was next has not returned");
     }
 
     #[tokio::test(start_paused = true)]

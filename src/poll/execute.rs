@@ -76,7 +76,8 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     });
     let behind = target.counter.as_ref().is_some_and(|counter| counter.counters_are_behind());
     let polled = PollRecord { at: now, took, behind, failure };
-    let failed_before = target.subjects.iter().all(|subject| subject.cell.is_down());
+    let class = polled.failure.as_ref().map(|failure| failure.class);
+    let is_again = target.subjects.iter().all(|subject| subject.cell.failing_class() == class);
     for subject in &target.subjects {
         if lost {
             subject.cell.clear();
@@ -84,11 +85,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
         let transition = subject.cell.record(polled.clone(), &plan.shown());
         context.transitions.polled(&subject.cell.key, &transition, polled.failure.as_ref());
     }
-    if gone && failed_before {
-        Outcome::Slow
-    } else {
-        result.err().map_or(Outcome::Usual, |error| after(&error))
-    }
+    if gone && is_again { Outcome::Slow } else { result.err().map_or(Outcome::Usual, |error| after(&error)) }
 }
 
 fn after(error: &PollError) -> Outcome {

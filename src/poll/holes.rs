@@ -133,7 +133,10 @@ impl Search<'_, '_> {
     async fn add_range(&mut self, range: TimeRange) -> Option<bool> {
         self.take_request()?;
         let taken = match self.poll.tally(range).await {
-            Ok((tally, date)) => self.update.take(&tally, &RangeRequest::of(range, Purpose::Counted), date),
+            Ok((tally, date)) => {
+                self.update.verify(&tally, range).await;
+                self.update.take(&tally, &RangeRequest::of(range, Purpose::Counted), date)
+            }
             Err(error) => Err(error),
         };
         match taken {

@@ -188,6 +188,14 @@ impl<'a> LedgerUpdate<'a> {
         }
     }
 
+    /// Checks the service's replies if no check has passed that must precede counting `tally`, the reply about `range`.
+    pub(super) async fn verify(&self, tally: &Tally, range: TimeRange) {
+        let is_needed = tally.total > Some(0) && audit::is_needed(self.poll, tally);
+        if is_needed && self.is_believed(tally) != Ok(true) {
+            audit::verify(self.poll, range, tally.range.is_some()).await;
+        }
+    }
+
     /// Requests the sampled hour if it is due, to determine how much of it was counted. A failed request is not
     /// repeated.
     pub(super) async fn sample(&mut self) {

@@ -23,6 +23,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
         replies: Replies::default(),
         settled_step: poll.plan.watermark.settled_step(),
         result: Ok(()),
+        answered: false,
         counting_failed: false,
         asked: 0,
         not_found: 0,
@@ -31,7 +32,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     };
     all.ranges().await;
     all.look_for_hole().await;
-    if !all.counting_failed {
+    if all.may_go_on() {
         all.update.sample().await;
         if let Some(range) = audit::due(poll) {
             audit::audit(poll, range).await;
@@ -52,8 +53,9 @@ struct MetricsPoll<'a, 'u> {
     settled_step: i64,
     /// The first failure that affects the app.
     result: Result<(), PollError>,
-    /// Whether a request failed that was not about a window alone, or all requests of the account fail. If so, no
-    /// recheck, sample or audit follows.
+    /// Whether a request about a window or the range to count succeeded.
+    answered: bool,
+    /// Whether a request failed that was not about a window alone, or all requests of the account fail.
     counting_failed: bool,
     /// Requests about the whole app.
     asked: u32,
@@ -102,9 +104,14 @@ impl<'a> MetricsPoll<'a, '_> {
         if !counted && self.counted().await != Reach::Itself {
             return;
         }
-        if let Some(range) = self.update.recheck_due().filter(|_| !self.counting_failed) {
+        if let Some(range) = self.update.recheck_due().filter(|_| self.may_go_on()) {
             self.range(&RangeRequest::of(range, Purpose::Recheck)).await;
         }
+    }
+
+    /// Whether a recheck, sample or audit may follow: a failing window does not prevent it, an outage does.
+    fn may_go_on(&self) -> bool {
+        !self.counting_failed && (self.answered || self.result.is_ok())
     }
 
     /// Requests the range to count, if any. It usually comes last, because earlier replies may reveal the service's
@@ -145,6 +152,7 @@ impl<'a> MetricsPoll<'a, '_> {
             if let Some(container) = &asked.container {
                 target.progress.lock().container_fails(container, false);
             }
+            self.answered |= is_of_app;
             return Reach::Itself;
         };
         let reach = error.reach();
@@ -228,12 +236,8 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         self.replies.add(self.poll, asked, &reading);
         let tally = reading.tally.take().unwrap_or_default();
-        if asked.purpose == Purpose::Counted
-            && tally.total > Some(0)
-            && audit::is_needed(self.poll, &tally)
-            && self.update.is_believed(&tally) != Ok(true)
-        {
-            audit::verify(self.poll, tally.range.is_some()).await;
+        if asked.purpose != Purpose::Window {
+            self.update.verify(&tally, asked.range).await;
         }
         if tally.range.is_none() && plan.evidence(target).ignores_ranges() {
             self.replies = Replies::default();

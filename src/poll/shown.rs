@@ -63,9 +63,9 @@ impl<'a> Replies<'a> {
         self.0.iter().filter(|reply| reply.asked.window.is_some_and(|window| window.index == 0))
     }
 
-    /// Shows the newest complete datapoint for each container, from the first configured window and the counted range. A
-    /// window shorter than two datapoints may hold no complete one, so the first longer one stands for it. An older
-    /// datapoint never replaces a newer one, which stays until it is stale.
+    /// Shows the newest complete datapoint for each container, from the first configured window, and counted ranges that
+    /// are as new. A window shorter than two datapoints may hold no complete one, so the first longer one stands for it,
+    /// or the longest. An older datapoint never replaces a newer one, which stays until it is stale.
     pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series) else { return };
         if plan.is_replaced() {
@@ -74,12 +74,15 @@ impl<'a> Replies<'a> {
         let width = target.progress.lock().datapoints.as_ref().and_then(|seen| seen.width());
         let holds_one =
             |window: &&ConfiguredWindow| width.is_none_or(|width| window.seconds as f64 >= 2.0 * width);
-        let window = plan.windows.iter().find(holds_one).map(|window| window.index);
-        if window.is_none() {
-            warn_of_short_windows(plan, target, width.unwrap_or_default());
+        let longest = plan.windows.iter().max_by_key(|window| window.seconds);
+        let Some(window) = plan.windows.iter().find(holds_one).or(longest) else { return };
+        if !holds_one(&window) {
+            warn_of_short_windows(plan, target, window, width.unwrap_or_default());
         }
-        let counts = |RangeRequest { purpose, window: of, .. }: &RangeRequest<'_>| {
-            *purpose == Purpose::Counted || of.is_some_and(|of| of.index == window.unwrap_or_default())
+        let oldest = plan.watermark.settled_step() - window.seconds;
+        let counts = |RangeRequest { purpose, window: of, range, .. }: &RangeRequest<'_>| {
+            (*purpose == Purpose::Counted && range.end >= oldest)
+                || of.is_some_and(|of| of.index == window.index)
         };
         for container in containers(plan.app_of(target)) {
             let replies = self.0.iter().filter(|reply| reply.asked.container == container);
@@ -141,13 +144,12 @@ impl<'a> Replies<'a> {
     }
 }
 
-/// Warns once that every window is shorter than two datapoints, so that none may hold a whole datapoint.
-fn warn_of_short_windows(plan: &Plan, target: &Target, width: f64) {
+/// Warns once that every window is shorter than two datapoints, the `longest` too, so that none may hold a whole one.
+fn warn_of_short_windows(plan: &Plan, target: &Target, longest: &ConfiguredWindow, width: f64) {
     if !plan.windows_warned.swap(true, Ordering::Relaxed) {
-        let longest = plan.windows.iter().max_by_key(|window| window.seconds);
         tracing::warn!(
             app = &*target.key.owner.app,
-            window = longest.map(|window| &*window.label),
+            window = longest.label,
             datapoints_apart_seconds = width,
             "every window in poll.windows is shorter than two datapoints of run execution times and may hold no \
              complete datapoint: the gauges come from counted ranges, and containers have none; add a window of \

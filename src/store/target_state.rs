@@ -252,8 +252,14 @@ impl TargetState {
     }
 
     /// Whether its last poll failed.
-    pub fn is_down(&self) -> bool {
+    pub(super) fn is_down(&self) -> bool {
         self.contents.lock().up == Some(false)
+    }
+
+    /// The class of its last poll's failure; `None` if that succeeded.
+    pub fn failing_class(&self) -> Option<&'static str> {
+        let contents = self.contents.lock();
+        Some(contents.history.as_ref()?.failing()?.class)
     }
 
     /// Calls `show` with the samples that are exposed at `now`. Returns the health (whether the target is up, and when

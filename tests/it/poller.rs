@@ -300,3 +300,19 @@ async fn a_project_that_a_reload_adds_to_a_token_is_polled_at_once() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(context.store.is_complete(), "the list of projects is asked for every five minutes");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_404_after_another_failure_makes_no_poll_rare() {
+    let (world, context, plan) = rig().await;
+    let _polling = Polling::start(context, plan);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    for status in [502, 404] {
+        world.faults().set([Fault::status(status).on(response_time::RESOURCE)]);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    world.faults().clear();
+    let asked = || world.requests().of("response_time").count();
+    let before = asked();
+    tokio::time::sleep(Duration::from_secs(240)).await;
+    assert_eq!(asked() - before, 16, "four apps, each minute");
+}

@@ -27,7 +27,7 @@ pub enum StateError {
     /// Its contents are damaged: the position of the damaged part, and the problem.
     #[error("the state file {path} is damaged at byte {1} ({2}); restore it, or move it away to count from zero", path = .0.display())]
     Damaged(PathBuf, u64, &'static str),
-    /// A later version wrote it, in this format.
+    /// Another version wrote it, in this format.
     #[error("the state file {path} has format {1}, which this version does not support", path = .0.display())]
     OtherFormat(PathBuf, u64),
     /// It cannot be read or written.

@@ -224,7 +224,7 @@ impl Ledger {
             stretch.added = counts;
             (stretch.disputes, stretch.lacks) = (0, 0);
         }
-        stretch.age = due.ages.reached(stretch.hour_end(), due.phase, self.until);
+        stretch.age = stretch.age.max(due.ages.reached(stretch.hour_end(), due.phase, self.until));
         next.rechecked_until = next.rechecked_until.max(range.end);
         next.rechecks = PendingRechecks::of(&balance, stretches);
         Ok(Some((next.without_done(due.ages), outcome)))
@@ -239,7 +239,8 @@ impl Ledger {
         if let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) {
             match refused {
                 true => {
-                    stretch.age = due.ages.reached(stretch.hour_end(), due.phase, self.until);
+                    stretch.age =
+                        stretch.age.max(due.ages.reached(stretch.hour_end(), due.phase, self.until));
                     (stretch.doubt, stretch.disputes, stretch.lacks, stretch.not_before) = (None, 0, 0, 0);
                 }
                 false => stretch.not_before = self.until + LOW_ANSWER,
@@ -568,6 +569,10 @@ pub(super) mod tests {
         let (ledger, _) = recheck(&two_hours(), range(0, 3600), &equal, &both);
         let later = at(&ledger, 3600 + 86_400);
         assert_eq!(later.recheck_due(due(&last)), Some(range(0, 3600)));
+        // A recheck that is repeated is still of the earlier age.
+        let (counted, _) = recheck(&ledger, range(3600, 7200), &equal, &both);
+        assert_eq!(starts(&counted.not_answered(range(0, 3600), true, due(&last))), [0, 3600]);
+        assert_eq!(counted.not_answered(range(0, 3600), true, due(&last)).recheck_due(due(&both)), None);
         // An outcome for another hour drops none.
         assert_eq!(starts(&ledger.not_answered(range(3600, 7200), true, due(&last))), [0, 3600]);
     }

@@ -350,8 +350,7 @@ mod tests {
         let counts = Counts::of(&[1, 3, 2, 9, 9, 9]);
         assert_eq!((counts.list(5), counts.total()), (vec![1, 3, 2, 9, 9, 9], 9));
         assert_eq!(counts.with_thresholds_at(&[0, 3, 7]).list(8), [0, 1, 3, 3, 2, 9, 9, 9, 9]);
-        let one =
-            Stretch { start: 3600, end: 7200, age: 7200, added: counts.clone(), ..Stretch::default() };
+        let one = Stretch { start: 3600, end: 7200, age: 7200, added: counts.clone(), ..Stretch::default() };
         let other = Stretch {
             start: 7260,
             end: 7320,

@@ -315,11 +315,8 @@ impl Plan {
     /// Sets aside ledgers of apps that another shard counts, and drops ledgers of apps removed long ago. Drops none
     /// until the state file is loaded and two clocks agree on the time.
     pub async fn tidy(&self, ledgers: &LedgerStore) {
-        if self.is_replaced() {
-            return;
-        }
         ledgers.set_aside(|key| !self.config.shard.owns_app(&key.owner.project, &key.owner.app)).await;
-        if !self.knows_ledgers || self.watermark.oldest().is_none() {
+        if !self.knows_ledgers || self.watermark.oldest().is_none() || self.is_replaced() {
             return;
         }
         let wanted: HashSet<Key> =

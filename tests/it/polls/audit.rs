@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_interface::{Cadence, response_time};
+use pds_interface::{Cadence, TimeRange, response_time};
 use pds_ledger::{Hold, Ledger};
 use pds_simulator::{Fault, Quirks, Settings};
 use pds_telemetry::AuditSnapshot;
@@ -98,7 +98,12 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
         assert!(!of_windows.iter().any(|part| rig.page().contains(part)), "{}", rig.page());
         let problem = rig.problem().0.unwrap();
         assert!(problem.contains("the service ignores the requested ranges"), "{problem}");
-        if !names.is_empty() {
+        if names.is_empty() {
+            // Without audits, what is known to be of another range is not counted either.
+            rig.reload("[accounting]\naudit = false\n");
+            rig.minutes(3).await;
+            assert_eq!(rig.ledger().total, 0);
+        } else {
             // The right names: the same process counts on from where it began.
             let old = Arc::clone(rig.plan_in_force());
             rig.reload("");
@@ -291,6 +296,19 @@ async fn a_cursor_from_prometheus_proves_nothing() {
     let counted = |app| (rig.ledger_of(app).total, rig.ledger_of(app).until);
     assert_eq!([0, 1, 2].map(counted), [(0, until); 3]);
     assert!(remedy_of_requests(&rig).starts_with("set api.query_names.start and"), "{:?}", found(&rig));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_is_about_the_range_with_traffic() {
+    let rig = Rig::start(super::one_app(), "").await;
+    let (until, key) = (rig.clock.unix_seconds() / 3600 * 3600 - 7200, rig.key(0));
+    rig.context().ledgers.commit(&key, Ledger::open(until)).await.unwrap();
+    rig.context().ledgers.set_hold(&key, Hold::Begun { until, pending: 0 });
+    let counted = TimeRange { start: until, end: until + 3600 };
+    let ranges = rig.pass(60).await;
+    assert_eq!(ranges.iter().filter(|range| **range == counted).count(), 2, "{ranges:?}");
+    rig.minutes(5).await;
+    assert_exact(&rig, until);
 }
 
 #[tokio::test(start_paused = true)]

@@ -174,3 +174,17 @@ async fn samples_are_a_hundredth_of_the_requests_however_rare_polls_are() {
         assert!(samples > 0 && samples * 100 <= all - samples, "{samples} of {all} every {interval} s");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_one_poll_ends_no_recheck() {
+    let quirks = Quirks { late_share: 0.2, late_within: 1800, ..Quirks::default() };
+    let tables = "[poll]\ninterval = \"15s\"\n[accounting]\nrecheck_after = [\"1h\"]\n";
+    let rig = Rig::start(with(quirks), tables).await;
+    for poll in 0..3 * 240 {
+        // The poll that follows the one that counts.
+        let fails = poll % 4 == 2;
+        rig.world.faults().set(fails.then(|| Fault::status(404)));
+        rig.pass(15).await;
+    }
+    assert!(rig.ledger().late > 0, "{:?}", rig.ledger());
+}

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_interface::{Cadence, get_app, list_domains};
+use pds_interface::{Cadence, get_app, list_domains, run_execution_time};
+use pds_ledger::{Key, Ledger};
 use pds_simulator::{Fault, Quirks, Settings};
 use tracing::Level;
 
@@ -202,4 +203,20 @@ async fn domains_without_a_validation_status_are_named_once_with_the_key_that_fi
     rig.reload("domain_status_field = \"region\"\n");
     rig.poll(Cadence::Settings).await;
     assert_eq!(by_status(&rig), 5, "the words in the interface, and two regions");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_range_that_is_counted_hours_later_shows_no_run_times() {
+    let rig = Rig::start(one_app(), "").await;
+    let hours_ago = |hours: i64| rig.clock.unix_seconds() / 3600 * 3600 - hours * 3600;
+    let key = Key { resource: run_execution_time::RESOURCE, ..rig.key(0) };
+    rig.context().ledgers.commit(&key, Ledger::open(hours_ago(4))).await.unwrap();
+    let point = |time: i64| format!("{{\"timestamp\":{time},\"p50\":1,\"p90\":2,\"p99\":3}}");
+    let series = format!("[{},{}]", point(hours_ago(4)), point(hours_ago(4) + 60));
+    rig.world.faults().set([
+        Fault::value("time_series", "[]"),
+        Fault::value("time_series", &series).of_ranges_longer_than(600),
+    ]);
+    rig.minutes(2).await;
+    assert!(!rig.page().contains("pds_app_run_execution_time_seconds{"), "{}", rig.page());
 }
