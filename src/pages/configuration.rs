@@ -79,7 +79,7 @@ fn table(rows: &[&Explained], label: &str, caption: &str) -> Markup {
                 tr role="row" {
                     th scope="row" role="rowheader" { code { (row.key) } }
                     td .beside role="cell" { code { (row.value) } }
-                    td .beside role="cell" { span class={ "origin " (row.origin) } { (row.origin) }
+                    td .beside role="cell" { span class={ "origin " (row.origin.as_str()) } { (row.origin.as_str()) }
                         @if let Some(variable) = &row.variable { span .sub { (variable) } }
                     }
                     td .meaning role="cell" { (row.help) }

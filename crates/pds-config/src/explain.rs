@@ -1,7 +1,7 @@
 //! The configuration in force: each key and flag with its value and where that came from, and the whole as a file.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use config::{Map, Value, ValueKind};
 use url::Url;
@@ -9,27 +9,18 @@ use url::Url;
 use super::key::{Kind, as_written, quoted};
 use pds_core::secret::REDACTED;
 
-/// Origin of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Not set.
-    Default,
-    /// The configuration file.
-    File,
-    /// An environment variable.
-    Environment,
-    /// The command line.
-    Flag,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Default => "default",
-            Self::File => "file",
-            Self::Environment => "environment",
-            Self::Flag => "flag",
-        })
+pds_core::worded! {
+    /// Origin of a value.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Origin {
+        /// Not set.
+        Default = "default",
+        /// The configuration file.
+        File = "file",
+        /// An environment variable.
+        Environment = "environment",
+        /// The command line.
+        Flag = "flag",
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`secret`]: text that redacts itself.
 //! - [`template`]: paths with `{name}` in them, and the percent-encoder.
 //! - [`units`]: numbers and durations for people.
+//! - [`worded!`]: enums with words.
 
 pub mod certificate;
 pub mod clock;
@@ -23,3 +24,4 @@ pub mod redact;
 pub mod secret;
 pub mod template;
 pub mod units;
+mod worded;

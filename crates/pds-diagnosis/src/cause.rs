@@ -6,33 +6,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The verdict on an app and its numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Something is missing or wrong.
-    Problem,
-    /// Something needs attention.
-    Warning,
-    /// Not every resource has been polled yet.
-    #[default]
-    Waiting,
-    /// No problem or warning.
-    Ok,
-}
-
-impl Verdict {
-    /// All verdicts, most severe first.
-    pub const ALL: [Self; 4] = [Self::Problem, Self::Warning, Self::Waiting, Self::Ok];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Problem => "problem",
-            Self::Warning => "warning",
-            Self::Waiting => "waiting",
-            Self::Ok => "ok",
-        }
+pds_core::worded! {
+    /// The verdict on an app and its numbers.
+    // Most severe first.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verdict {
+        /// Something is missing or wrong.
+        Problem = "problem",
+        /// Something needs attention.
+        Warning = "warning",
+        /// Not every resource has been polled yet.
+        #[default]
+        Waiting = "waiting",
+        /// No problem or warning.
+        Ok = "ok",
     }
 }
 

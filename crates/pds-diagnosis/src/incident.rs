@@ -7,36 +7,24 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kind of an incident.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum IncidentKind {
-    /// Polls failed.
-    #[default]
-    Outage,
-    /// Polls succeeded, but counters were behind.
-    CatchUp,
-    /// The exporter started.
-    Restart,
-    /// The configuration was loaded again.
-    Reload,
-    /// A reload was refused.
-    ReloadRefused,
-    /// A build became ready.
-    Build,
-}
-
-impl IncidentKind {
-    /// The words for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Outage => "outage",
-            Self::CatchUp => "catch-up",
-            Self::Restart => "restart",
-            Self::Reload => "reload",
-            Self::ReloadRefused => "reload refused",
-            Self::Build => "new build",
-        }
+pds_core::worded! {
+    /// The kind of an incident.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum IncidentKind {
+        /// Polls failed.
+        #[default]
+        Outage = "outage",
+        /// Polls succeeded, but counters were behind.
+        CatchUp = "catch-up",
+        /// The exporter started.
+        Restart = "restart",
+        /// The configuration was loaded again.
+        Reload = "reload",
+        /// A reload was refused.
+        ReloadRefused = "reload refused",
+        /// A build became ready.
+        Build = "new build",
     }
 }
 

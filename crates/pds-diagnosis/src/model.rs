@@ -295,32 +295,21 @@ pub enum Counting {
     Ahead,
 }
 
-/// How fresh a resource is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// The last success is so long ago that its series are no longer exposed.
-    Stale,
-    /// The last poll failed; the values before it are still exposed.
-    Failing,
-    /// The last poll succeeded, but the next one is overdue.
-    Late,
-    /// It has not been polled yet.
-    #[default]
-    Waiting,
-    /// The last poll succeeded.
-    Fresh,
-}
-
-impl State {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stale => "stale",
-            Self::Failing => "failing",
-            Self::Late => "late",
-            Self::Waiting => "waiting",
-            Self::Fresh => "fresh",
-        }
+pds_core::worded! {
+    /// How fresh a resource is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum State {
+        /// The last success is so long ago that its series are no longer exposed.
+        Stale = "stale",
+        /// The last poll failed; the values before it are still exposed.
+        Failing = "failing",
+        /// The last poll succeeded, but the next one is overdue.
+        Late = "late",
+        /// It has not been polled yet.
+        #[default]
+        Waiting = "waiting",
+        /// The last poll succeeded.
+        Fresh = "fresh",
     }
 }

@@ -10,15 +10,17 @@ use pds_interface::Resource;
 
 use super::Telemetry;
 
-/// The outcome of one audit: a value of the label `result`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditResult {
-    /// The parts equal the whole and the counters.
-    Equal,
-    /// The parts differ from the whole or the counters.
-    Different,
-    /// A request failed, a total is missing, or data arrived meanwhile.
-    Unanswered,
+pds_core::worded! {
+    /// The outcome of one audit: a value of the label `result`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AuditResult {
+        /// The parts equal the whole and the counters.
+        Equal = "equal",
+        /// The parts differ from the whole or the counters.
+        Different = "different",
+        /// A request failed, a total is missing, or data arrived meanwhile.
+        Unanswered = "unanswered",
+    }
 }
 
 /// Results of audits since the start.
@@ -101,18 +103,13 @@ impl Telemetry {
     /// Creates all series, so that their increase can be read from the first one on.
     pub(super) fn start_audits_at_zero(&self) {
         for resource in Resource::all().filter(|resource| resource.polled().counted.is_some()) {
-            for result in [AuditResult::Equal, AuditResult::Different, AuditResult::Unanswered] {
+            for result in AuditResult::ALL {
                 self.audits(resource, result);
             }
         }
     }
 
     fn audits(&self, resource: Resource, result: AuditResult) -> IntCounter {
-        let result = match result {
-            AuditResult::Equal => "equal",
-            AuditResult::Different => "different",
-            AuditResult::Unanswered => "unanswered",
-        };
-        self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), result])
+        self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), result.as_str()])
     }
 }

@@ -32,22 +32,14 @@ impl Negotiated {
     }
 }
 
-/// A content coding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// None.
-    Identity,
-    /// gzip.
-    Gzip,
-}
-
-impl Encoding {
-    /// Its name in `Accept-Encoding` and `Content-Encoding`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Identity => "identity",
-            Self::Gzip => "gzip",
-        }
+pds_core::worded! {
+    /// A content coding, with its name in headers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Encoding {
+        /// None.
+        Identity = "identity",
+        /// gzip.
+        Gzip = "gzip",
     }
 }
 

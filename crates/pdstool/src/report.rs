@@ -15,28 +15,19 @@ use pds_diagnosis::{Cause, Reason, Verdict};
 /// The most subjects that a finding names.
 const MAX_NAMED: usize = 5;
 
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Correct.
-    Ok,
-    /// Information only.
-    Note,
-    /// Works, but badly or not for long.
-    Warning,
-    /// Does not work.
-    Problem,
-}
-
-impl Severity {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+pds_core::worded! {
+    /// The severity of a finding.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Severity {
+        /// Correct.
+        Ok = "ok",
+        /// Information only.
+        Note = "note",
+        /// Works, but badly or not for long.
+        Warning = "warning",
+        /// Does not work.
+        Problem = "problem",
     }
 }
 
