@@ -3,7 +3,6 @@
 //! range add up.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -63,10 +62,7 @@ fn ready(apps: usize) -> HashMap<String, (Bytes, Option<i64>)> {
     let mut ready = HashMap::from([("/v2/projects".to_owned(), (projects_reply(apps).into(), None))]);
     for first in (0..apps).step_by(APPS_A_PROJECT) {
         for polled in Resource::all().filter(|resource| resource.polled().scope == Scope::Project) {
-            let Ok(path) = polled.call().path.fill(|_, path| {
-                path.push_str(&project(first));
-                Ok::<(), Infallible>(())
-            });
+            let path = polled.call().path.fill(|_, path| path.push_str(&project(first)));
             ready.insert(path, (polled.polled().example.into(), None));
         }
     }

@@ -1,7 +1,5 @@
 //! URLs, also with `{project}` and `{app}` in them.
 
-use std::convert::Infallible;
-
 use url::Url;
 
 use super::explain::has_credentials;
@@ -51,12 +49,7 @@ pub struct UrlTemplate(String);
 impl UrlTemplate {
     /// The URL for an app.
     pub fn url(&self, project: &str, app: &str) -> String {
-        let write = |name: &str, out: &mut String| {
-            percent_encode(if name == "project" { project } else { app }, out);
-            Ok::<(), Infallible>(())
-        };
-        let Ok(url) = Template(&self.0).fill(write);
-        url
+        Template(&self.0).fill(|name, out| percent_encode(if name == "project" { project } else { app }, out))
     }
 }
 

@@ -21,18 +21,15 @@ impl<'a> Template<'a> {
     }
 
     /// The template with `write` appending the value of each name.
-    ///
-    /// # Errors
-    /// The first error of `write`.
-    pub fn fill<E>(self, mut write: impl FnMut(&'a str, &mut String) -> Result<(), E>) -> Result<String, E> {
+    pub fn fill(self, mut write: impl FnMut(&'a str, &mut String)) -> String {
         let mut filled = String::with_capacity(self.0.len() + 32);
         for (text, name) in self.parts() {
             filled.push_str(text);
             if let Some(name) = name {
-                write(name, &mut filled)?;
+                write(name, &mut filled);
             }
         }
-        Ok(filled)
+        filled
     }
 
     /// The decoded values in `path`, if it has this form. A value is not empty, is valid UTF-8 and ends at the next
@@ -74,12 +71,9 @@ mod tests {
     fn a_template_names_fills_and_matches_its_values() {
         let template = Template("/v2/{a}/x/{b}");
         assert_eq!(template.names().collect::<Vec<_>>(), ["a", "b"]);
-        let filled = template.fill(|name, out| {
-            percent_encode(if name == "a" { "p/1" } else { "🦀" }, out);
-            Ok::<(), ()>(())
-        });
-        assert_eq!(filled.as_deref(), Ok("/v2/p%2F1/x/%F0%9F%A6%80"));
-        let values = template.values(&filled.unwrap()).unwrap();
+        let filled = template.fill(|name, out| percent_encode(if name == "a" { "p/1" } else { "🦀" }, out));
+        assert_eq!(filled, "/v2/p%2F1/x/%F0%9F%A6%80");
+        let values = template.values(&filled).unwrap();
         assert_eq!(values, [("a", "p/1".to_owned()), ("b", "🦀".to_owned())]);
         for other in ["/v2//x/b", "/v2/a/x", "/v2/a/x/b/", "/v2/a/y/b", "/v2/a/x/%FF"] {
             assert_eq!(template.values(other), None, "{other}");
@@ -90,14 +84,6 @@ mod tests {
     fn an_unclosed_brace_is_literal() {
         let template = Template("é{a}{ {b");
         assert_eq!(template.names().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(
-            template
-                .fill(|_, out| {
-                    out.push('1');
-                    Ok::<(), ()>(())
-                })
-                .as_deref(),
-            Ok("é1{ {b")
-        );
+        assert_eq!(template.fill(|_, out| out.push('1')), "é1{ {b");
     }
 }

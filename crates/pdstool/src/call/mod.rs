@@ -90,11 +90,8 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         return Err(ToolError::Usage("--secret-file is only for calls that create a secret".to_owned()));
     }
     if let Some(consequence) = call.command.consequence {
-        let filled = consequence.fill(|name, text| {
-            text.push_str(arguments.get(name).unwrap_or_default());
-            Ok::<(), ToolError>(())
-        });
-        console.confirm(&filled?, args.yes)?;
+        let filled = consequence.fill(|name, text| text.push_str(arguments.get(name).unwrap_or_default()));
+        console.confirm(&filled, args.yes)?;
     }
     let file = args.secret_file.as_deref().map(created::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
