@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use openmetrics_parser::{MetricsExposition, OpenMetricsType, OpenMetricsValue};
 use pds_exposition::Family;
-use pds_exposition::encode::{Format, head, label, sample};
+use pds_exposition::encode::{self, Format, head, sample};
 use pds_exposition::samples::{Layouts, Sink};
 use pds_interface::response_time::threshold_seconds;
 use pds_interface::{Cadence, Counted, Resource, Subject, Window};
@@ -123,8 +123,7 @@ fn pages(data: &[u8]) -> Vec<Page> {
 /// The page of one target, whose own label is `told`.
 fn page(families: &[Family], sink: Sink, told: &str) -> Page {
     let (mut text, mut series) = (Vec::new(), Series::new());
-    let mut target = String::new();
-    label(&mut target, "app", told);
+    let target = encode::labels([("app", told)]);
     let samples = sink.finish(&Layouts::default());
     for (index, family) in families.iter().enumerate() {
         let put_labels = samples.series(families, family).map(|(labels, _)| labels);

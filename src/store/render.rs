@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use pds_exposition::encode::{Format, head, label, sample, samples};
+use pds_exposition::encode::{Format, head, labels, sample, samples};
 use pds_exposition::{Family, Samples};
 use pds_interface::Resource;
 use pds_ledger::Owner;
@@ -37,9 +37,6 @@ struct PageSection {
     targets: Vec<(Arc<str>, Arc<Samples>)>,
 }
 
-/// The value of a target in a health family.
-type HealthValue = fn(&TargetHealth) -> Option<f64>;
-
 #[derive(Debug)]
 struct TargetHealth {
     owner: Arc<Owner>,
@@ -47,6 +44,15 @@ struct TargetHealth {
     up: bool,
     last_success: Option<UnixNanos>,
 }
+
+/// The value of a target in a health family.
+type HealthValue = fn(&TargetHealth) -> Option<f64>;
+
+/// The health families.
+const HEALTH: [(Family, HealthValue); 2] = [
+    (UP, |health| Some(f64::from(health.up))),
+    (LAST_SUCCESS, |health| Some(timestamp(health.last_success?)?.as_duration().as_secs_f64())),
+];
 
 /// Chunks are passed on at this size: large enough that passing on is cheap, small enough that a page of a million
 /// series never fills memory.
@@ -77,7 +83,7 @@ impl Snapshot {
         now: Instant,
     ) -> Self {
         let (mut parts, mut health, mut first_stale) = (Vec::new(), Vec::new(), None);
-        let with_health = [UP, LAST_SUCCESS].iter().any(|family| filter.wants(family));
+        let with_health = HEALTH.iter().any(|(family, _)| filter.wants(family));
         for (families, size, cells) in sections {
             let with_samples = families.iter().any(|family| filter.wants(family));
             if !with_samples && !with_health {
@@ -163,51 +169,39 @@ impl Snapshot {
                 }
             }
         }
-        self.write_health(&mut chunk, format, out)?;
-        for (index, (owner, reason, since)) in self.gone.iter().enumerate() {
-            if index == 0 {
-                head(&mut chunk, format, &GONE);
-            }
-            let mut extra = String::new();
-            label(&mut extra, "reason", reason);
-            sample(&mut chunk, &GONE, owner.labels(), &extra, *since);
+        let resources: Vec<String> =
+            Resource::all().map(|resource| labels([("resource", resource.as_str())])).collect();
+        for (family, value) in HEALTH.iter().filter(|(family, _)| self.filter.wants(family)) {
+            let series = self.health.iter().filter_map(|health| {
+                let resource = resources.get(health.resource.index()).map_or("", String::as_str);
+                Some((&*health.owner, resource, value(health)?))
+            });
+            write_family(&mut chunk, format, family, series, out)?;
         }
+        let gone =
+            self.gone.iter().map(|(owner, reason, since)| (&**owner, labels([("reason", *reason)]), *since));
+        write_family(&mut chunk, format, &GONE, gone, out)?;
         out(&chunk)
     }
+}
 
-    fn write_health<E>(
-        &self,
-        chunk: &mut Vec<u8>,
-        format: Format,
-        out: &mut impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let value: [(&Family, HealthValue); 2] = [
-            (&UP, |health| Some(f64::from(u8::from(health.up)))),
-            (&LAST_SUCCESS, |health| Some(timestamp(health.last_success?)?.as_duration().as_secs_f64())),
-        ];
-        let labels: Vec<String> = Resource::all()
-            .map(|resource| {
-                let mut text = String::new();
-                label(&mut text, "resource", resource.as_str());
-                text
-            })
-            .collect();
-        for (family, value) in value.into_iter().filter(|(family, _)| self.filter.wants(family)) {
-            let mut headed = false;
-            for health in &self.health {
-                let Some(value) = value(health) else { continue };
-                if !headed {
-                    head(chunk, format, family);
-                    headed = true;
-                }
-                let resource = labels.get(health.resource.index()).map_or("", String::as_str);
-                sample(chunk, family, health.owner.labels(), resource, value);
-                if chunk.len() >= CHUNK {
-                    out(chunk)?;
-                    chunk.clear();
-                }
-            }
+/// Writes the head of `family`, if it has `series`, and a line for each: its owner, further labels and value.
+fn write_family<'a, E>(
+    chunk: &mut Vec<u8>,
+    format: Format,
+    family: &Family,
+    series: impl Iterator<Item = (&'a Owner, impl AsRef<str>, f64)>,
+    out: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    for (index, (owner, extra, value)) in series.enumerate() {
+        if index == 0 {
+            head(chunk, format, family);
         }
-        Ok(())
+        sample(chunk, family, owner.labels(), extra.as_ref(), value);
+        if chunk.len() >= CHUNK {
+            out(chunk)?;
+            chunk.clear();
+        }
     }
+    Ok(())
 }

@@ -92,9 +92,7 @@ pub(crate) fn counted_exactly(
     first: &HashMap<String, f64>,
     last: &HashMap<String, f64>,
 ) -> f64 {
-    let mut labels = String::new();
-    pds_exposition::encode::label(&mut labels, "project", project);
-    pds_exposition::encode::label(&mut labels, "app", app);
+    let labels = pds_exposition::encode::labels([("project", project), ("app", app)]);
     let mut counted = 0.0;
     for (counter, resource) in
         [("pds_app_requests_total", "response_time"), ("pds_app_runs_total", "run_execution_time")]

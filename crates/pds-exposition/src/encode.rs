@@ -139,25 +139,27 @@ pub fn number(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Appends `name="value"` to a label text, with the comma where one is needed and the value escaped.
-pub fn label(text: &mut String, name: &str, value: &str) {
-    if !text.is_empty() {
-        text.push(',');
-    }
-    bare_label(text, name, value);
+/// The text of labels: `name="value"` each, with the value escaped, separated by commas.
+pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut text = String::new();
+    write_labels(&mut text, pairs);
+    text
 }
 
-/// Like [`label`], without a comma.
-pub(super) fn bare_label(text: &mut String, name: &str, value: &str) {
-    text.push_str(name);
-    text.push_str("=\"");
-    // Few values need an escape, and only those are copied.
-    if value.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
-        text.push_str(&value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
-    } else {
-        text.push_str(value);
+/// Appends the text of [`labels`].
+pub(super) fn write_labels<'a>(text: &mut String, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    for (index, (name, value)) in pairs.into_iter().enumerate() {
+        text.push_str(if index > 0 { "," } else { "" });
+        text.push_str(name);
+        text.push_str("=\"");
+        // Few values need an escape, and only those are copied.
+        if value.bytes().any(|byte| matches!(byte, b'\\' | b'"' | b'\n')) {
+            text.push_str(&value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+        } else {
+            text.push_str(value);
+        }
+        text.push('"');
     }
-    text.push('"');
 }
 
 /// The value that a label is written with as `text`.
@@ -234,9 +236,7 @@ mod tests {
 
     #[test]
     fn label_values_are_escaped() {
-        let mut labels = String::new();
-        label(&mut labels, "project", "a\"b\\c\nd<script>🦀");
-        label(&mut labels, "app", "");
+        let labels = labels([("project", "a\"b\\c\nd<script>🦀"), ("app", "")]);
         assert_eq!(labels, "project=\"a\\\"b\\\\c\\nd<script>🦀\",app=\"\"");
         let family = Family::histogram("pds_h_seconds", &[], "");
         assert_eq!(

@@ -183,12 +183,7 @@ impl Sink {
             return;
         }
         let start = self.text.len();
-        for (index, (name, value)) in labels.into_iter().enumerate() {
-            if index > 0 {
-                self.text.push(',');
-            }
-            encode::bare_label(&mut self.text, name, value);
-        }
+        encode::write_labels(&mut self.text, labels);
         let Ok(end) = u32::try_from(self.text.len()) else {
             self.text.truncate(start);
             return;

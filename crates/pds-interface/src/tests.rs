@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use pds_exposition::Sink;
-use pds_exposition::encode::{Format, head, label, sample};
+use pds_exposition::encode::{Format, head, labels, sample};
 use pds_exposition::samples::Layouts;
 
 use super::call::{Call, Method};
@@ -68,11 +68,8 @@ fn with_subject<T>(polled: &Polled, container: Option<&str>, read: impl FnOnce(S
 
 fn page(polled: &Polled, sink: Sink) -> String {
     let samples = sink.finish(&Layouts::default());
-    let mut target = String::new();
-    label(&mut target, "project", "p-1");
-    if polled.scope == Scope::App {
-        label(&mut target, "app", "p-1-ranker");
-    }
+    let of_app = Some(("app", "p-1-ranker")).filter(|_| polled.scope == Scope::App);
+    let target = labels([("project", "p-1")].into_iter().chain(of_app));
     let mut page = Vec::new();
     for (i, family) in polled.families().iter().enumerate() {
         for (labels, value) in samples.of(i) {

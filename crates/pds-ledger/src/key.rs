@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use siphasher::sip::SipHasher13;
 
-use pds_exposition::encode::label;
+use pds_exposition::encode;
 use pds_interface::Resource;
 
 /// A project or an app. Shared by its targets, one per resource.
@@ -25,11 +25,8 @@ pub struct Owner {
 impl Owner {
     /// The given app of the given project; the project itself if `app` is empty.
     pub fn new(project: Arc<str>, app: Arc<str>) -> Arc<Self> {
-        let mut labels = String::new();
-        label(&mut labels, "project", &project);
-        if !app.is_empty() {
-            label(&mut labels, "app", &app);
-        }
+        let of_app = Some(("app", &*app)).filter(|_| !app.is_empty());
+        let labels = encode::labels([("project", &*project)].into_iter().chain(of_app));
         let digest = digest(&project, &app);
         Arc::new(Self { project, app, labels: labels.into(), digest })
     }

@@ -5,7 +5,7 @@ use prometheus::core::{Atomic, Collector, GenericCounterVec};
 use prometheus::proto::{MetricFamily, MetricType};
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
-use pds_exposition::encode::{LabelNumber, head, label, named_sample, sample};
+use pds_exposition::encode::{LabelNumber, head, labels, named_sample, sample};
 use pds_exposition::{Family, Format};
 
 /// Makes of rows `handle: Type = family;` the list [`FAMILIES`] and the struct [`Metrics`] of registered handles.
@@ -161,11 +161,9 @@ pub(super) fn write(
     };
     head(out, format, family);
     for metric in gathered.get_metric() {
-        let mut labels = String::new();
         // An empty label means no label.
-        for pair in metric.get_label().iter().filter(|pair| !pair.value().is_empty()) {
-            label(&mut labels, pair.name(), pair.value());
-        }
+        let pairs = metric.get_label().iter().filter(|pair| !pair.value().is_empty());
+        let labels = labels(pairs.map(|pair| (pair.name(), pair.value())));
         match gathered.get_field_type() {
             MetricType::HISTOGRAM => histogram(out, family, &labels, metric.get_histogram()),
             MetricType::COUNTER => sample(out, family, &labels, "", metric.get_counter().get_value()),
@@ -174,18 +172,17 @@ pub(super) fn write(
     }
 }
 
-fn histogram(out: &mut Vec<u8>, family: &Family, labels: &str, histogram: &prometheus::proto::Histogram) {
+fn histogram(out: &mut Vec<u8>, family: &Family, target: &str, histogram: &prometheus::proto::Histogram) {
     let bucket = |out: &mut Vec<u8>, bound: f64, count: u64| {
-        let mut le = String::new();
-        label(&mut le, "le", LabelNumber::default().text(bound));
-        sample(out, family, labels, &le, count as f64);
+        let le = labels([("le", LabelNumber::default().text(bound))]);
+        sample(out, family, target, &le, count as f64);
     };
     for entry in histogram.get_bucket() {
         bucket(out, entry.upper_bound(), entry.cumulative_count());
     }
     bucket(out, f64::INFINITY, histogram.get_sample_count());
-    named_sample(out, family.name, "_sum", labels, "", histogram.get_sample_sum());
-    named_sample(out, family.name, "_count", labels, "", histogram.get_sample_count() as f64);
+    named_sample(out, family.name, "_sum", target, "", histogram.get_sample_sum());
+    named_sample(out, family.name, "_count", target, "", histogram.get_sample_count() as f64);
 }
 
 #[cfg(test)]

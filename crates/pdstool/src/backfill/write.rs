@@ -63,11 +63,8 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()>
     let families = resource.polled().families();
     let subject = Subject { project: stream.project, app: stream.app, labels: &[], window: None };
     let counters = |ledger: &Ledger| pds_ledger::series(resource, ledger, false);
-    let mut target = String::new();
     let labels = plan.labels.iter().map(|(name, value)| (&**name, &**value));
-    for (name, value) in [("project", stream.project), ("app", stream.app)].into_iter().chain(labels) {
-        encode::label(&mut target, name, value);
-    }
+    let target = encode::labels([("project", stream.project), ("app", stream.app)].into_iter().chain(labels));
     let mut lines = Lines::new(&work.folder, target);
     let mut ledger = Ledger::open(plan.start);
     let longest = plan.lengths().into_iter().max().unwrap_or(plan.step);
