@@ -193,10 +193,9 @@ async fn run(
     let handle = daemon.handle.clone();
     say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
-    let pages = StatusPages::new(status.clone(), pds_telemetry::catalogue::catalogue(), &link_prefix(flags))
-        .with_telemetry_path(&flags.web_telemetry_path)
-        .with_replies(flags.web_show_replies)
-        .routes();
+    let (groups, prefix) = (pds_telemetry::catalogue::catalogue(), link_prefix(flags));
+    let (metrics, replies) = (&flags.web_telemetry_path, flags.web_show_replies);
+    let pages = StatusPages::new(status.clone(), groups, &prefix, metrics, replies).routes();
     tokio::spawn(status.clone().watch());
     let served = Served::new(handle, status, source, Some(log));
 

@@ -35,13 +35,6 @@ pub(super) struct Page<'a> {
     pub(super) main: Markup,
 }
 
-impl<'a> Page<'a> {
-    /// A page without a counterpart in `/api/v1/status`.
-    pub(super) fn beside(tab: &'a str, title: &'a str, main: Markup) -> Self {
-        Self { tab, title, json: None, metrics: "", main }
-    }
-}
-
 /// A whole page.
 pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
     let Frame { links, status, now } = frame;

@@ -11,15 +11,15 @@ use pds_core::template::percent_encode;
 pub(super) struct Links {
     prefix: String,
     /// The path of the metrics page (`--web.telemetry-path`).
-    pub(super) telemetry_path: String,
+    telemetry_path: String,
 }
 
 impl Links {
     /// Links behind `prefix`, the path of the external URL: `""`, `/` or `/metrics/pds/`.
-    pub(super) fn new(prefix: &str) -> Self {
+    pub(super) fn new(prefix: &str, telemetry_path: &str) -> Self {
         let bare = prefix.trim_matches('/');
         let prefix = if bare.is_empty() { String::new() } else { format!("/{bare}") };
-        Self { prefix, telemetry_path: "/metrics".to_owned() }
+        Self { prefix, telemetry_path: telemetry_path.to_owned() }
     }
 
     /// The metrics page, filtered by `query`: empty, or beginning with `?`.
@@ -148,14 +148,14 @@ mod tests {
         for (prefix, link) in
             [("", "/config"), ("/", "/config"), ("/a/b/", "/a/b/config"), ("x", "/x/config")]
         {
-            assert_eq!(Links::new(prefix).to("/config"), link);
+            assert_eq!(Links::new(prefix, "").to("/config"), link);
         }
     }
 
     #[test]
     fn any_name_survives_its_link() {
         for (project, app) in [("p-1", "p-1-a"), ("a/b", "../c?d#e"), ("é\"<>", "%2F 🦀")] {
-            let link = Links::new("").app(project, app);
+            let link = Links::new("", "").app(project, app);
             let values = Template("/apps/{project}/{app}").values(&link).unwrap();
             assert_eq!(values, [("project", project.to_owned()), ("app", app.to_owned())], "{link}");
         }

@@ -102,7 +102,7 @@ fn filter(frame: Frame<'_>, query: &Query) -> Markup {
             datalist #projects-known { @for id in known.take(MAX_SUGGESTED_PROJECTS) { option value=(id) {} } }
             label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "problems only" } }
             label .check { input type="checkbox" name="group" value="project" checked[query.grouped]; span { "by project" } }
-            @if !query.sort.is_default() { input type="hidden" name="sort" value=(query.sort.key); }
+            @if !query.sort.is_empty() { input type="hidden" name="sort" value=(query.sort); }
             @if query.reversed { input type="hidden" name="reversed" value="1"; }
             @if let Some(state) = query.state { input type="hidden" name="state" value=(state.as_str()); }
             @if !query.reason.is_empty() { input type="hidden" name="reason" value=(query.reason); }
@@ -119,8 +119,8 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
         html! {
             @let order = if column.is_descending() == query.reversed { "ascending" } else { "descending" };
             th scope="col" role="columnheader" class=[column.is_number().then_some("number")]
-                aria-sort=[(column == query.sort).then_some(order)] {
-                a href=(frame.links.overview(&query.sorted(column).to_text())) { (column.title) }
+                aria-sort=[(column.key == query.column().key).then_some(order)] {
+                a href=(frame.links.overview(&query.sorted(column.key).to_text())) { (column.title) }
             }
         }
     };

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use url::form_urlencoded::parse;
 
+use pds_diagnosis::columns::COLUMNS;
 use pds_diagnosis::{Column, Listed, Project, Verdict, cause};
 
 use super::links::encode;
@@ -26,8 +27,8 @@ pub(super) struct Query {
     pub(super) grouped: bool,
     /// Only apps with a problem of this code.
     pub(super) reason: String,
-    /// The column that orders them.
-    pub(super) sort: &'static Column,
+    /// The key of the column that orders them; empty for the default order.
+    pub(super) sort: &'static str,
     /// Whether the order is reversed.
     pub(super) reversed: bool,
     /// The page's number, from 1.
@@ -78,8 +79,9 @@ impl Query {
                 }
                 "reversed" => flag(&mut query.reversed, &value),
                 "sort" => {
-                    query.sort = Column::of(&value).unwrap_or(query.sort);
-                    query.sort.key == value
+                    let column = Column::of(&value);
+                    query.sort = column.map_or(query.sort, |column| column.key);
+                    column.is_some()
                 }
                 "page" => {
                     let page = value.parse::<usize>().ok().filter(|page| *page > 0);
@@ -111,7 +113,7 @@ impl Query {
         add("group", if self.grouped { "project" } else { "" });
         add("reason", &self.reason);
         add("app", &self.app);
-        add("sort", if self.sort.is_default() { "" } else { self.sort.key });
+        add("sort", self.sort);
         add("reversed", flag(self.reversed));
         add("page", &if self.page > 1 { self.page.to_string() } else { String::new() });
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
@@ -141,8 +143,9 @@ impl Query {
                     || app.app().name.as_deref().is_some_and(holds))
         };
         let mut selected: Vec<&A> = apps.iter().filter(wanted).collect();
+        let column = self.column();
         // Stable: equal ones stay in the order of the configuration.
-        selected.sort_by(|one, other| self.sort.compare(*one, *other, self.reversed));
+        selected.sort_by(|one, other| column.compare(*one, *other, self.reversed));
         if self.grouped {
             let places: HashMap<&str, usize> =
                 projects.iter().zip(0..).map(|(project, at)| (&*project.id, at)).collect();
@@ -168,9 +171,14 @@ impl Query {
         Self { sort: self.sort, reversed: self.reversed, grouped: self.grouped, page: 1, ..Self::default() }
     }
 
-    /// This query sorted by `sort`; reversed if it was already.
-    pub(super) fn sorted(&self, sort: &'static Column) -> Self {
-        let reversed = self.sort == sort && !self.reversed;
+    /// The column that orders the apps.
+    pub(super) fn column(&self) -> &'static Column {
+        Column::of(self.sort).unwrap_or(&COLUMNS[0])
+    }
+
+    /// This query sorted by the column `sort`; reversed if it was already.
+    pub(super) fn sorted(&self, sort: &'static str) -> Self {
+        let reversed = self.column().key == sort && !self.reversed;
         Self { sort, reversed, page: 1, ..self.clone() }
     }
 
@@ -184,7 +192,7 @@ impl Query {
 mod tests {
     use jiff::Timestamp;
 
-    use pds_diagnosis::{App, LastError, Problem, Resource, ResponseTime, State, columns};
+    use pds_diagnosis::{App, LastError, Problem, Resource, ResponseTime, State};
 
     use super::*;
 
@@ -211,11 +219,10 @@ mod tests {
 
     #[test]
     fn sorting_twice_by_a_column_reverses_the_order() {
-        let p95 = Column::of("p95").unwrap();
-        let once = Query::read("page=4").sorted(p95);
+        let once = Query::read("page=4").sorted("p95");
         assert_eq!(once.to_text(), "?sort=p95");
-        assert_eq!(once.sorted(p95).to_text(), "?sort=p95&reversed=1");
-        assert_eq!(once.sorted(p95).sorted(p95).to_text(), "?sort=p95");
+        assert_eq!(once.sorted("p95").to_text(), "?sort=p95&reversed=1");
+        assert_eq!(once.sorted("p95").sorted("p95").to_text(), "?sort=p95");
     }
 
     /// An app whose value in every column is `rank`.
@@ -286,7 +293,7 @@ mod tests {
     #[test]
     fn every_column_sorts_both_ways_by_its_own_value_alone() {
         // A later test distinguishes names.
-        for column in columns::COLUMNS.iter().filter(|column| column.key != "app") {
+        for column in COLUMNS.iter().filter(|column| column.key != "app") {
             // The other columns have the opposite order.
             let apps = [1, 3, 0, 2].map(|rank| {
                 let id = format!("app-{rank}");
@@ -305,7 +312,7 @@ mod tests {
     #[test]
     fn a_missing_value_comes_last_both_ways_and_equal_ones_stay_in_order() {
         let present = ["verdict", "app", "project", "freshness"];
-        for column in columns::COLUMNS.iter().filter(|column| !present.contains(&column.key)) {
+        for column in COLUMNS.iter().filter(|column| !present.contains(&column.key)) {
             for reversed in ["0", "1"] {
                 let mut without = with(column.key, app("p-1", "app-0", 1), &App::default());
                 if column.key == "replicas" {

@@ -72,25 +72,13 @@ pub struct StatusPages {
 }
 
 impl StatusPages {
-    /// The pages of `source`, with `groups` as the catalogue of metrics. `prefix` is the path under which browsers
-    /// reach them: the path of `--web.external-url`, else `--web.route-prefix`.
-    pub fn new(source: Source, groups: Vec<Group>, prefix: &str) -> Self {
+    /// The pages of `source`, with `groups` as the catalogue of metrics, and with raw replies on the pages of apps if
+    /// `replies` is set. `prefix` is the path under which browsers reach them: the path of `--web.external-url`, else
+    /// `--web.route-prefix`; `metrics` is the path of the metrics below it.
+    pub fn new(source: Source, groups: Vec<Group>, prefix: &str, metrics: &str, replies: bool) -> Self {
         let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
-        let links = Links::new(prefix);
-        Self { source, groups, links, replies: false, turns, cache: Arc::default() }
-    }
-
-    /// The same, with raw replies on the pages of apps or without (`--web.show-replies`).
-    #[must_use]
-    pub fn with_replies(self, replies: bool) -> Self {
-        Self { replies, ..self }
-    }
-
-    /// The same, with links to the metrics at `path` (`--web.telemetry-path`).
-    #[must_use]
-    pub fn with_telemetry_path(mut self, path: &str) -> Self {
-        path.clone_into(&mut self.links.telemetry_path);
-        self
+        let links = Links::new(prefix, metrics);
+        Self { source, groups, links, replies, turns, cache: Arc::default() }
     }
 
     /// The paths of all pages.
@@ -169,7 +157,7 @@ impl StatusPages {
         let (explained, refused) = self.source.configuration();
         let only_changed = parameter(parameters.query, "changed").is_some_and(|changed| changed == "1");
         let main = configuration::configuration(frame, &explained, refused.as_ref(), only_changed);
-        shown(frame, &Page::beside("/config", "Configuration", main))
+        shown(frame, &Page { tab: "/config", title: "Configuration", json: None, metrics: "", main })
     }
 
     fn catalogue(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
@@ -178,7 +166,7 @@ impl StatusPages {
         let (examples, web) = (self.source.examples(&names), self.source.web());
         let main =
             families::families(frame, &self.groups, &examples, &families::search(parameters.query), &web);
-        shown(frame, &Page::beside("/metrics-catalogue", "Catalogue", main))
+        shown(frame, &Page { tab: "/metrics-catalogue", title: "Catalogue", json: None, metrics: "", main })
     }
 
     fn status(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
@@ -213,7 +201,7 @@ fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
 /// The page for a missing page, with the reason.
 fn none(frame: Frame<'_>, title: &str, why: Markup) -> Rendered {
     let main = html! { h1 { (title) } (why) p { a href=(frame.links.to("/")) { "All apps" } } };
-    Rendered::NoPage(page(frame, &Page::beside("", title, main)).into_string())
+    Rendered::NoPage(page(frame, &Page { tab: "", title, json: None, metrics: "", main }).into_string())
 }
 
 /// The path of the assets.

@@ -19,7 +19,7 @@ use super::links::{Links, encode};
 use super::{Rendered, StatusPages};
 
 fn site(source: &Source, prefix: &str) -> StatusPages {
-    StatusPages::new(source.clone(), catalogue(), prefix)
+    StatusPages::new(source.clone(), catalogue(), prefix, "/metrics", false)
 }
 
 fn catalogue() -> Vec<Group> {
@@ -197,7 +197,7 @@ async fn hostile_names_do_nothing() {
     fixture.answer(1.0);
     fixture.fail("timeout", HOSTILE, |_| true);
     let site = site(&fixture.source, "");
-    let app = Links::new("").app(HOSTILE, HOSTILE);
+    let app = Links::new("", "").app(HOSTILE, HOSTILE);
     let filter = format!("name={}&project={}", encode(HOSTILE), encode(HOSTILE));
     for (path, query) in [("/", &filter[..]), (&app[..], ""), ("/metrics-catalogue", "")] {
         let page = get(&site, path, query);

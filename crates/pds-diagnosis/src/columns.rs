@@ -88,14 +88,10 @@ const fn row(
 use Cell::{Failure, Freshness, Number, Problems, Range, Text};
 use units::{dollars, number, seconds};
 
-/// The default order.
-const VERDICT: Column =
-    row(("verdict", "Verdict", "verdict"), (true, Some(0)), |row| Cell::Verdict(row.verdict().0));
-
-/// All columns.
+/// All columns; the first is the default order.
 #[rustfmt::skip]
 pub static COLUMNS: &[Column] = &[
-    VERDICT,
+    row(("verdict", "Verdict", "verdict"), (true, Some(0)), |row| Cell::Verdict(row.verdict().0)),
     row(("app", "App", "app"), (true, Some(0)), |row| Cell::App(row.app())),
     row(("project", "Project", "project"), (false, Some(10)), |row| Text(Some(row.ids().0))),
     row(("status", "Status", "status"), (false, Some(3)), |row| Text(row.app().status.as_deref())),
@@ -116,27 +112,7 @@ pub static COLUMNS: &[Column] = &[
     row(("problem", "Problem", "problem"), (false, Some(0)), |row| Problems(row.verdict().1)),
 ];
 
-impl Default for &'static Column {
-    fn default() -> Self {
-        &VERDICT
-    }
-}
-
-/// Columns are equal if their keys are.
-impl PartialEq for Column {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Column {}
-
 impl Column {
-    /// Whether it is the column of the default order.
-    pub fn is_default(&self) -> bool {
-        *self == VERDICT
-    }
-
     /// The column with this key.
     pub fn of(key: &str) -> Option<&'static Self> {
         COLUMNS.iter().find(|column| column.key == key)

@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, advance};
 
-use super::{answered, fixture, get, site, texts};
+use super::{StatusPages, answered, catalogue, fixture, get, site, texts};
 
 const APP: &str = "/apps/p-00000000/p-00000000-app-0";
 
@@ -41,10 +41,11 @@ async fn the_page_of_an_app_has_its_plots_settings_polls_and_queries() {
 async fn raw_replies_are_shown_only_on_request() {
     let fixture = answered(1).await;
     let escaped = "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;";
-    let site = site(&fixture.source, "");
-    let page = get(&site, APP, "");
-    assert!(!page.contains(escaped) && !page.contains("Last replies"));
-    assert!(get(&site.with_replies(true), APP, "").contains(escaped));
+    let page = |replies| {
+        get(&StatusPages::new(fixture.source.clone(), catalogue(), "", "/metrics", replies), APP, "")
+    };
+    assert!(!page(false).contains(escaped) && !page(false).contains("Last replies"));
+    assert!(page(true).contains(escaped));
 }
 
 #[tokio::test(start_paused = true)]

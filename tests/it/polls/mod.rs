@@ -173,7 +173,7 @@ impl Rig {
 
     /// A status page.
     fn web(&self, path: &str) -> String {
-        match StatusPages::new(self.source(), Vec::new(), "").respond(path, "") {
+        match StatusPages::new(self.source(), Vec::new(), "", "/metrics", false).respond(path, "") {
             Rendered::Page(page) => page,
             other => panic!("{path}: {other:?}"),
         }

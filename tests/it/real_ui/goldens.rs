@@ -74,7 +74,7 @@ async fn pages() -> Value {
     context.telemetry.config_loaded(Some(clock.now()));
     let source = Source::new(context.clone(), Arc::clone(&plan), loaded.explained);
     poll(&world, &context, &plan, &source).await;
-    let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), "");
+    let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), "", "/metrics", false);
     let (project, apps) = world.projects().remove(0);
     let [app, failing] = [0, 1].map(|index: usize| format!("/apps/{project}/{}", apps[index]));
     let mut pages = serde_json::Map::new();

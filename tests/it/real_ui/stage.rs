@@ -71,9 +71,8 @@ impl Stage {
         let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
         let handle = daemon.handle.clone();
         let source = Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
-        let pages = StatusPages::new(source.clone(), pds_telemetry::catalogue::catalogue(), PREFIX)
-            .with_replies(true)
-            .routes();
+        let groups = pds_telemetry::catalogue::catalogue();
+        let pages = StatusPages::new(source.clone(), groups, PREFIX, "/metrics", true).routes();
         let served = Arc::new(Served::new(handle.clone(), source, None, None));
         tokio::spawn(daemon.run(pending()));
         tokio::spawn(server.serve(served, pages, pending()));
