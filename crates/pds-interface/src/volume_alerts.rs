@@ -71,7 +71,7 @@ fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
         let threshold = threshold.to_string();
         let is_on = on.remove(&threshold);
         if is_on || all_read {
-            reader.put_with(&[("threshold", &threshold)], f64::from(u8::from(is_on)));
+            reader.put_with(&[("threshold", &threshold)], f64::from(is_on));
         }
     }
     for threshold in &on {

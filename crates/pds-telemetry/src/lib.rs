@@ -135,7 +135,7 @@ impl Telemetry {
     pub fn config_loaded(&self, loaded: Option<Timestamp>) {
         let figures = &mut self.0.figures.lock();
         figures.config_good = Some(loaded.is_some());
-        self.0.metrics.config_loaded.set(&[], flag(loaded.is_some()));
+        self.0.metrics.config_loaded.set(&[], f64::from(loaded.is_some()));
         if let Some(time) = loaded {
             figures.config_loaded = loaded;
             self.0.metrics.config_loaded_time.set(&[], seconds(time));
@@ -188,10 +188,6 @@ impl Telemetry {
             process::write(out, format, wanted);
         }
     }
-}
-
-fn flag(good: bool) -> f64 {
-    f64::from(u8::from(good))
 }
 
 fn seconds(time: Timestamp) -> f64 {

@@ -9,7 +9,8 @@ use pds_diagnosis::{Cause, cause};
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 
-use super::{Telemetry, flag, seconds};
+use super::metrics::Metrics;
+use super::{Telemetry, seconds};
 
 impl pds_client::Observer for Telemetry {
     fn request_done(&self, resource: Resource, code: &str, took: Duration) {
@@ -44,12 +45,12 @@ impl pds_client::Observer for Telemetry {
 
     fn token_read(&self, token: &str, good: bool) {
         self.0.figures.lock().tokens.entry(token.to_owned()).or_default().readable = Some(good);
-        self.0.metrics.token_read.set(&[token], flag(good));
+        self.0.metrics.token_read.set(&[token], f64::from(good));
     }
 
     fn token_accepted(&self, token: &str, accepted: bool) {
         self.0.figures.lock().tokens.entry(token.to_owned()).or_default().accepted = accepted;
-        self.0.metrics.token_accepted.set(&[token], flag(accepted));
+        self.0.metrics.token_accepted.set(&[token], f64::from(accepted));
     }
 
     fn token_refused(&self, token: &str, status: u16, said: &str) {
@@ -67,7 +68,7 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn range_honoured(&self, token: &str, ignored: Option<&str>) {
-        self.0.metrics.range_honoured.set(&[token], flag(ignored.is_none()));
+        self.0.metrics.range_honoured.set(&[token], f64::from(ignored.is_none()));
         if let Some(error) = ignored {
             let (cause, remedy) = problem_and_remedy(&cause::RANGE_IGNORED, token, None);
             tracing::warn!(token, error, remedy, "{cause}");
@@ -79,14 +80,8 @@ impl pds_client::Observer for Telemetry {
     }
 
     fn forget_token(&self, token: &str) {
-        let metrics = &self.0.metrics;
-        for facts in [
-            &metrics.token_expiry,
-            &metrics.token_read,
-            &metrics.token_accepted,
-            &metrics.range_honoured,
-            &metrics.pace,
-        ] {
+        let Metrics { token_expiry, token_read, token_accepted, range_honoured, pace, .. } = &self.0.metrics;
+        for facts in [token_expiry, token_read, token_accepted, range_honoured, pace] {
             facts.set(&[token], None);
         }
         self.0.figures.lock().tokens.remove(token);
@@ -96,7 +91,7 @@ impl pds_client::Observer for Telemetry {
 
 impl pds_ledger::Observer for Telemetry {
     fn committed(&self, written: Result<(), &str>) {
-        self.0.metrics.state_committed.set(&[], flag(written.is_ok()));
+        self.0.metrics.state_committed.set(&[], f64::from(written.is_ok()));
         let figures = &mut self.0.figures.lock();
         (figures.state_good, figures.state_error) = (Some(written.is_ok()), written.err().map(Into::into));
     }
@@ -107,7 +102,7 @@ impl pds_ledger::Observer for Telemetry {
             // Absent before the first answer.
             Some(now) if now.missing > 0 && now.obstacle.is_none() => {}
             Some(now) => {
-                self.0.metrics.state_restored.set(&[], flag(now.missing == 0 && now.obstacle.is_none()));
+                self.0.metrics.state_restored.set(&[], f64::from(now.missing == 0 && now.obstacle.is_none()));
             }
         }
         self.0.figures.lock().restoring = now;
@@ -127,7 +122,7 @@ impl pds_web::Observer for Telemetry {
 
     fn web_config_read(&self, good: bool) {
         self.0.figures.lock().web_config_good = Some(good);
-        self.0.metrics.web_config_loaded.set(&[], flag(good));
+        self.0.metrics.web_config_loaded.set(&[], f64::from(good));
     }
 }
 

@@ -60,7 +60,7 @@ rows! { App:
     ERROR: gauge("pds_app_error", [], "1 if the app's settings contain an error message, 0 otherwise")
         => |app, reader| match &app.error_message {
             Field::Unexpected => reader.unexpected.fields.push("errorMessage"),
-            message => reader.put(f64::from(u8::from(!message.as_str().is_empty()))),
+            message => reader.put(f64::from(!message.as_str().is_empty())),
         };
     CREATED: gauge("pds_app_created_timestamp_seconds", [], "Unix time of the app's creation")
         => |app, reader| put_timestamp(reader, "createdAt", &app.created_at);
@@ -80,7 +80,7 @@ rows! { App:
     AUTH_DISABLED: gauge(
         "pds_app_auth_disabled", [], "1 if authentication on the app's endpoint is disabled"
     ) => |app, reader| match app.disable_auth {
-        Flag::Value(disabled) => reader.put(f64::from(u8::from(disabled))),
+        Flag::Value(disabled) => reader.put(f64::from(disabled)),
         Flag::Missing => {}
         Flag::Unexpected => reader.unexpected.fields.push("disableAuth"),
     };
