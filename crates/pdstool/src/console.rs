@@ -34,9 +34,6 @@ pub fn style_of(state: &str) -> Style {
     }
 }
 
-/// A bar.
-pub const BAR: Style = AnsiColor::Cyan.on_default();
-
 /// Output and input. Results go to `out`, everything else to `err`.
 pub struct Console {
     /// Standard output.

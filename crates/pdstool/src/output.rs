@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use pds_core::printable::{is_terminal_control, plain};
 
-use super::console::{BAR, Console, FAINT, STRONG, style_of};
+use super::console::{Console, FAINT, STRONG, style_of};
 use super::options::OutputFormat;
 use super::table;
 pub use super::table::{Align, Table, columns, length};
@@ -23,12 +23,7 @@ pub enum Block {
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table),
-    /// (label, share 0..=1, text behind the bar)
-    Bars(Vec<(String, f64, String)>),
 }
-
-/// The width of the longest bar.
-const BAR_WIDTH: usize = 40;
 
 /// Writes `blocks` to standard output, with an empty line before headings; tables are `cut` to the terminal if set.
 fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
@@ -48,7 +43,6 @@ fn print(console: &mut Console, blocks: &[Block], cut: bool) -> io::Result<()> {
             }
             Block::Facts(facts) => print_facts(console, facts)?,
             Block::Table(table) => print_table(console, table, cut)?,
-            Block::Bars(bars) => print_bars(console, bars)?,
         }
     }
     console.out.flush()
@@ -204,17 +198,6 @@ fn print_table(console: &mut Console, table: &Table, cut: bool) -> io::Result<()
         let line = line.trim_end();
         let line = if index == 0 { &*console.styled(FAINT, line) } else { line };
         console.print(line)?;
-    }
-    Ok(())
-}
-
-fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Result<()> {
-    let labels = bars.iter().map(|(label, ..)| length(label)).max().unwrap_or(0);
-    let texts = bars.iter().map(|(.., text)| length(text)).max().unwrap_or(0);
-    let width = BAR_WIDTH.min(console.width.saturating_sub(labels + texts + 4)).max(8);
-    for (label, share, text) in bars {
-        let bar = console.styled(BAR, &format!("{:<width$}", bar(*share, width)));
-        console.print(&format!("{:>labels$}  {bar}  {text:>texts$}", plain(label)))?;
     }
     Ok(())
 }

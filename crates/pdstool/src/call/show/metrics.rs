@@ -27,10 +27,12 @@ pub(super) fn response_time(reply: &ResponseTime, mut fields: Raw) -> Vec<Block>
     let shares = reply.shares(&mut Unexpected::default());
     if !shares.is_empty() {
         blocks.push(Block::Heading("Requests done within".to_owned()));
-        let bars = shares
-            .iter()
-            .map(|(threshold, share)| (units::seconds(*threshold), *share, units::percent(*share)));
-        blocks.push(Block::Bars(bars.collect()));
+        let columns =
+            output::columns([("THRESHOLD", Align::Right), ("SHARE", Align::Right), ("", Align::Left)]);
+        let rows = shares.iter().map(|(threshold, share)| {
+            vec![units::seconds(*threshold), units::percent(*share), output::bar(*share, 40)]
+        });
+        blocks.push(Block::Table(Table { columns, rows: rows.collect(), empty: "" }));
     }
     fields.without(&SHOWN).after(blocks)
 }
