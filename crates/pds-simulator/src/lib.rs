@@ -37,5 +37,5 @@ mod traffic;
 pub use faults::{Fault, Kind};
 pub use latency::THRESHOLDS;
 pub use server::serve;
-pub use settings::{DEVIATIONS, Quirks, Settings};
+pub use settings::{Quirks, Settings};
 pub use world::{Truth, World};

@@ -47,9 +47,6 @@ pub struct Settings {
     pub names: Vec<(String, String)>,
 }
 
-/// The heading of the flags that make a service less than ideal.
-pub const DEVIATIONS: &str = "Deviations from an ideal service";
-
 /// `NAME=OTHER` with the name of a query parameter.
 fn renamed(text: &str) -> Result<(String, String), String> {
     let known: BTreeSet<&str> = CALLS.iter().flat_map(|call| call.query).map(|param| param.name).collect();
@@ -115,7 +112,7 @@ impl Settings {
 
 /// Differences of the metrics calls from ideal ones. The truth is not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = DEVIATIONS)]
+#[command(next_help_heading = "Deviations from an ideal service")]
 pub struct Quirks {
     /// Share of requests and runs (0 to 1) that the metrics calls report late.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share, allow_hyphen_values = true)]

@@ -96,7 +96,7 @@ pub enum Command {
     #[command(subcommand)]
     State(state::StateCommand),
     /// Print every metric family of the exporter.
-    Metrics(manual::MetricsArgs),
+    Metrics,
     /// Print the service's interface as an OpenAPI document.
     Openapi,
     /// Run a simulator of the service.
@@ -150,7 +150,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Status(args) => status::status(console, &args).await,
         Command::Apps(args) => apps::apps(console, &args).await,
         Command::State(command) => state::run(console, environment, &command).await,
-        Command::Metrics(args) => args.run(console),
+        Command::Metrics => manual::metrics(console),
         Command::Openapi => manual::openapi(console),
         Command::Simulate(args) => simulate::run(console, &args).await,
         Command::Completions(completions) => completions.run(console),

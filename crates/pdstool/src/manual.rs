@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use pds_config::flags::Flags;
-use pds_exposition::{Family, family::markdown};
+use pds_exposition::family::markdown;
 use pds_interface::openapi;
 use pds_telemetry::catalogue::catalogue;
 
@@ -15,38 +15,13 @@ use super::Cli;
 use super::completion;
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::options::OutputFormat;
-use super::output::{self, Block, Table};
 
-/// `pdstool metrics`.
-#[derive(Clone, Copy, Debug, Args)]
-#[command(after_help = "Examples:
-  pdstool metrics -o table
-  pdstool metrics > metrics.md")]
-pub struct MetricsArgs {
-    /// Output format [default: Markdown].
-    #[arg(short, long, value_name = "FORMAT")]
-    output: Option<OutputFormat>,
-}
-
-impl MetricsArgs {
-    /// Prints the catalogue.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn run(self, console: &mut Console) -> Result<()> {
-        let groups = catalogue();
-        let Some(format) = self.output else {
-            return Ok(console.out.write_all(markdown(&groups).as_bytes())?);
-        };
-        let row = |family: &Family| {
-            let cells = [family.name, family.kind.as_str(), &family.labels.join(" "), family.help];
-            cells.map(str::to_owned).to_vec()
-        };
-        let rows = groups.iter().flat_map(|group| &group.families).map(row);
-        let table = Table::of_texts(["FAMILY", "TYPE", "LABELS", "MEANING"], rows, "");
-        Ok(output::print_as(console, format, &[Block::Table(table)])?)
-    }
+/// `pdstool metrics`: prints the catalogue as Markdown.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn metrics(console: &mut Console) -> Result<()> {
+    Ok(console.out.write_all(markdown(&catalogue()).as_bytes())?)
 }
 
 /// `pdstool openapi`: prints the interface as an OpenAPI 3.1 document.

@@ -2,20 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use jiff::SignedDuration;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use pds_core::clock::Clock;
 use pds_core::plain_file;
-use pds_simulator::{DEVIATIONS, Fault, Kind, Settings, World, faults};
+use pds_simulator::{Fault, Settings, World, faults};
 
 use super::console::Console;
 use super::error::{Result, ToolError};
@@ -52,69 +47,6 @@ pub struct Simulate {
     /// The output format.
     #[command(flatten, next_help_heading = None)]
     pub output: OutputArg,
-    /// Set the service's clock ahead, or behind with a negative value such as -30s.
-    #[arg(
-        long,
-        value_name = "DURATION",
-        default_value = "0s",
-        value_parser = signed,
-        allow_hyphen_values = true,
-        help_heading = DEVIATIONS
-    )]
-    pub clock_skew: SignedDuration,
-    /// Certificate and key.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-}
-
-/// TLS of the simulated service.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "TLS")]
-pub struct TlsArgs {
-    /// Serve over TLS with this certificate chain (PEM). Clients can use HTTP/2.
-    #[arg(long, value_name = "FILE", requires = "tls_key_file", conflicts_with = "write_config")]
-    pub tls_cert_file: Option<PathBuf>,
-    /// Private key of the certificate (PEM).
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
-    pub tls_key_file: Option<PathBuf>,
-    /// Do not offer HTTP/2 over TLS.
-    #[arg(long, requires = "tls_cert_file")]
-    pub no_http2: bool,
-}
-
-/// A duration, perhaps negative.
-fn signed(text: &str) -> Result<SignedDuration, String> {
-    let duration = humantime::parse_duration(text.strip_prefix('-').unwrap_or(text));
-    let duration = duration.map_err(|error| error.to_string())?;
-    let duration = SignedDuration::try_from(duration).map_err(|error| error.to_string())?;
-    Ok(if text.starts_with('-') { -duration } else { duration })
-}
-
-impl TlsArgs {
-    /// Acceptor of TLS connections, if certificate and key are given.
-    fn acceptor(&self) -> Result<Option<TlsAcceptor>> {
-        let (Some(cert_file), Some(key_file)) = (&self.tls_cert_file, &self.tls_key_file) else {
-            return Ok(None);
-        };
-        let chain: Vec<_> = CertificateDer::pem_file_iter(cert_file)
-            .and_then(Iterator::collect)
-            .map_err(|error| unusable(cert_file, &error))?;
-        let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| unusable(key_file, &error))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(cert_file, &error))?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|error| unusable(cert_file, &error))?;
-        let protocols: &[&[u8]] = if self.no_http2 { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        Ok(Some(TlsAcceptor::from(Arc::new(config))))
-    }
-}
-
-fn unusable(file: &Path, error: &dyn std::fmt::Display) -> ToolError {
-    ToolError::Usage(format!("cannot use {} for TLS: {error}", file.display()))
 }
 
 /// Listens, prints address and tokens, and serves until Ctrl-C.
@@ -126,17 +58,12 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
     let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
     let expiry =
         expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;
-    let tls = args.tls.acceptor()?;
     let world = World::new(args.settings.clone(), clock);
-    let mut faults = read_faults(args)?;
-    if !args.clock_skew.is_zero() {
-        faults.push(Kind::ClockSkew { seconds: args.clock_skew.as_secs() }.into());
-    }
-    world.faults().set(faults);
+    world.faults().set(read_faults(args)?);
     let unbound = |error| ToolError::failed(format!("--listen {}: cannot listen: {error}", args.listen));
     let listener = TcpListener::bind(args.listen).await.map_err(unbound)?;
     let address = listener.local_addr().map_err(unbound)?;
-    let base_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+    let base_url = format!("http://{address}");
     let mut projects = Vec::new();
     for (project, apps) in world.projects() {
         // A simulated token is no secret: it only opens this simulator.
@@ -154,7 +81,7 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
         console.say(&format!("wrote {}", path.display()));
     }
     tokio::select! {
-        () = pds_simulator::serve(world, listener, tls) => {}
+        () = pds_simulator::serve(world, listener, None) => {}
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())
@@ -216,17 +143,4 @@ fn read_faults(args: &Simulate) -> Result<Vec<Fault>> {
     let json = read.map_err(ToolError::file("cannot read", path))?;
     faults::parse(&json.bytes)
         .map_err(|problem| ToolError::Usage(format!("{} is not a list of faults: {problem}", path.display())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_skew_is_a_duration_with_a_sign() {
-        for (text, seconds) in [("1d", 86_400), ("-1w", -604_800), ("-1h 30m", -5400), ("0s", 0)] {
-            assert_eq!(signed(text), Ok(SignedDuration::from_secs(seconds)), "{text}");
-        }
-        assert!(["300", "--1s", "P1D", ""].iter().all(|text| signed(text).is_err()));
-    }
 }

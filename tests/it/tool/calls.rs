@@ -267,7 +267,6 @@ fn a_flag_of_the_simulator_that_makes_no_sense_is_named_with_its_value() {
         ("--late-within", "600"),
         ("--round-to", "300"),
         ("--slow-late", "5"),
-        ("--clock-skew", "300"),
         ("--seed", "-1"),
         ("--listen", &address),
     ] {

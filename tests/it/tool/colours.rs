@@ -25,7 +25,7 @@ const COLOURS: [(&str, &[&str]); 4] =
     [("32", &["ok"]), ("33", &["warning"]), ("1;31", &["problem", "error:"]), ("2", &["note", "waiting"])];
 
 /// Every command but those that write files, with words that it colours.
-const COMMANDS: [(&str, &[&str]); 13] = [
+const COMMANDS: [(&str, &[&str]); 12] = [
     ("apps --exporter EXPORTER", &["ok", "warning", "problem", "waiting"]),
     ("apps --exporter http://127.0.0.1:1", &["error:"]),
     ("call projects list --config.file CONFIG", &[]),
@@ -35,7 +35,6 @@ const COMMANDS: [(&str, &[&str]); 13] = [
     ("check web-config WEB", &[]),
     ("doctor --config.file CONFIG --exporter EXPORTER", &["ok", "note", "warning", "problem", "error:"]),
     ("help", &[]),
-    ("metrics -o table", &[]),
     ("reconcile --config.file CONFIG", &["error:"]),
     ("state show --state.path STATE", &[]),
     ("status --exporter EXPORTER", &["warning", "problem", "error:"]),

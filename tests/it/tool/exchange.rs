@@ -1,52 +1,49 @@
 //! `pdstool check service` over TLS: the HTTP version, and compression.
 
-use super::simulated::Process;
-use super::{Found, ended, pdstool, stdout};
+use std::sync::Arc;
+
+use pds_core::clock::Clock;
+use pds_simulator::{Quirks, Settings, World};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+
+use super::{Found, pdstool};
+use crate::rig::Configuration;
 use crate::web::certificates::Authority;
 
 #[test]
 fn the_http_version_and_compression_are_found_over_tls() {
+    const HTTP_2: &str = "HTTP/2: all requests share one connection";
+    const HTTP_1: &str = "HTTP/1.1: one connection per request in flight";
     let authority = Authority::new();
     authority.sign_server();
-    let at = |name: &str| authority.path(name).to_str().unwrap().to_owned();
-    let tls = ["--tls-cert-file".to_owned(), at("server.crt"), "--tls-key-file".to_owned(), at("server.key")];
-    for (more, version, compression) in [
-        (&[][..], "HTTP/2: all requests share one connection", "replies are not compressed"),
-        (
-            &["--compress"],
-            "HTTP/2: all requests share one connection",
-            "replies are compressed (gzip) on request",
-        ),
-        (&["--no-http2"], "HTTP/1.1: one connection per request in flight", "replies are not compressed"),
+    let runtime = Runtime::new().unwrap();
+    for (protocols, compresses, version, compression) in [
+        (&["h2", "http/1.1"][..], false, HTTP_2, "replies are not compressed"),
+        (&["h2", "http/1.1"], true, HTTP_2, "replies are compressed (gzip) on request"),
+        (&["http/1.1"], false, HTTP_1, "replies are not compressed"),
     ] {
-        let flags: Vec<&str> = tls.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        let process = Process::simulate(&flags);
-        assert!(process.said("base_url").starts_with("https://"));
-        let config = format!(
-            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nca_file = \"ca.crt\"\n[[projects]]\nid = \"{}\"\napps = [\"{}\"]\n",
-            process.said("base_url"),
-            process.said("token"),
-            process.said("project"),
-            process.said("app"),
-        );
-        std::fs::write(at("pds-exporter.toml"), config).unwrap();
-        let mut check = pdstool(&["check", "service", "-o", "json"]);
-        let found = Found::of(&check.current_dir(&authority.folder).output().unwrap());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let certificate = CertificateDer::from_pem_file(authority.path("server.crt")).unwrap();
+        let key = PrivateKeyDer::from_pem_file(authority.path("server.key")).unwrap();
+        let mut tls = tls.unwrap().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+        tls.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        let quirks = Quirks { compresses, ..Quirks::default() };
+        let world = World::new(Settings { projects: 1, quirks, ..Settings::default() }, Clock::system());
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let tls = TlsAcceptor::from(Arc::new(tls));
+        runtime.spawn(pds_simulator::serve(world.clone(), listener, Some(tls)));
+        let folder = authority.folder.path();
+        let file = Configuration::new(&world, &url).api("ca_file = \"ca.crt\"\n").write(folder);
+        let mut check = pdstool(&["check", "service", "-o", "json", "--config.file", &file]);
+        let found = Found::of(&check.current_dir(folder).output().unwrap());
         found.finds("http", "ok", version);
         found.finds("http", "ok", compression);
     }
-}
-
-#[test]
-fn files_that_are_no_certificate_and_key_are_a_usage_error() {
-    let authority = Authority::new();
-    authority.sign_server();
-    let simulate = |cert: &str, key: &str| {
-        let mut command = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--tls-cert-file", cert]);
-        let output = command.args(["--tls-key-file", key]).current_dir(&authority.folder).output().unwrap();
-        assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
-        ended(&output)
-    };
-    assert!(simulate("missing.crt", "server.key").contains("cannot use missing.crt for TLS"));
-    assert!(simulate("server.crt", "ca.crt").contains("cannot use ca.crt for TLS"));
 }

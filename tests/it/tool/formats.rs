@@ -1,10 +1,10 @@
-//! The output formats of commands that print what is theirs: `simulate`, `metrics`, `check`.
+//! The output formats of commands that print what is theirs: `simulate`, `check`.
 
 use clap::CommandFactory as _;
 use serde_json::Value;
 
 use super::simulated::Process;
-use super::{ended, golden, pdstool, stdout};
+use super::{ended, golden, pdstool};
 use crate::golden::assert_golden;
 
 /// The first lines of `pdstool simulate` in this format, up to the first for which `is_last` is true.
@@ -25,17 +25,6 @@ fn the_simulator_prints_its_projects_for_programs() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines[0], lines.len()), ("base_url,project,token,app", 4));
     assert!(lines[1].contains(&format!(",{},", projects[0]["id"].as_str().unwrap())), "{csv}");
-}
-
-#[test]
-fn the_catalogue_of_metrics_has_every_format() {
-    let printed = |args: &[&str]| stdout(&pdstool(&["metrics"]).args(args).output().unwrap());
-    let json: Value = serde_json::from_str(&printed(&["-o", "json"])).unwrap();
-    let up = json["rows"].as_array().unwrap().iter().find(|row| row["family"] == "pds_up").unwrap();
-    assert_eq!((&up["type"], &up["labels"]), (&Value::from("gauge"), &Value::from("resource")));
-    assert!(printed(&["-o", "csv"]).starts_with("family,type,labels,meaning\npds_"));
-    assert!(printed(&["-o", "table"]).starts_with("FAMILY "));
-    assert_eq!(printed(&["-o", "wide"]).lines().count(), printed(&["-o", "csv"]).lines().count());
 }
 
 #[test]
@@ -60,7 +49,7 @@ fn checks_of_files_have_every_format_at_any_width() {
 }
 
 /// Commands whose output is a file or has a format of its own.
-pub(super) const OWN_FORMAT: [&str; 5] = ["backfill", "completions", "init", "man", "openapi"];
+pub(super) const OWN_FORMAT: [&str; 6] = ["backfill", "completions", "init", "man", "metrics", "openapi"];
 
 #[test]
 fn every_command_has_output_formats_or_a_format_of_its_own() {
@@ -74,7 +63,6 @@ fn every_command_has_output_formats_or_a_format_of_its_own() {
             let words: Vec<_> = output.map(clap::Arg::get_possible_values).unwrap_or_default();
             let words: Vec<&str> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
             let expected: &[&str] = match path.trim() {
-                "init" => &["toml", "kubernetes"],
                 path if OWN_FORMAT.contains(&path) => &[],
                 _ => &["table", "wide", "json", "csv"],
             };

@@ -50,18 +50,6 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     assert!(checked.starts_with("exit code 0"), "{checked}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(init(&["--app", name]).0, Some(2), "nothing is written over");
-    // On Kubernetes nothing is written: the printed objects have the token, and mount it at the path in the file.
-    let (code, said) = init(&["--app", name, "-o", "kubernetes"]);
-    // kubectl reads documents that begin with `---` as YAML.
-    assert_has(&said, &["stdout:\n---\n{"]);
-    let objects = said.lines().filter(|line| line.starts_with('{')).collect::<Vec<_>>();
-    crate::deploy::kubernetes::validate(&objects.join("\n---\n"));
-    let objects = objects.iter().map(|line| serde_json::from_str(line).unwrap());
-    let objects: Vec<serde_json::Value> = objects.collect();
-    assert_eq!((code, objects.len()), (Some(0), 2), "{said}");
-    assert_eq!(objects[0]["stringData"]["token"], *token);
-    let config = objects[1]["data"]["pds-exporter.toml"].as_str().unwrap();
-    assert_has(config, &["token_file = \"/run/secrets/pds/token\"", &apps[1]]);
     assert_eq!(init(&["--app", name, "--force"]).0, Some(0));
     let (code, said) = init(&["--app", "no-such-app", "--force"]);
     assert!(code == Some(3) && said.contains("no project of the token has an app no-such-app"), "{said}");

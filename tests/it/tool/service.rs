@@ -276,9 +276,12 @@ fn a_missing_app_is_reported_with_the_option_to_set() {
 
 #[test]
 fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_write() {
-    let flags = "--query-name start=from --query-name end=to --inclusive-ends --longest-range 8d --compress \
-                 --clock-skew -1h";
-    let process = Process::simulate(&flags.split(' ').collect::<Vec<_>>());
+    let faults = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(faults.path(), r#"[{"kind": {"clock_skew": {"seconds": -3600}}}]"#).unwrap();
+    let flags =
+        "--query-name start=from --query-name end=to --inclusive-ends --longest-range 8d --compress --faults";
+    let flags = flags.split(' ').chain(faults.path().to_str());
+    let process = Process::simulate(&flags.collect::<Vec<_>>());
     let mut text = String::new();
     for columns in ["80", "200"] {
         let mut command = pdstool(&["check", "service", "--base-url", process.said("base_url")]);

@@ -6,12 +6,9 @@ pub mod draft;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use serde_json::json;
+use clap::Args;
 use url::Url;
 
-use pds_client::read_token;
-use pds_config::TokenSource;
 use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::error_chain::with_sources;
 use pds_core::printable::{plain, plain_lines};
@@ -32,12 +29,8 @@ use draft::{Draft, DraftProject};
     after_help = "Prompts for what the flags do not specify. Looks up every app before it writes the file; a name \
 such as ranker also stands for PROJECT-ranker.
 
-With -o kubernetes, the ConfigMap has the name of that in the manifests and in the chart's release pds-exporter. Apply the \
-manifests before it. Install the chart with --set config= --set existingConfig.configMaps={pds-exporter-config}.
-
 Examples:
   pdstool init
-  pdstool init -o kubernetes | kubectl -n pds-exporter apply -f -
   pdstool init --base-url https://api.example.com --token-file token --app ranker --app embed"
 )]
 pub struct InitArgs {
@@ -48,10 +41,6 @@ pub struct InitArgs {
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
-
-    /// Output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "toml")]
-    output: Form,
 
     /// Address of the service.
     #[arg(long = "base-url", value_name = "URL", value_parser = base_url)]
@@ -70,22 +59,12 @@ pub struct InitArgs {
     app: Vec<String>,
 }
 
-/// Output format of `init`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// The file.
-    Toml,
-    /// A Secret with the token and a ConfigMap on standard output, for kubectl apply -f -.
-    Kubernetes,
-}
-
 /// Prompts, checks and writes.
 ///
 /// # Errors
 /// If an answer is missing, the service refuses, or the file cannot be written.
 pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<()> {
-    let is_file = args.output == Form::Toml;
-    if is_file && args.file.exists() && !args.force {
+    if args.file.exists() && !args.force {
         let message = format!("{} already exists; use --force to overwrite it", args.file.display());
         return Err(ToolError::Usage(message));
     }
@@ -114,11 +93,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
         let message = format!("no project of the token has an app {app}");
         return Err(ToolError::Failed { message, code: 3 });
     }
-    let absolute = match args.output {
-        Form::Toml => std::path::absolute(&token_file)
-            .map_err(ToolError::system("cannot determine the current folder"))?,
-        Form::Kubernetes => PathBuf::from(MOUNTED),
-    };
+    let absolute =
+        std::path::absolute(&token_file).map_err(ToolError::system("cannot determine the current folder"))?;
     let draft = Draft {
         title: "The configuration of pds-exporter, written by pdstool init.".to_owned(),
         base_url: url.to_string(),
@@ -128,11 +104,6 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     };
     let text = examined(console, service, draft).await?;
     pds_config::load_text(&args.file, &text)?;
-    if !is_file {
-        let token = read_token(&TokenSource::File(token_file));
-        let token = token.map_err(|error| ToolError::failed(with_sources(&error)))?;
-        return Ok(console.print(&manifests(token.expose(), &text))?);
-    }
     write_private(&args.file, &text, args.force)?;
     let file = args.file.display();
     console.say(&format!("Wrote {file}. Next: pdstool doctor --config.file {file}"));
@@ -163,21 +134,6 @@ async fn examined(console: &mut Console, service: Service, mut draft: Draft) -> 
     }
     draft.sections = toml(&lines);
     Ok(draft.text())
-}
-
-/// Path at which the manifests and the chart mount the token.
-const MOUNTED: &str = "/run/secrets/pds/token";
-
-/// The Secret and the ConfigMap, named as in the manifests and the chart.
-fn manifests(token: &str, config: &str) -> String {
-    let data = |kind: &str, name: &str, field: &str, key: &str, text: &str| {
-        let data = json!({ key: text });
-        json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name }, field: data }).to_string()
-    };
-    // JSON is valid YAML, whatever the texts contain. Without the first line, kubectl reads it as a JSON stream.
-    let secret = data("Secret", "pds-exporter-token", "stringData", "token", token);
-    let map = data("ConfigMap", "pds-exporter-config", "data", "pds-exporter.toml", config);
-    format!("---\n{secret}\n---\n{map}")
 }
 
 /// The address from the flag or the prompt.
