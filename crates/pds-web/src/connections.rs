@@ -75,7 +75,7 @@ impl Connections {
 
     /// Closes the longest idle connection of the peer that has most.
     fn close_idle(&self) {
-        if let Some(idle) = self.turns.end_oldest(0, |_| true, ConnectionState::idle_since) {
+        if let Some(idle) = self.turns.end_oldest(0, |_| true, |state| Some((0, state.idle_since()?))) {
             idle.close("other connections need its place");
         }
     }

@@ -4,7 +4,8 @@
 //!
 //! - a request whose client has not read for a second is closed for any peer that does not hold more;
 //! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of a peer that
-//!   holds more is closed, whether its client reads or not, beginning with the peer that holds most;
+//!   holds more is closed, whether its client reads or not, beginning with the peer that holds most (for memory: that
+//!   with most memory of a peer; after nearly two seconds if no peer has two);
 //! - any other request without a slot is refused with 503; one with a slot waits up to two seconds for memory, after
 //!   the peers that hold fewer.
 //!
@@ -70,8 +71,14 @@ enum Need {
 impl Need {
     /// Whether `request` holds it; `None` is a request that still waits for memory.
     fn is_held_by(self, request: Option<&Answering>) -> bool {
-        let holds_memory = |request: &Answering| request.rooms.iter().any(|room| room.num_permits() > 0);
-        self == Self::Slot || request.is_some_and(holds_memory)
+        self == Self::Slot || request.is_some_and(|request| request.memory() > 0)
+    }
+}
+
+impl Answering {
+    /// The memory that it holds.
+    fn memory(&self) -> usize {
+        self.rooms.iter().map(|room| room.num_permits()).sum()
     }
 }
 
@@ -129,27 +136,32 @@ impl RequestSlots {
     /// request, among peers that hold more. The peer that holds most comes first.
     fn close_another(&self, peer: Peer, began: Instant, need: Need) -> bool {
         let (own, most) = self.own_and_most(peer, need);
-        let unread = |request: &Answering| request.connection.unread_since(request.number);
+        let unread = |request: &Answering| Some((0, request.connection.unread_since(request.number)?));
         // Whether its client reads or not.
-        let aged = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
+        let aged = |request: &Answering| {
+            Some((request.memory(), request.since)).filter(|(_, since)| since.elapsed() >= PATIENCE)
+        };
+        // The only answers of their peers may end in time.
+        let patience = if need == Need::Memory && most == 1 { MAX_WAIT - 5 * RETRY } else { PATIENCE };
         self.close(need, own, "other requests need its slot or memory, and its client does not read", unread)
-            || began.elapsed() >= PATIENCE
+            || began.elapsed() >= patience
                 && own < most
                 && self.close(need, own + 1, "peers that hold fewer requests need its slot or memory", aged)
     }
 
-    /// Closes the connection of the oldest request by `since`, among peers that hold `at_least` this many.
+    /// Closes the connection of a request of the peer that holds most, among peers that hold `at_least` this many: the
+    /// one with most memory, then the oldest, by what `rank` returns.
     fn close(
         &self,
         need: Need,
         at_least: usize,
         why: &'static str,
-        since: impl Fn(&Answering) -> Option<Instant>,
+        rank: impl Fn(&Answering) -> Option<(usize, Instant)>,
     ) -> bool {
         let counts = |request: Option<&Answering>| need.is_held_by(request);
         let ended = self
             .turns
-            .end_oldest(at_least, counts, |request| since(request).filter(|_| counts(Some(request))));
+            .end_oldest(at_least, counts, |request| rank(request).filter(|_| counts(Some(request))));
         ended.inspect(|request| request.connection.close(why)).is_some()
     }
 
@@ -559,6 +571,52 @@ mod tests {
         }
         assert_eq!(closed, 1);
         assert!(held.iter().all(Option::is_some) && !is_closed(&reloading).await && !is_closed(&busy).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_are_read_in_time_make_room_for_as_many_others() {
+        let slots = RequestSlots::new(40, memory());
+        let readers = [1, 2, 3, 4].map(connection);
+        let scrapes = readers.each_ref().map(ConnectionState::open);
+        let mut held = Vec::new();
+        for scrape in &scrapes {
+            held.push(slots.take(scrape).await);
+        }
+        let waiting = [5, 6, 7, 8].map(|host| connection(host).open());
+        let [a, b, c, d] = waiting.each_ref().map(|request| slots.take(request));
+        let read = async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            drop(held);
+        };
+        let (a, b, c, d, ()) = tokio::join!(a, b, c, d, read);
+        assert!([a, b, c, d].iter().all(Option::is_some));
+        for reader in &readers {
+            assert!(!is_closed(reader).await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_several_answers_the_largest_makes_room() {
+        let slots = RequestSlots::new(40, memory());
+        let mut held = Vec::new();
+        let small =
+            |host| (connection(host), vec![b'x'; usize::try_from(slots.memory.bytes() / 16).unwrap()]);
+        for host in 1..13 {
+            let (connection, page) = small(host);
+            let request = connection.open();
+            let permit = slots.take(&request).await.unwrap();
+            permit.hold(&page.into(), false);
+            held.push((connection, request, permit));
+        }
+        let large = connection(20);
+        let scrape = large.open();
+        let _permit = slots.take(&scrape).await.unwrap();
+        tokio::time::sleep(PATIENCE).await;
+        assert!(slots.take(&connection(21).open()).await.is_some());
+        assert!(is_closed(&large).await);
+        for (connection, ..) in &held {
+            assert!(!is_closed(connection).await);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -113,22 +113,22 @@ impl<T> Turns<T> {
         self.0.lock().holdings(counts)
     }
 
-    /// Ends a turn early and returns its payload: the oldest turn of the peer that holds most, among peers that hold
-    /// `at_least` this many; turns for which `counts` is false do not count. `since` returns when a turn began, if it
-    /// may end.
+    /// Ends a turn early and returns its payload: a turn of the peer that holds most, among peers that hold `at_least`
+    /// this many; turns for which `counts` is false do not count. `rank` returns the weight of a turn that may end, and
+    /// when it began: of several, the weightiest ends, then the oldest.
     pub(super) fn end_oldest(
         &self,
         at_least: usize,
         counts: impl Fn(Option<&T>) -> bool,
-        since: impl Fn(&T) -> Option<Instant>,
+        rank: impl Fn(&T) -> Option<(usize, Instant)>,
     ) -> Option<T> {
         let mut state = self.0.lock();
         let holdings = state.holdings(counts);
         let held = |peer: &Peer| holdings.get(peer).copied().unwrap_or_default();
         let turns = state.held.values_mut().filter(|(peer, _)| held(peer) >= at_least);
         let aged = turns.filter_map(|(peer, payload)| {
-            let since = since(payload.as_ref()?)?;
-            Some(((held(peer), Reverse(since)), payload))
+            let (weight, since) = rank(payload.as_ref()?)?;
+            Some(((held(peer), weight, Reverse(since)), payload))
         });
         aged.max_by_key(|(rank, _)| *rank)?.1.take()
     }
@@ -368,7 +368,7 @@ mod tests {
         }
         assert_eq!((turns.holdings(|_| true)[&OTHER], turns.holdings(|_| true).get(&Peer::Local)), (2, None));
         let end = |at_least| {
-            let since = |age: &u64| (*age > 0).then(|| now - Duration::from_secs(*age));
+            let since = |age: &u64| (*age > 0).then(|| (0, now - Duration::from_secs(*age)));
             turns.end_oldest(at_least, |_| true, since)
         };
         assert_eq!(end(4), None, "nobody holds so many");
