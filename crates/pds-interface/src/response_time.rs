@@ -465,6 +465,8 @@ pds_app_response_time_within_ratio{{{APP},threshold=\"60.0\"}} 0.5
             ("2m", 120.0),
             ("1h", 3600.0),
             ("30sec", 30.0),
+            ("4.1min", 246.0),
+            ("0.07h", 252.0),
         ] {
             assert_eq!(threshold_seconds(label), Some(seconds), "{label}");
         }
