@@ -160,7 +160,7 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 }))
             (fact("Next poll", if overloaded { Verdict::Problem } else if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
                 match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
-                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None if overloaded => "more are due than the limit allows", None if exporter.poll_lag_seconds.is_none() => "no poll yet", None => "polls are on schedule" } }))
+                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None if overloaded => "more are due than the limit allows", None if exporter.poll_lag_seconds.is_none() => "no polls", None => "polls are on schedule" } }))
             (configuration_fact(frame))
             (fact("Token", worst(frame, |cause| cause.scope == Scope::Token),
                 match expiry {

@@ -2,7 +2,7 @@
 //! the ledger added.
 //!
 //! Each app is audited about once an hour, with at most one additional request per twenty. Before counting begins, a
-//! check of its service account and call must pass ([`is_needed`]).
+//! check of its service account and call must pass (`is_needed`).
 
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
@@ -86,21 +86,30 @@ pub(super) fn is_needed(Poll { plan, target, .. }: Poll<'_>, tally: &Tally) -> b
     (plan.config.accounting.audit && tally.total > Some(0)) || may_be_of_another_range()
 }
 
-/// Checks whether the replies of the target's account can be trusted, with `range`, which has traffic, or a longer range
-/// that ends with it. Does nothing if a check for another app has just begun.
+/// Checks whether the replies of the target's account can be trusted, first with ranges that contain or end `range`,
+/// which has traffic, then with the newest range. Does nothing if it is the turn of another app.
 pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool) {
     let Poll { plan, target, .. } = poll;
-    if !plan.evidence(target).begin_verification(&target.key.owner) {
+    if !plan.evidence(target).begin_verification(&target.key.owner, plan.interval(target)) {
         return;
     }
-    let (step, end) = (plan.watermark.step(), range.end);
-    let longest = newest(plan, end).seconds().max(range.seconds()).cast_signed();
+    let (step, length) = (plan.watermark.step(), range.seconds().cast_signed());
+    let hour = newest(plan, range.end).seconds().cast_signed();
     // A service may refuse a range of an hour.
-    for length in [longest, 8 * step, 2 * step] {
-        let range = TimeRange { start: end - length.min(longest), end };
-        let check = Check { poll, range, added: None, kind: Kind::Verification { states_range } };
+    let lengths = [hour.max(length), length.max(2 * step), (8 * step).min(hour), 2 * step];
+    let until = lengths.map(|length| TimeRange { start: range.end - length, end: range.end });
+    let mut ranges = Vec::from(until);
+    ranges.push(newest(plan, plan.watermark.settled_step()));
+    ranges.dedup();
+    for (index, range) in ranges.iter().enumerate() {
+        let check = Check { poll, range: *range, added: None, kind: Kind::Verification { states_range } };
         let (Ok(finding) | Err(finding)) = check.compare().await;
-        if finding != Finding::Unanswered || length <= 2 * step {
+        let proves_nothing = match finding {
+            Finding::Unanswered | Finding::Idle => true,
+            Finding::Equal { both } => !both && !states_range,
+            Finding::Suspect(_) | Finding::Different(_) => false,
+        };
+        if !proves_nothing || index + 1 == ranges.len() {
             return check.note(finding);
         }
     }

@@ -129,15 +129,14 @@ pub(super) struct Evidence {
     results_of: [i64; AGES.len()],
     /// When an app may check again whether replies can be trusted.
     again_at: Option<Instant>,
-    /// The app that checks next.
-    next: Option<Arc<Owner>>,
+    /// The app that checked last.
+    last: Option<Arc<Owner>>,
+    /// The app that checks next, and how long it has for it.
+    next: Option<(Arc<Owner>, Duration)>,
 }
 
 /// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
-
-/// How long the app that checks next has for it.
-const MAX_TURN: Duration = Duration::from_secs(120);
 
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
@@ -222,17 +221,19 @@ impl Evidence {
         self.ignored.is_some()
     }
 
-    /// Returns whether `app` is to check now whether replies can be trusted. If so, others may not for [`VERIFY_AGAIN`];
-    /// the first of these checks next, so that an app whose checks prove nothing does not keep others from checking.
-    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>) -> bool {
+    /// Returns whether `app`, which is polled at this interval, is to check now whether replies can be trusted. If so,
+    /// others may not for [`VERIFY_AGAIN`]; the first of these checks next, so that an app whose checks prove nothing
+    /// does not keep others from checking.
+    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>, interval: Duration) -> bool {
         let now = Instant::now();
         let is_free_for = |time: Duration| self.again_at.is_none_or(|at| at + time <= now);
-        let is_next = self.next.as_ref().is_none_or(|next| next == app) || is_free_for(MAX_TURN);
+        let is_next = self.next.as_ref().is_none_or(|(next, turn)| next == app || is_free_for(*turn));
         let may = is_free_for(Duration::ZERO) && is_next;
         if may {
             (self.again_at, self.next) = (Some(now + VERIFY_AGAIN), None);
-        } else {
-            self.next.get_or_insert_with(|| Arc::clone(app));
+            self.last = Some(Arc::clone(app));
+        } else if self.last.as_ref() != Some(app) {
+            self.next.get_or_insert_with(|| (Arc::clone(app), 2 * interval));
         }
         may
     }
@@ -346,17 +347,21 @@ mod tests {
         let [sparse, busy] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
         let mut evidence = Evidence::default();
         let pass = async |seconds| tokio::time::advance(Duration::from_secs(seconds)).await;
-        assert!(evidence.begin_verification(&sparse));
+        let minute = Duration::from_secs(60);
+        let mut begins = |app, interval| evidence.begin_verification(app, interval);
+        assert!(begins(&sparse, minute) && !begins(&sparse, minute));
         pass(10).await;
-        assert!(!evidence.begin_verification(&busy));
-        pass(50).await;
-        assert!(!evidence.begin_verification(&sparse), "the other app is next");
+        assert!(!begins(&busy, 5 * minute));
+        pass(290).await;
+        assert!(!begins(&sparse, minute), "the other app is next, although it is polled rarely");
         pass(10).await;
-        assert!(evidence.begin_verification(&busy));
+        assert!(begins(&busy, 5 * minute));
         pass(10).await;
-        assert!(!evidence.begin_verification(&sparse));
-        pass(140).await;
-        assert!(evidence.begin_verification(&busy), "the app that was next has not returned");
+        assert!(!begins(&sparse, minute));
+        pass(100).await;
+        assert!(!begins(&busy, 5 * minute));
+        pass(40).await;
+        assert!(begins(&busy, 5 * minute), "the app that was next has not returned");
     }
 
     #[tokio::test(start_paused = true)]

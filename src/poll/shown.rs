@@ -144,7 +144,7 @@ impl<'a> Replies<'a> {
     }
 }
 
-/// Warns once that every window is shorter than two datapoints, the `longest` too, so that none may hold a whole one.
+/// Warns once that every window is shorter than two datapoints, the `longest` too, so that each may hold no whole one.
 fn warn_of_short_windows(plan: &Plan, target: &Target, longest: &ConfiguredWindow, width: f64) {
     if !plan.windows_warned.swap(true, Ordering::Relaxed) {
         tracing::warn!(
@@ -152,8 +152,8 @@ fn warn_of_short_windows(plan: &Plan, target: &Target, longest: &ConfiguredWindo
             window = longest.label,
             datapoints_apart_seconds = width,
             "every window in poll.windows is shorter than two datapoints of run execution times and may hold no \
-             complete datapoint: the gauges come from counted ranges, and containers have none; add a window of \
-             two datapoints"
+             complete datapoint: the gauges come from the longest window and from counted ranges, those of containers \
+             from the window alone; add a window of two datapoints"
         );
     }
 }

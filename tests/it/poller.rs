@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_diagnosis::{About, ServiceState};
 use pds_exporter::poll::plan::Target;
@@ -244,6 +245,20 @@ async fn late_polls_of_a_throttled_token_are_reported_as_that() {
     let of_numbers = status.summary.reasons.iter().filter(|reason| reason.about == About::Numbers);
     let reasons: Vec<&str> = of_numbers.map(|reason| &*reason.code).collect();
     assert_eq!((lag > 10.0, &*reasons), (true, &["throttled"][..]), "{lag}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_targets_no_poll_is_late() {
+    let (_world, context, plan) = rig().await;
+    let plan = Arc::new(plan);
+    let polling = Polling::start(context.clone(), Arc::clone(&plan));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let lag = || rig::own_page(&context.telemetry).contains("\npds_exporter_poll_lag_seconds ");
+    assert!(lag());
+    let config = Config { projects: Vec::new(), ..(*plan.config).clone() };
+    polling.plans.send(Arc::new(rig::plan(config, &context, Some(&plan)))).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!lag());
 }
 
 #[tokio::test(start_paused = true)]

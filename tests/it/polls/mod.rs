@@ -3,6 +3,7 @@
 mod audit;
 mod containers;
 mod counted_again;
+mod evidence;
 mod holes;
 mod order;
 mod shown;

@@ -1,0 +1,95 @@
+//! Nothing is counted without evidence of this process: neither after a restart, nor at a cursor, nor from default totals.
+
+use pds_interface::{TimeRange, response_time};
+use pds_ledger::{Hold, Ledger};
+use pds_simulator::{Fault, Quirks};
+
+use crate::rig::FaultExt as _;
+
+use super::audit::{assert_exact, found, settings, unnamed};
+use super::{Rig, one_app};
+
+#[tokio::test(start_paused = true)]
+async fn default_totals_that_move_are_not_taken_for_estimates() {
+    let mut rig = Rig::start(settings(unnamed()), "").await;
+    let total = |json| Fault::value("total_requests", json).on(response_time::RESOURCE);
+    let steps = total("59900");
+    let (parts, whole) =
+        (total("59950").of_ranges_longer_than(90), total("60000").of_ranges_longer_than(3599));
+    rig.world.faults().set([steps, parts, whole]);
+    rig.minutes(5).await;
+    assert_eq!(rig.ledger().total, 0);
+    assert!(remedy_of_requests(&rig).starts_with("set api.query_names.start and"), "{:?}", found(&rig));
+    // A burst of a minute holds nearly all requests of an hour, but is not in both parts.
+    rig.restart().await;
+    rig.world.faults().set([total("10"), total("20").of_ranges_longer_than(90)]);
+    rig.minutes(5).await;
+    assert!(!remedy_of_requests(&rig).contains("query_names"), "{:?}", found(&rig));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_from_prometheus_proves_nothing() {
+    let rig = Rig::start(settings(Quirks { ignores_range: true, ..unnamed() }), "").await;
+    let until = rig.clock.unix_seconds() / 60 * 60 - 300;
+    for app in 0..3 {
+        let (ledgers, key) = (&rig.context().ledgers, rig.key(app));
+        ledgers.commit(&key, Ledger::open(until)).await.unwrap();
+        ledgers.set_hold(&key, Hold::Begun { until, pending: 0 });
+    }
+    rig.minutes(6).await;
+    let counted = |app| (rig.ledger_of(app).total, rig.ledger_of(app).until);
+    assert_eq!([0, 1, 2].map(counted), [(0, until); 3]);
+    assert!(remedy_of_requests(&rig).starts_with("set api.query_names.start and"), "{:?}", found(&rig));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_is_about_the_range_with_traffic() {
+    let rig = Rig::start(one_app(), "").await;
+    let (until, key) = (rig.clock.unix_seconds() / 3600 * 3600 - 7200, rig.key(0));
+    rig.context().ledgers.commit(&key, Ledger::open(until)).await.unwrap();
+    rig.context().ledgers.set_hold(&key, Hold::Begun { until, pending: 0 });
+    let counted = TimeRange { start: until, end: until + 3600 };
+    let ranges = rig.pass(60).await;
+    assert_eq!(ranges.iter().filter(|range| **range == counted).count(), 2, "{ranges:?}");
+    rig.minutes(5).await;
+    assert_exact(&rig, until);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_apps_keep_up_without_a_check() {
+    for tables in ["", "[accounting]\naudit = false\n"] {
+        let folder = tempfile::tempdir().unwrap();
+        let state = Some(folder.path().join("ledgers"));
+        let mut rig = Rig::of(settings(unnamed()), tables, "", state).await;
+        let apps = rig.world.projects()[0].1.clone();
+        let keeps_up = |rig: &Rig| {
+            assert_eq!((rig.ledger().total, rig.ledger().until), (0, settled_step(rig)), "{tables}");
+            assert!(!rig.page().contains("pds_app_accounting_behind_seconds{"), "{}", rig.page());
+        };
+        // All of them, then one beside others.
+        let idle = ["total_requests", "total_runs"].map(|field| Fault::value(field, "0"));
+        rig.world.faults().set(idle.clone());
+        rig.minutes(10).await;
+        keeps_up(&rig);
+        let audit = found(&rig);
+        assert_eq!((audit.equal, audit.different, audit.unanswered), (0, 0, 0), "they prove nothing");
+        rig.world.faults().set(idle.map(|fault| fault.of_app(&apps[0])));
+        rig.minutes(5).await;
+        keeps_up(&rig);
+        rig.restart().await;
+        rig.minutes(5).await;
+        keeps_up(&rig);
+    }
+}
+
+fn settled_step(rig: &Rig) -> i64 {
+    rig.plan_in_force().watermark.settled_step()
+}
+
+/// The remedy of the difference in the requests of the project's account.
+fn remedy_of_requests(rig: &Rig) -> String {
+    let audit = found(rig);
+    let of_requests =
+        audit.differences.iter().find(|((_, call), _)| *call == response_time::RESOURCE.as_str());
+    of_requests.map(|(_, difference)| difference.remedy.to_string()).unwrap_or_default()
+}
