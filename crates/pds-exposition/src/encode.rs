@@ -53,7 +53,7 @@ pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
     }
 }
 
-/// Writes one sample line. `target` and `extra` are label texts as [`label`] makes them; either may be empty.
+/// Writes one sample line. `target` and `extra` are label texts as [`labels`] makes them; either may be empty.
 #[inline]
 pub fn sample(out: &mut Vec<u8>, family: &Family, target: &str, extra: &str, value: f64) {
     named_sample(out, family.name, family.sample_suffix(), target, extra, value);
