@@ -71,14 +71,15 @@ enum Need {
 impl Need {
     /// Whether `request` holds it; `None` is a request that still waits for memory.
     fn is_held_by(self, request: Option<&Answering>) -> bool {
-        self == Self::Slot || request.is_some_and(|request| request.memory() > 0)
+        let holds_memory = |request: &Answering| request.rooms.iter().any(|room| room.num_permits() > 0);
+        self == Self::Slot || request.is_some_and(holds_memory)
     }
 }
 
 impl Answering {
-    /// The memory that it holds.
+    /// Its share of the memory that it holds; several answers may hold the same.
     fn memory(&self) -> usize {
-        self.rooms.iter().map(|room| room.num_permits()).sum()
+        self.rooms.iter().map(|room| room.num_permits() / Arc::strong_count(room)).sum()
     }
 }
 
@@ -133,13 +134,14 @@ impl RequestSlots {
 
     /// Closes the connection of a request, and frees its memory at once, for a request of `peer` that `began` to wait:
     /// the connection of the request unread for longest, among peers that do not hold fewer, or else of the oldest
-    /// request, among peers that hold more. The peer that holds most comes first.
+    /// request (for memory: the largest), among peers that hold more. The peer that holds most comes first.
     fn close_another(&self, peer: Peer, began: Instant, need: Need) -> bool {
         let (own, most) = self.own_and_most(peer, need);
         let unread = |request: &Answering| Some((0, request.connection.unread_since(request.number)?));
         // Whether its client reads or not.
         let aged = |request: &Answering| {
-            Some((request.memory(), request.since)).filter(|(_, since)| since.elapsed() >= PATIENCE)
+            let weight = if need == Need::Memory { request.memory() } else { 0 };
+            Some((weight, request.since)).filter(|(_, since)| since.elapsed() >= PATIENCE)
         };
         // The only answers of their peers may end in time.
         let patience = if need == Need::Memory && most == 1 { MAX_WAIT - 5 * RETRY } else { PATIENCE };
@@ -170,13 +172,11 @@ impl RequestSlots {
         let (waits, waited_since) = (Arc::new(peer), Instant::now());
         self.waiting.lock().push(Arc::downgrade(&waits));
         let is_first = || {
-            let [memory, slots] = [Need::Memory, Need::Slot]
-                .map(|need| self.turns.holdings(|request| need.is_held_by(request)));
-            let rank = |peer: &Peer| (memory.get(peer), slots.get(peer));
+            let held = self.turns.holdings(|request| Need::Memory.is_held_by(request));
             let mut waiting = self.waiting.lock();
             waiting.retain(|other| other.strong_count() > 0);
             let mut others = waiting.iter().filter_map(Weak::upgrade);
-            others.all(|other| *other == peer || rank(&other) >= rank(&peer))
+            others.all(|other| *other == peer || held.get(&other) >= held.get(&peer))
         };
         loop {
             while is_first() {
@@ -634,6 +634,73 @@ mod tests {
         let (of_most, b, c, d, e) = tokio::join!(a, b, c, d, e);
         assert!(of_most.is_none() && [b, c, d, e].iter().any(Option::is_some));
         assert!(!is_closed(&other).await && is_closed(&most).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_request_makes_room_for_another() {
+        let slots = RequestSlots::new(2, memory());
+        let [old, large] = [1, 1].map(connection);
+        let requests = [old.open(), large.open()];
+        let first = take(&slots, &requests[0]).await.unwrap();
+        tokio::time::sleep(PATIENCE).await;
+        let second = slots.take(&requests[1]).await.unwrap();
+        second.hold(&vec![b'x'; 1 << 20].into(), false);
+        tokio::time::sleep(PATIENCE).await;
+        let closed = async {
+            old.expired().await;
+            drop(first);
+        };
+        let newcomer = connection(2).open();
+        let (taken, ()) = tokio::join!(slots.take(&newcomer), closed);
+        assert!(taken.is_some() && !is_closed(&large).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_frees_nothing_alone_is_not_the_largest() {
+        let slots = RequestSlots::new(40, memory());
+        let bytes = slots.memory.bytes();
+        let page = Bytes::from(vec![b'x'; usize::try_from(bytes / 24 * 5).unwrap()]);
+        let answer = |host| -> ResponseBody {
+            if host < 9 {
+                return ResponseBody::Parts([page.clone()].into());
+            }
+            let (_sender, pieces) = tokio::sync::mpsc::channel(1);
+            ResponseBody::Channel { pieces, source_bytes: bytes / 240 * 49 - STREAM_BYTES }
+        };
+        let (mut held, mut closed) = (Vec::new(), Vec::new());
+        for host in 1..12 {
+            let connection = connection(host);
+            let request = connection.open();
+            let permit = slots.take(&request).await.unwrap();
+            permit.hold(&answer(host), false);
+            held.push((connection, request, permit));
+        }
+        tokio::time::sleep(PATIENCE).await;
+        assert!(slots.take(&connection(20).open()).await.is_some());
+        for (connection, ..) in &held {
+            closed.push(is_closed(connection).await);
+        }
+        assert!(!closed[..8].contains(&true), "{closed:?}");
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_holds_no_memory_lets_no_other_peer_go_first() {
+        let slots = RequestSlots::new(40, memory());
+        let (busy, other) = (connection(5), connection(6));
+        let requests = [&busy, &busy, &busy, &other].map(ConnectionState::open);
+        let _reloads = [take(&slots, &requests[0]).await, take(&slots, &requests[1]).await];
+        let mut held = Vec::new();
+        for host in 1..5 {
+            held.push(slots.take(&connection(host).open()).await);
+        }
+        tokio::time::sleep(PATIENCE).await;
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            slots.take(&requests[3]).await
+        };
+        let (first, _) = tokio::join!(slots.take(&requests[2]), later);
+        assert!(first.is_some());
     }
 
     #[tokio::test]
