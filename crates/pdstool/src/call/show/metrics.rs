@@ -30,7 +30,7 @@ pub(super) fn response_time(reply: &ResponseTime, mut fields: Raw) -> Vec<Block>
         let columns =
             output::columns([("THRESHOLD", Align::Right), ("SHARE", Align::Right), ("", Align::Left)]);
         let rows = shares.iter().map(|(threshold, share)| {
-            vec![units::seconds(*threshold), units::percent(*share), output::bar(*share, 40)]
+            vec![units::seconds(*threshold), units::percent(*share), output::bar(*share, 20)]
         });
         blocks.push(Block::Table(Table { columns, rows: rows.collect(), empty: "" }));
     }
