@@ -4,6 +4,8 @@
 //! Each app is audited about once an hour, with at most one additional request per twenty. Before counting begins, a
 //! check of its service account and call must pass (`is_needed`).
 
+use std::collections::BTreeSet;
+
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
 use pds_ledger::HOUR;
@@ -87,31 +89,39 @@ pub(super) fn is_needed(Poll { plan, target, .. }: Poll<'_>, tally: &Tally) -> b
 }
 
 /// Checks whether the replies of the target's account can be trusted, first with ranges that contain or end `range`,
-/// which has traffic, then with the newest range. Does nothing if it is the turn of another app.
+/// which has traffic, then with the newest ranges. Does nothing if it is the turn of another app.
 pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool) {
     let Poll { plan, target, .. } = poll;
-    if !plan.evidence(target).begin_verification(&target.key.owner, plan.interval(target)) {
+    if !plan.evidence(target).begin_verification(&target.key.owner) {
         return;
     }
-    let (step, length) = (plan.watermark.step(), range.seconds().cast_signed());
-    let hour = newest(plan, range.end).seconds().cast_signed();
-    // A service may refuse a range of an hour.
-    let lengths = [hour.max(length), length.max(2 * step), (8 * step).min(hour), 2 * step];
-    let until = lengths.map(|length| TimeRange { start: range.end - length, end: range.end });
-    let mut ranges = Vec::from(until);
-    ranges.push(newest(plan, plan.watermark.settled_step()));
-    ranges.dedup();
-    for (index, range) in ranges.iter().enumerate() {
-        let check = Check { poll, range: *range, added: None, kind: Kind::Verification { states_range } };
-        let (Ok(finding) | Err(finding)) = check.compare().await;
-        let proves_nothing = match finding {
-            Finding::Unanswered | Finding::Idle => true,
-            Finding::Equal { both } => !both && !states_range,
-            Finding::Suspect(_) | Finding::Different(_) => false,
-        };
-        if !proves_nothing || index + 1 == ranges.len() {
-            return check.note(finding);
+    let (step, settled) = (plan.watermark.step(), plan.watermark.settled_step());
+    let places = [(range.end, range.seconds().cast_signed()), (settled, 0)];
+    let mut last = None;
+    for (end, own) in places.into_iter().take(if range.end == settled { 1 } else { 2 }) {
+        let hour = newest(plan, end).seconds().cast_signed();
+        // A service may refuse a range of an hour.
+        let lengths = BTreeSet::from([hour.max(own), own.max(2 * step), hour.min(8 * step), 2 * step]);
+        for length in lengths.into_iter().rev() {
+            let range = TimeRange { start: end - length, end };
+            let check = Check { poll, range, added: None, kind: Kind::Verification { states_range } };
+            let (Ok(finding) | Err(finding)) = check.compare().await;
+            match finding {
+                Finding::Unanswered | Finding::Idle => {}
+                // Both parts of a short range may be rounded to whole buckets.
+                Finding::Equal { both }
+                    if !states_range && !(both && (length >= hour || check.splits_buckets())) =>
+                {
+                    last = Some((check, Finding::Equal { both: false }));
+                    break;
+                }
+                _ => return check.note(finding),
+            }
+            last = Some((check, finding));
         }
+    }
+    if let Some((check, finding)) = last {
+        check.note(finding);
     }
 }
 
@@ -122,6 +132,10 @@ enum Kind {
     Audit,
     /// Precedes counting. If replies state their range, that shows whether it was ignored.
     Verification { states_range: bool },
+}
+
+fn splits_buckets(middle: i64, step: i64) -> bool {
+    [2, 3, 5].iter().all(|width| middle.div_euclid(step) % width != 0)
 }
 
 /// One check of one range.
@@ -191,7 +205,9 @@ impl Check<'_> {
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
         // a step of the range has the count of the whole range, as one of a part has its count. If it ignores both, all
         // are about the same: the count of a default range, which moves.
-        if all.range.is_none() && whole > 0 && !parts.contains(&0) {
+        // The steps of a shorter range may be its parts.
+        let is_long = self.range.end - self.range.start > 4 * step;
+        if all.range.is_none() && whole > 0 && !parts.contains(&0) && is_long {
             let TimeRange { start, end } = self.range;
             let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];
             if parts.iter().chain(&steps).all(|part| *part >= whole - whole / 100) {
@@ -233,8 +249,12 @@ impl Check<'_> {
             + (self.poll.target.key.owner.digest() >> 33).cast_signed();
         let places = (last - first + 1).max(1);
         let at = |place: i64| self.range.start + step * (first + (turn + place).rem_euclid(places));
-        let is_odd = |at: &i64| [2, 3, 5].iter().all(|width| at.div_euclid(step) % width != 0);
-        (0..places).map(at).find(is_odd).unwrap_or_else(|| at(0))
+        (0..places).map(at).find(|at| splits_buckets(*at, step)).unwrap_or_else(|| at(0))
+    }
+
+    /// Whether the middle lies within a bucket of 2, 3 or 5 steps.
+    fn splits_buckets(&self) -> bool {
+        splits_buckets(self.middle(), self.poll.plan.watermark.step())
     }
 
     async fn total(&self, start: i64, end: i64) -> Result<u64, Finding> {

@@ -131,8 +131,8 @@ pub(super) struct Evidence {
     again_at: Option<Instant>,
     /// The app that checked last.
     last: Option<Arc<Owner>>,
-    /// The app that checks next, and how long it has for it.
-    next: Option<(Arc<Owner>, Duration)>,
+    /// The app that may check at any time.
+    next: Option<Arc<Owner>>,
 }
 
 /// Time between two attempts to determine whether an account's replies can be trusted.
@@ -221,19 +221,17 @@ impl Evidence {
         self.ignored.is_some()
     }
 
-    /// Returns whether `app`, which is polled at this interval, is to check now whether replies can be trusted. If so,
-    /// others may not for [`VERIFY_AGAIN`]; the first of these checks next, so that an app whose checks prove nothing
-    /// does not keep others from checking.
-    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>, interval: Duration) -> bool {
+    /// Returns whether `app` is to check now whether replies can be trusted. If so, others may not for [`VERIFY_AGAIN`],
+    /// but for the first of these, so that an app whose checks prove nothing does not keep others from checking.
+    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>) -> bool {
         let now = Instant::now();
-        let is_free_for = |time: Duration| self.again_at.is_none_or(|at| at + time <= now);
-        let is_next = self.next.as_ref().is_none_or(|(next, turn)| next == app || is_free_for(*turn));
-        let may = is_free_for(Duration::ZERO) && is_next;
+        let is_next = self.next.as_ref() == Some(app);
+        let may = is_next || self.again_at.is_none_or(|at| at <= now);
         if may {
-            (self.again_at, self.next) = (Some(now + VERIFY_AGAIN), None);
-            self.last = Some(Arc::clone(app));
+            (self.again_at, self.last) = (Some(now + VERIFY_AGAIN), Some(Arc::clone(app)));
+            self.next.take_if(|_| is_next);
         } else if self.last.as_ref() != Some(app) {
-            self.next.get_or_insert_with(|| (Arc::clone(app), 2 * interval));
+            self.next.get_or_insert_with(|| Arc::clone(app));
         }
         may
     }
@@ -344,24 +342,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn apps_check_in_turn_whether_replies_can_be_trusted() {
-        let [sparse, busy] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
+        let [sparse, busy, rare] = ["a", "b", "c"].map(|app| Owner::new("p".into(), app.into()));
         let mut evidence = Evidence::default();
         let pass = async |seconds| tokio::time::advance(Duration::from_secs(seconds)).await;
-        let minute = Duration::from_secs(60);
-        let mut begins = |app, interval| evidence.begin_verification(app, interval);
-        assert!(begins(&sparse, minute) && !begins(&sparse, minute));
+        let mut begins = |app| evidence.begin_verification(app);
+        assert!(begins(&sparse) && !begins(&sparse));
         pass(10).await;
-        assert!(!begins(&busy, 5 * minute));
-        pass(290).await;
-        assert!(!begins(&sparse, minute), "the other app is next, although it is polled rarely");
+        assert!(!begins(&rare) && !begins(&busy));
+        pass(21).await;
+        assert!(begins(&busy), "nobody waits for the app that is next");
         pass(10).await;
-        assert!(begins(&busy, 5 * minute));
-        pass(10).await;
-        assert!(!begins(&sparse, minute));
-        pass(100).await;
-        assert!(!begins(&busy, 5 * minute));
-        pass(40).await;
-        assert!(begins(&busy, 5 * minute), "the app that was next has not returned");
+        assert!(begins(&rare), "it waits for nobody");
+        assert!(!begins(&rare) && !begins(&sparse));
+        pass(20).await;
+        assert!(begins(&sparse), "it was next");
     }
 
     #[tokio::test(start_paused = true)]

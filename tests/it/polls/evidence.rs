@@ -1,5 +1,7 @@
 //! Nothing is counted without evidence of this process: neither after a restart, nor at a cursor, nor from default totals.
 
+use std::time::Duration;
+
 use pds_interface::{TimeRange, response_time};
 use pds_ledger::{Hold, Ledger};
 use pds_simulator::{Fault, Quirks};
@@ -53,6 +55,19 @@ async fn a_check_is_about_the_range_with_traffic() {
     assert_eq!(ranges.iter().filter(|range| **range == counted).count(), 2, "{ranges:?}");
     rig.minutes(5).await;
     assert_exact(&rig, until);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounded_buckets_are_not_counted_whenever_counting_begins() {
+    let quirks = Quirks { round_to: 300, longest_range: 1800, ..unnamed() };
+    for minutes in 0..5 {
+        let rig = Rig::start(settings(quirks), "").await;
+        tokio::time::advance(Duration::from_secs(minutes * 60)).await;
+        rig.minutes(12).await;
+        assert_eq!(rig.ledger().total, 0, "{minutes}");
+        assert_eq!(remedy_of_requests(&rig), "set accounting.step to the length that the service rounds to");
+        assert!(rig.page().contains("pds_app_window_requests{"), "{minutes}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
