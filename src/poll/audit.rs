@@ -205,8 +205,9 @@ impl Check<'_> {
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
         // a step of the range has the count of the whole range, as one of a part has its count. If it ignores both, all
         // are about the same: the count of a default range, which moves.
-        // The steps of a shorter range may be its parts.
-        let is_long = self.range.end - self.range.start > 4 * step;
+        // A range that is shorter because longer ones fail may be within a bucket, and its steps may be its parts.
+        let usual = newest(self.poll.plan, self.range.end).seconds().cast_signed();
+        let is_long = self.range.end - self.range.start >= usual.min(5 * step);
         if all.range.is_none() && whole > 0 && !parts.contains(&0) && is_long {
             let TimeRange { start, end } = self.range;
             let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];

@@ -131,12 +131,15 @@ pub(super) struct Evidence {
     again_at: Option<Instant>,
     /// The app that checked last.
     last: Option<Arc<Owner>>,
-    /// The app that may check at any time.
-    next: Option<Arc<Owner>>,
+    /// The app that may check at any time, and until when no other becomes that.
+    next: Option<(Arc<Owner>, Instant)>,
 }
 
 /// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long a place is kept for an app that was to check and has not come.
+const MAX_WAIT: Duration = Duration::from_secs(600);
 
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
@@ -225,13 +228,14 @@ impl Evidence {
     /// but for the first of these, so that an app whose checks prove nothing does not keep others from checking.
     pub(super) fn begin_verification(&mut self, app: &Arc<Owner>) -> bool {
         let now = Instant::now();
-        let is_next = self.next.as_ref() == Some(app);
+        let is_next = self.next.as_ref().is_some_and(|(next, _)| next == app);
         let may = is_next || self.again_at.is_none_or(|at| at <= now);
         if may {
             (self.again_at, self.last) = (Some(now + VERIFY_AGAIN), Some(Arc::clone(app)));
             self.next.take_if(|_| is_next);
-        } else if self.last.as_ref() != Some(app) {
-            self.next.get_or_insert_with(|| Arc::clone(app));
+        } else if self.last.as_ref() != Some(app) && self.next.as_ref().is_none_or(|(_, until)| *until <= now)
+        {
+            self.next = Some((Arc::clone(app), now + MAX_WAIT));
         }
         may
     }
@@ -356,6 +360,16 @@ mod tests {
         assert!(!begins(&rare) && !begins(&sparse));
         pass(20).await;
         assert!(begins(&sparse), "it was next");
+        pass(10).await;
+        assert!(!begins(&rare));
+        pass(50).await;
+        assert!(begins(&sparse));
+        pass(10).await;
+        assert!(!begins(&busy), "the other app is next");
+        pass(590).await;
+        assert!(begins(&sparse));
+        pass(10).await;
+        assert!(!begins(&busy) && begins(&busy), "the other app has not come");
     }
 
     #[tokio::test(start_paused = true)]
