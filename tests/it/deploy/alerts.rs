@@ -209,7 +209,7 @@ fn every_alert_leads_to_its_runbook_and_every_runbook_to_series_and_commands_tha
         let board = string(rule, "/annotations/dashboard_url");
         let known = dashboards().into_iter().map(|(_, dashboard)| string(&dashboard, "/uid").to_owned());
         // A link with a condition leads to two dashboards.
-        let known = known.filter(|uid| board.contains(&format!("{}/{uid}", uid.trim_start_matches("pds-"))));
+        let known = known.filter(|uid| board.contains(&format!("/d/{uid}/{uid}")));
         assert_eq!(known.count(), 1 + board.matches("{{ else }}").count(), "{board}");
         assert!(
             ["critical", "warning", "info", "none"].contains(&string(rule, "/labels/severity")),

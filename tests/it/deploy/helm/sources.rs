@@ -98,18 +98,6 @@ fn a_configuration_may_exist_already() {
 }
 
 #[test]
-fn the_help_of_init_names_the_values_that_mount_its_config_map() {
-    let help = output(command(&crate::process::pdstool(), ["init", "--help"])).replace('\n', " ");
-    let values = help.split("--set ").skip(1).filter_map(|rest| rest.split(' ').next());
-    let values: Vec<&str> = values.map(|value| value.trim_end_matches('.')).collect();
-    let objects = template(&values);
-    let map = objects.iter().find(|object| object["kind"] == "ConfigMap");
-    assert_eq!(map, None, "Helm refuses an object that exists");
-    let config = volume(&object(&objects, "Deployment"), "config");
-    assert_eq!(config["configMap"]["name"], "pds-exporter-config");
-}
-
-#[test]
 fn every_token_of_a_secret_is_a_file() {
     // One Secret is mounted whole, so the tokens of other projects lie beside the default one.
     let token = |values: &[&str]| volume(&object(&template(values), "Deployment"), "token");
