@@ -89,13 +89,19 @@ impl Call {
     /// # Errors
     /// The first rule of sections 4 and 8 that does not hold.
     pub fn request(&self, arguments: &Arguments<'_>, names: &QueryNames) -> Result<Request, RuleError> {
-        let id = |name| arguments.get(name).unwrap_or_default();
-        // No URL can carry these as a segment.
-        if let Some(name) = self.path.names().find(|name| matches!(id(name), "" | "." | "..")) {
+        let mut malformed = None;
+        let path = self.path.fill(|name, path| {
+            let id = arguments.get(name).unwrap_or_default();
+            // No URL can carry these as a segment.
+            if matches!(id, "" | "." | "..") {
+                malformed.get_or_insert((name, id));
+            }
+            percent_encode(id, path);
+        });
+        if let Some((name, id)) = malformed {
             let wanted = "a non-empty identifier other than '.' and '..'".to_owned();
-            return Err(RuleError::Malformed { name, wanted, value: id(name).to_owned() });
+            return Err(RuleError::Malformed { name, wanted, value: id.to_owned() });
         }
-        let path = self.path.fill(|name, path| percent_encode(id(name), path));
         let mut query = String::with_capacity(128);
         for param in self.query {
             let Some(value) = arguments.get(param.name) else { continue };
