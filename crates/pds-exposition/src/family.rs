@@ -37,8 +37,10 @@ pub struct Family {
     pub name: &'static str,
     /// The type.
     pub kind: Kind,
-    /// Source and age of the value: a sentence without a full stop, and without characters that need an escape.
+    /// The meaning of the value: a sentence without a full stop, and without characters that need an escape.
     pub help: &'static str,
+    /// What follows `help` on a page: the source of the value, and how often it is updated. Empty if `help` says it.
+    pub source: &'static str,
     /// The label names, in the order they are written, without configured ones.
     pub labels: &'static [&'static str],
 }
@@ -49,22 +51,28 @@ const UNITS: &[&str] = &["dollars_per_second", "seconds", "bytes", "ratio"];
 impl Family {
     /// A gauge.
     pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
-        Self { name, kind: Kind::Gauge, help, labels }
+        Self { name, kind: Kind::Gauge, help, labels, source: "" }
     }
 
     /// A counter; `name` ends in `_total`.
     pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
-        Self { name, kind: Kind::Counter, help, labels }
+        Self { name, kind: Kind::Counter, help, labels, source: "" }
     }
 
     /// A histogram; `labels` do not hold `le`.
     pub const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
-        Self { name, kind: Kind::Histogram, help, labels }
+        Self { name, kind: Kind::Histogram, help, labels, source: "" }
     }
 
     /// An info; `name` ends in `_info`.
     pub const fn info(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
-        Self { name, kind: Kind::Info, help, labels }
+        Self { name, kind: Kind::Info, help, labels, source: "" }
+    }
+
+    /// The family with this source, which begins with a semicolon.
+    #[must_use]
+    pub const fn with_source(self, source: &'static str) -> Self {
+        Self { source, ..self }
     }
 
     /// The name of the family in OpenMetrics, where samples of counters and infos carry the suffix but the

@@ -232,10 +232,10 @@ pub struct Row<R: 'static> {
 /// Declares `ROWS`, and a constant for each family:
 /// `NAME: kind(family, [labels], help) => |reply, reader| puts the series;`
 macro_rules! rows {
-    ($reply:ty: $($name:ident: $kind:ident($family:literal, $labels:tt, $help:literal) => $read:expr;)+) => {
+    ($reply:ty, $source:literal: $($name:ident: $kind:ident($family:literal, $labels:tt, $help:literal) => $read:expr;)+) => {
         $(
             #[doc = $help]
-            pub const $name: Family = Family::$kind($family, &$labels, $help);
+            pub const $name: Family = Family::$kind($family, &$labels, $help).with_source($source);
         )+
 
         pub(super) static ROWS: &[Row<$reply>] = &[$(Row { family: $name, read: $read }),+];

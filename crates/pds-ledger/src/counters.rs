@@ -22,13 +22,16 @@ enum Value {
 /// `resource` then identifies.
 type Row = (Option<Counted>, Value);
 
+/// The source of all counters.
+const SOURCE: &str = "; from ranges that have settled, requested every poll.interval";
+
 /// Declares [`ROWS`] and [`FAMILIES`].
 macro_rules! rows {
     ($($of:ident $value:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
         const ROWS: &[Row] = &[$(($of, $value)),*];
 
         /// The families of the counters' section, in the order of the page.
-        pub const FAMILIES: &[Family] = &[$(Family::$kind($name, &$labels, $help)),*];
+        pub const FAMILIES: &[Family] = &[$(Family::$kind($name, &$labels, $help).with_source(SOURCE)),*];
     };
 }
 
