@@ -39,6 +39,9 @@ const AGE: i64 = 600;
 /// Requests between two audits: twenty times the requests of an audit, including the repetition for a difference.
 const APART: i64 = 4 * 20;
 
+/// The steps of a range in which a middle always splits buckets.
+const SPLIT_STEPS: i64 = 9;
+
 /// The range to audit now, if any; it then counts as audited. The first audit is due in the second period of the
 /// process, so that a start causes none.
 pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
@@ -76,7 +79,7 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let check = Check { poll, range, added: ledger_of(poll, range), kind: Kind::Audit };
+    let check = Check::new(poll, range, ledger_of(poll, range), Kind::Audit);
     let (Ok(finding) | Err(finding)) = check.compare().await;
     check.note(finding);
 }
@@ -96,22 +99,23 @@ pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool)
         return;
     }
     let (step, settled) = (plan.watermark.step(), plan.watermark.settled_step());
-    let places = [(range.end, range.seconds().cast_signed()), (settled, 0)];
+    let mut places = vec![(range.end, range.seconds().cast_signed()), (settled, 0)];
+    places.dedup_by_key(|(end, _)| *end);
     let mut last = None;
-    for (end, own) in places.into_iter().take(if range.end == settled { 1 } else { 2 }) {
+    for (end, own) in places {
         let hour = newest(plan, end).seconds().cast_signed();
         // A service may refuse a range of an hour.
-        let lengths = BTreeSet::from([hour.max(own), own.max(2 * step), hour.min(8 * step), 2 * step]);
-        for length in lengths.into_iter().rev() {
+        let shorter = [(SPLIT_STEPS * step).min(hour), own, 2 * step];
+        // Without a stated range, only a range with a middle that splits buckets proves anything.
+        let longest = if states_range { hour } else { hour.max(SPLIT_STEPS * step) };
+        let lengths: BTreeSet<i64> = shorter.into_iter().chain([longest.max(own)]).collect();
+        for length in lengths.into_iter().rev().filter(|length| *length >= 2 * step) {
             let range = TimeRange { start: end - length, end };
-            let check = Check { poll, range, added: None, kind: Kind::Verification { states_range } };
+            let check = Check::new(poll, range, None, Kind::Verification { states_range });
             let (Ok(finding) | Err(finding)) = check.compare().await;
             match finding {
                 Finding::Unanswered | Finding::Idle => {}
-                // Both parts of a short range may be rounded to whole buckets.
-                Finding::Equal { both }
-                    if !states_range && !(both && (length >= hour || check.splits_buckets())) =>
-                {
+                Finding::Equal { both } if !states_range && !(both && splits_buckets(check.middle, step)) => {
                     last = Some((check, Finding::Equal { both: false }));
                     break;
                 }
@@ -125,6 +129,24 @@ pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool)
     }
 }
 
+/// A step boundary within `range`, a different one each time. Avoids the outermost boundaries, and multiples of 2, 3 and 5
+/// steps, which a service may round to.
+fn middle(Poll { plan, target, .. }: Poll<'_>, range: TimeRange) -> i64 {
+    let step = plan.watermark.step();
+    let steps = (range.end - range.start) / step;
+    let (first, last) = if steps > 4 { (2, steps - 2) } else { (1, steps - 1) };
+    let turn = (plan.watermark.settled_step() / step).wrapping_mul(7919)
+        + (target.key.owner.digest() >> 33).cast_signed();
+    let places = (last - first + 1).max(1);
+    let at = |place: i64| range.start + step * (first + (turn + place).rem_euclid(places));
+    (0..places).map(at).find(|at| splits_buckets(*at, step)).unwrap_or_else(|| at(0))
+}
+
+/// Whether a boundary of steps lies within each bucket of 2, 3 or 5 steps, to which a service may round.
+fn splits_buckets(boundary: i64, step: i64) -> bool {
+    [2, 3, 5].iter().all(|width| boundary.div_euclid(step) % width != 0)
+}
+
 /// The kind of a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -134,24 +156,26 @@ enum Kind {
     Verification { states_range: bool },
 }
 
-fn splits_buckets(middle: i64, step: i64) -> bool {
-    [2, 3, 5].iter().all(|width| middle.div_euclid(step) % width != 0)
-}
-
 /// One check of one range.
 struct Check<'a> {
     poll: Poll<'a>,
     range: TimeRange,
+    /// The end of its first part.
+    middle: i64,
     /// The count that the ledger added for it.
     added: Option<u64>,
     kind: Kind,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(poll: Poll<'a>, range: TimeRange, added: Option<u64>, kind: Kind) -> Self {
+        Self { poll, range, middle: middle(poll, range), added, kind }
+    }
+
     /// Requests the whole and its parts. `Err` ends the check early.
     async fn compare(&self) -> Result<Finding, Finding> {
         let TimeRange { start, end } = self.range;
-        let middle = self.middle();
+        let middle = self.middle;
         let all = self.tally(start, end).await?;
         let parts = [self.tally(start, middle).await?, self.tally(middle, end).await?];
         let [whole, first, second] = [&all, &parts[0], &parts[1]].map(|part| part.total.unwrap_or_default());
@@ -167,7 +191,7 @@ impl Check<'_> {
             }
         }
         if sum != whole {
-            return self.diagnose(&all, [first, second], middle).await.map(Finding::Different);
+            return self.diagnose(&all, [first, second]).await.map(Finding::Different);
         }
         let equal = Finding::Equal { both: first > 0 && second > 0 };
         Ok(match (self.kind, shares, self.added) {
@@ -199,9 +223,9 @@ impl Check<'_> {
     }
 
     /// The reason why the parts of the range, which have so many requests each, do not add up to `all`.
-    async fn diagnose(&self, all: &Tally, parts: [u64; 2], middle: i64) -> Result<Violation, Finding> {
+    async fn diagnose(&self, all: &Tally, parts: [u64; 2]) -> Result<Violation, Finding> {
         let (whole, sum) = (all.total.unwrap_or_default(), parts[0].saturating_add(parts[1]));
-        let step = self.poll.plan.watermark.step();
+        let (step, middle) = (self.poll.plan.watermark.step(), self.middle);
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
         // a step of the range has the count of the whole range, as one of a part has its count. If it ignores both, all
         // are about the same: the count of a default range, which moves.
@@ -238,24 +262,6 @@ impl Check<'_> {
         let rounds =
             self.total(inside, inside).await? == twice && self.total(middle, middle + step).await? == twice;
         Ok(if rounds { Violation::RoundsRanges } else { Violation::CountsEndTwice })
-    }
-
-    /// A step boundary within the range, a different one each time. Avoids the outermost boundaries, and multiples of
-    /// 2, 3 and 5 steps, which a service may round to.
-    fn middle(&self) -> i64 {
-        let step = self.poll.plan.watermark.step();
-        let steps = (self.range.end - self.range.start) / step;
-        let (first, last) = if steps > 4 { (2, steps - 2) } else { (1, steps - 1) };
-        let turn = (self.poll.plan.watermark.settled_step() / step).wrapping_mul(7919)
-            + (self.poll.target.key.owner.digest() >> 33).cast_signed();
-        let places = (last - first + 1).max(1);
-        let at = |place: i64| self.range.start + step * (first + (turn + place).rem_euclid(places));
-        (0..places).map(at).find(|at| splits_buckets(*at, step)).unwrap_or_else(|| at(0))
-    }
-
-    /// Whether the middle lies within a bucket of 2, 3 or 5 steps.
-    fn splits_buckets(&self) -> bool {
-        splits_buckets(self.middle(), self.poll.plan.watermark.step())
     }
 
     async fn total(&self, start: i64, end: i64) -> Result<u64, Finding> {

@@ -47,7 +47,10 @@ pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
         (Kind::Info, Format::Text) => Kind::Gauge,
         (kind, _) => kind,
     };
-    line(out, &["# HELP ", name, " ", family.help, family.source, "\n# TYPE ", name, " ", kind.as_str(), "\n"]);
+    line(
+        out,
+        &["# HELP ", name, " ", family.help, family.source, "\n# TYPE ", name, " ", kind.as_str(), "\n"],
+    );
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         line(out, &["# UNIT ", name, " ", unit, "\n"]);
     }

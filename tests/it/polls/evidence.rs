@@ -71,6 +71,31 @@ async fn rounded_buckets_are_not_counted_whenever_counting_begins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn long_steps_are_checked_like_short_ones() {
+    let of = |step| format!("[poll]\ninterval = \"5m\"\n[accounting]\nstep = \"{step}\"\n");
+    let hours = async |rig: &Rig, hours: u32| {
+        for _ in 0..hours * 12 {
+            rig.pass(300).await;
+        }
+    };
+    for (step, round_to) in [("15m", 1800), ("30m", 3600), ("1h", 7200)] {
+        let rig = Rig::start(settings(Quirks { round_to, ..unnamed() }), &of(step)).await;
+        hours(&rig, 12).await;
+        assert_eq!(rig.ledger().total, 0, "{step}");
+        let rig = Rig::start(settings(Quirks { ignores_range: true, ..unnamed() }), &of(step)).await;
+        hours(&rig, 12).await;
+        assert_eq!(rig.ledger().total, 0, "{step}");
+        assert!(remedy_of_requests(&rig).starts_with("set api.query_names.start and"), "{step}");
+        let rig = Rig::start(settings(unnamed()), &of(step)).await;
+        rig.pass(300).await;
+        let first = rig.ledger().until;
+        hours(&rig, 4).await;
+        assert!(rig.ledger().until > first, "{step}");
+        assert_exact(&rig, first);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn idle_apps_keep_up_without_a_check() {
     for tables in ["", "[accounting]\naudit = false\n"] {
         let folder = tempfile::tempdir().unwrap();
