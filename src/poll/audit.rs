@@ -26,7 +26,7 @@ enum Finding {
     Equal {
         both: bool,
     },
-    /// The parts add up, but this assumption is probably broken.
+    /// The parts add up, but this assumption is probably violated.
     Suspect(Violation),
     Different(Violation),
     /// A request failed, or late data arrived in between.
@@ -79,7 +79,7 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let check = Check::new(poll, range, ledger_of(poll, range), Kind::Audit);
+    let check = Check::new(poll, range, Kind::Audit { added: ledger_of(poll, range) });
     let (Ok(finding) | Err(finding)) = check.compare().await;
     check.note(finding);
 }
@@ -99,10 +99,10 @@ pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool)
         return;
     }
     let (step, settled) = (plan.watermark.step(), plan.watermark.settled_step());
-    let mut places = vec![(range.end, range.seconds().cast_signed()), (settled, 0)];
-    places.dedup_by_key(|(end, _)| *end);
     let mut last = None;
-    for (end, own) in places {
+    // The service may no longer answer for `range`, or answer too little to prove anything.
+    for end in BTreeSet::from([range.end, settled]) {
+        let own = if end == range.end { range.seconds().cast_signed() } else { 0 };
         let hour = newest(plan, end).seconds().cast_signed();
         // A service may refuse a range of an hour.
         let shorter = [(SPLIT_STEPS * step).min(hour), own, 2 * step];
@@ -111,7 +111,7 @@ pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool)
         let lengths: BTreeSet<i64> = shorter.into_iter().chain([longest.max(own)]).collect();
         for length in lengths.into_iter().rev().filter(|length| *length >= 2 * step) {
             let range = TimeRange { start: end - length, end };
-            let check = Check::new(poll, range, None, Kind::Verification { states_range });
+            let check = Check::new(poll, range, Kind::Verification { states_range });
             let (Ok(finding) | Err(finding)) = check.compare().await;
             match finding {
                 Finding::Unanswered | Finding::Idle => {}
@@ -150,8 +150,8 @@ fn splits_buckets(boundary: i64, step: i64) -> bool {
 /// The kind of a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Compares a range that was counted.
-    Audit,
+    /// Compares a range that was counted, and the count that the ledger added for it, if it is known.
+    Audit { added: Option<u64> },
     /// Precedes counting. If replies state their range, that shows whether it was ignored.
     Verification { states_range: bool },
 }
@@ -162,14 +162,12 @@ struct Check<'a> {
     range: TimeRange,
     /// The end of its first part.
     middle: i64,
-    /// The count that the ledger added for it.
-    added: Option<u64>,
     kind: Kind,
 }
 
 impl<'a> Check<'a> {
-    fn new(poll: Poll<'a>, range: TimeRange, added: Option<u64>, kind: Kind) -> Self {
-        Self { poll, range, middle: middle(poll, range), added, kind }
+    fn new(poll: Poll<'a>, range: TimeRange, kind: Kind) -> Self {
+        Self { poll, range, middle: middle(poll, range), kind }
     }
 
     /// Requests the whole and its parts. `Err` ends the check early.
@@ -181,7 +179,7 @@ impl<'a> Check<'a> {
         let [whole, first, second] = [&all, &parts[0], &parts[1]].map(|part| part.total.unwrap_or_default());
         let sum = first.saturating_add(second);
         let shares = distribution::compare(&all, &parts);
-        let is_apart = shares == Shares::Apart && self.kind == Kind::Audit;
+        let is_apart = shares == Shares::Apart && matches!(self.kind, Kind::Audit { .. });
         if sum != whole || is_apart {
             let again = self.tally(start, end).await?;
             let late = again.total.unwrap_or_default();
@@ -194,15 +192,17 @@ impl<'a> Check<'a> {
             return self.diagnose(&all, [first, second]).await.map(Finding::Different);
         }
         let equal = Finding::Equal { both: first > 0 && second > 0 };
-        Ok(match (self.kind, shares, self.added) {
+        Ok(match (self.kind, shares) {
             _ if whole == 0 => Finding::Idle,
-            (Kind::Verification { .. }, ..) => equal,
+            (Kind::Verification { .. }, _) => equal,
             _ if is_apart => Finding::Different(Violation::DistributionDiffers),
-            (_, Shares::Copied, _) => Finding::Suspect(Violation::DistributionDiffers),
-            (.., Some(parts)) if parts > whole => {
+            (_, Shares::Copied) => Finding::Suspect(Violation::DistributionDiffers),
+            (Kind::Audit { added: Some(parts) }, _) if parts > whole => {
                 Finding::Different(Violation::TotalsDiffer { parts, whole })
             }
-            (.., Some(added)) if added < whole - whole / 20 && self.rounds_up(whole).await? => {
+            (Kind::Audit { added: Some(added) }, _)
+                if added < whole - whole / 20 && self.rounds_up(whole).await? =>
+            {
                 Finding::Suspect(Violation::RoundsRanges)
             }
             // A greater whole is late data, which a recheck adds.
@@ -273,9 +273,9 @@ impl<'a> Check<'a> {
         let range = TimeRange { start, end };
         let (tally, _) = self.poll.tally(range).await.map_err(|_| Finding::Unanswered)?;
         let honours = self.poll.target.account.ignored_range().is_none();
-        let broken = tally.range.and_then(|answered| Violation::between(range, answered, honours));
-        match broken {
-            Some(broken) if end > start => Err(Finding::Different(broken)),
+        let violation = tally.range.and_then(|answered| Violation::between(range, answered, honours));
+        match violation {
+            Some(violation) if end > start => Err(Finding::Different(violation)),
             _ if tally.total.is_none() => Err(Finding::Unanswered),
             _ => Ok(tally),
         }
@@ -287,12 +287,14 @@ impl<'a> Check<'a> {
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         let mut evidence = plan.evidence(target);
         let finding = match finding {
-            Finding::Suspect(broken) if evidence.record_suspicion(&key.owner) => Finding::Different(broken),
+            Finding::Suspect(violation) if evidence.record_suspicion(&key.owner) => {
+                Finding::Different(violation)
+            }
             other => other,
         };
         match finding {
             // The settings that it is about may have been corrected since; otherwise the next plan has the same evidence.
-            Finding::Different(broken) if plan.is_replaced() => evidence.stop_counting(broken),
+            Finding::Different(violation) if plan.is_replaced() => evidence.stop_counting(violation),
             _ if plan.is_replaced() => {}
             Finding::Idle => {}
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
@@ -310,10 +312,10 @@ impl<'a> Check<'a> {
                     );
                 }
             }
-            Finding::Different(broken) => {
-                let (broken, is_new) = evidence.record_difference(broken);
+            Finding::Different(violation) => {
+                let (violation, is_new) = evidence.record_difference(violation);
                 telemetry.audited(key.resource, AuditResult::Different);
-                let (what, remedy) = (broken.to_string().into(), broken.remedy().into());
+                let (what, remedy) = (violation.to_string().into(), violation.remedy().into());
                 let difference = Difference { what, remedy, target: key.to_string() };
                 telemetry.audit_differs(account, key.resource, difference);
                 if is_new {
@@ -324,8 +326,8 @@ impl<'a> Check<'a> {
                         app = %key.owner.app,
                         start = rfc3339(self.range.start),
                         end = rfc3339(self.range.end),
-                        "an audit found a difference: {broken}; {}",
-                        broken.remedy()
+                        "an audit found a difference: {violation}; {}",
+                        violation.remedy()
                     );
                 }
             }

@@ -18,7 +18,7 @@ pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
 /// day, across all calls, or fewer if polls are rare.
 pub(super) fn begin_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
     let every = i64::try_from(plan.interval(target).as_secs()).unwrap_or(i64::MAX);
-    let evidence = || plan.evidence.of_call(target.account.name(), response_time::RESOURCE);
+    let evidence = || plan.evidence.of_call(&target.account, response_time::RESOURCE);
     plan.config.accounting.audit && evidence().begin_sample(end, every)
 }
 
@@ -35,7 +35,7 @@ pub(super) fn note_samples(poll: Poll<'_>, ledger: &Ledger) {
         let Some(result) = sample.result(age) else { continue };
         // A recheck at that age adds the missing requests.
         let is_counted = plan.watermark.ages().last() >= Some(seconds);
-        let evidence = || plan.evidence.of_call(target.account.name(), response_time::RESOURCE);
+        let evidence = || plan.evidence.of_call(&target.account, response_time::RESOURCE);
         if !is_counted && evidence().replace_older(place, result.start) {
             note_sample(poll, sample, age, result);
         }

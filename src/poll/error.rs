@@ -38,7 +38,7 @@ pub enum PollError {
     #[error("{text}")]
     NotBelieved {
         /// The violation that a check has found.
-        broken: Violation,
+        violation: Violation,
         /// The service's behaviour, and the key to set.
         text: String,
     },
@@ -81,7 +81,7 @@ impl PollError {
             Self::Rule(_) => "identifier",
             Self::Unsettled { .. } => "unsettled",
             Self::Clock { .. } => "clock",
-            Self::NotBelieved { broken: Violation::IgnoresBounds(_), .. } => RANGE_IGNORED,
+            Self::NotBelieved { violation: Violation::IgnoresBounds(_), .. } => RANGE_IGNORED,
             Self::Refused(_) | Self::NotBelieved { .. } => "refused",
         }
     }

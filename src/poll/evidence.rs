@@ -1,12 +1,13 @@
-//! Evidence of how a service counts: the assumptions of counting, and which of them hold for each service account.
+//! Evidence of how a service counts: violations of the assumptions of counting, for each service account and call.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem::discriminant;
 use std::sync::Arc;
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::{Duration, Instant};
 
+use pds_client::{Account, Client};
 use pds_config::Config;
 use pds_core::units;
 use pds_interface::{Ignored, Resource, TimeRange};
@@ -105,7 +106,8 @@ impl Violation {
 pub struct EvidenceStore {
     /// The settings that it holds for, as in [`Ledger::verified`].
     settings: u32,
-    known: Mutex<HashMap<(Arc<str>, Resource), Evidence>>,
+    /// By the number of the account.
+    known: Mutex<HashMap<(u64, Resource), Evidence>>,
 }
 
 /// The evidence of one call of a service account.
@@ -116,7 +118,7 @@ pub(super) struct Evidence {
     /// The ignored bounds of ranges that a check has found, unless one has passed since.
     ignored: Option<Violation>,
     /// The last difference logged, until it is over.
-    broken: Option<Violation>,
+    violation: Option<Violation>,
     /// When a check last found a difference.
     differed_at: Option<Instant>,
     /// Checks in a row that found no difference.
@@ -155,9 +157,14 @@ const SAMPLED_EVERY: i64 = 24 * HOUR;
 const POLLS_APART: i64 = 300;
 
 impl EvidenceStore {
-    /// The evidence for `config`: what is known from `before` if both configurations query the same service in the same
-    /// way.
-    pub fn new(config: &Config, before: Option<&Arc<Self>>, telemetry: &Telemetry) -> Arc<Self> {
+    /// The evidence for `config` with the accounts of `client`: what is known from `before` if both configurations query
+    /// the same service in the same way.
+    pub fn new(
+        config: &Config,
+        client: &Client,
+        before: Option<&Arc<Self>>,
+        telemetry: &Telemetry,
+    ) -> Arc<Self> {
         let settings = settings(config);
         if !config.accounting.audit {
             // Without audits, nothing would end the differences.
@@ -167,8 +174,10 @@ impl EvidenceStore {
             // A recheck at that age now adds what was missing.
             let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
             for (age, _) in AGES.iter().filter(|(_, seconds)| seconds.unsigned_abs() <= last) {
-                known.known.lock().keys().for_each(|(account, _)| telemetry.forget_sample(account, age));
+                client.accounts().for_each(|account| telemetry.forget_sample(account.name(), age));
             }
+            let accounts: HashSet<u64> = client.accounts().map(Account::number).collect();
+            known.known.lock().retain(|(account, _), _| accounts.contains(account));
             return Arc::clone(known);
         }
         telemetry.forget_differences();
@@ -189,9 +198,8 @@ impl EvidenceStore {
     }
 
     /// The evidence of this call of an account.
-    pub(super) fn of_call(&self, account: &str, call: Resource) -> MappedMutexGuard<'_, Evidence> {
-        let key = (Arc::from(account), call);
-        MutexGuard::map(self.known.lock(), |known| known.entry(key).or_default())
+    pub(super) fn of_call(&self, account: &Account, call: Resource) -> MappedMutexGuard<'_, Evidence> {
+        MutexGuard::map(self.known.lock(), |known| known.entry((account.number(), call)).or_default())
     }
 }
 
@@ -213,8 +221,8 @@ impl Evidence {
     /// # Errors
     /// The violation that a check has found.
     pub(super) fn believes(&self) -> Result<bool, Violation> {
-        match self.ignored.or(self.broken) {
-            Some(broken) if !self.passed => Err(broken),
+        match self.ignored.or(self.violation) {
+            Some(violation) if !self.passed => Err(violation),
             _ => Ok(self.passed),
         }
     }
@@ -258,21 +266,21 @@ impl Evidence {
 
     /// Stops counting if a check found that ranges are ignored: the end of ranges and rounding affect some requests,
     /// ignored names affect all.
-    pub(super) fn stop_counting(&mut self, broken: Violation) {
-        if matches!(broken, Violation::IgnoresBounds(_)) {
-            (self.passed, self.ignored) = (false, Some(broken));
+    pub(super) fn stop_counting(&mut self, violation: Violation) {
+        if matches!(violation, Violation::IgnoresBounds(_)) {
+            (self.passed, self.ignored) = (false, Some(violation));
         }
     }
 
     /// Records the difference that a check found. Returns its cause, and whether that is new: ignored ranges are the
     /// cause of all later differences.
-    pub(super) fn record_difference(&mut self, broken: Violation) -> (Violation, bool) {
-        self.stop_counting(broken);
-        let broken = self.ignored.unwrap_or(broken);
+    pub(super) fn record_difference(&mut self, violation: Violation) -> (Violation, bool) {
+        self.stop_counting(violation);
+        let violation = self.ignored.unwrap_or(violation);
         self.equal = 0;
         self.differed_at = Some(Instant::now());
-        let before = self.broken.replace(broken);
-        (broken, before.as_ref().map(discriminant) != Some(discriminant(&broken)))
+        let before = self.violation.replace(violation);
+        (violation, before.as_ref().map(discriminant) != Some(discriminant(&violation)))
     }
 
     /// Records a suspicion about `app`. Returns whether there were too many in a row.
@@ -292,7 +300,7 @@ impl Evidence {
         self.suspicions.remove(app);
         self.equal = self.equal.saturating_add(u8::from(both));
         let differed = self.differed_at.is_some_and(|at| at.elapsed() < AUDITED_WITHIN);
-        (verified || (self.equal >= IN_A_ROW && !differed)) && self.broken.take().is_some()
+        (verified || (self.equal >= IN_A_ROW && !differed)) && self.violation.take().is_some()
     }
 }
 
@@ -365,7 +373,7 @@ mod tests {
         pass(50).await;
         assert!(begins(&sparse));
         pass(10).await;
-        assert!(!begins(&busy), "the other app is next");
+        assert!(!begins(&busy) && !begins(&busy), "the other app is next");
         pass(590).await;
         assert!(begins(&sparse));
         pass(10).await;

@@ -104,17 +104,18 @@ impl<'a> LedgerUpdate<'a> {
         if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
             return Err(PollError::Unsettled { end: range.end, date });
         }
-        if asked.purpose != Purpose::Window && audit::is_needed(self.poll, tally) {
-            match self.is_believed(tally) {
+        let believed = (asked.purpose != Purpose::Window).then(|| self.is_believed(tally));
+        if let Some(believed) = believed.filter(|_| audit::is_needed(self.poll, tally)) {
+            match believed {
                 Ok(true) => {}
                 Ok(false) => {
                     self.awaits_check = true;
                     self.follow_clock();
                     return Ok(());
                 }
-                Err(broken) => {
-                    let text = format!("not added to the counters: {broken}; {}", broken.remedy());
-                    return Err(PollError::NotBelieved { broken, text });
+                Err(violation) => {
+                    let text = format!("not added to the counters: {violation}; {}", violation.remedy());
+                    return Err(PollError::NotBelieved { violation, text });
                 }
             }
         }
@@ -141,7 +142,7 @@ impl<'a> LedgerUpdate<'a> {
                     }) => {}
                 Purpose::Counted => {
                     let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
-                    let is_verified = tally.total > Some(0) && self.is_believed(tally) == Ok(true);
+                    let is_verified = tally.total > Some(0) && believed == Some(Ok(true));
                     let next = if is_verified { plan.evidence.verified(next) } else { next };
                     let objective = plan.app_of(target).and_then(|app| app.objective);
                     if let Some(step) = objective.and_then(|_| tally.rounding()) {

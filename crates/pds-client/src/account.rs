@@ -109,6 +109,11 @@ impl Account {
         &self.name
     }
 
+    /// A number of its own, which it keeps over reloads that do not change the source of its token.
+    pub fn number(&self) -> u64 {
+        self.inner.queue.number
+    }
+
     /// The file that its token is read from; `None` for a token in the configuration.
     pub fn file(&self) -> Option<&Path> {
         self.inner.credentials.file()

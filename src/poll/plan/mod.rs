@@ -135,7 +135,7 @@ pub struct TargetSubject {
 impl Plan {
     /// The evidence of the call and account of `target`.
     pub(super) fn evidence(&self, target: &Target) -> MappedMutexGuard<'_, Evidence> {
-        self.evidence.of_call(target.account.name(), target.key.resource)
+        self.evidence.of_call(&target.account, target.key.resource)
     }
 
     /// Builds the plan of `config`, creates its cells in the store, and shows known counters. Targets that stay keep
@@ -172,12 +172,14 @@ impl Plan {
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
             .collect();
+        let evidence = before.map(|plan| &plan.evidence);
+        let evidence = EvidenceStore::new(&config, &client, evidence, &context.telemetry);
         let mut plan = Self {
             config: Arc::clone(&config),
             client,
             watermark,
             windows,
-            evidence: EvidenceStore::new(&config, before.map(|plan| &plan.evidence), &context.telemetry),
+            evidence,
             targets: Vec::new(),
             overload: config.requests_per_minute().overload(&config.api),
             filter_warned: AtomicBool::default(),

@@ -39,6 +39,8 @@ struct Rig {
     /// The configuration of each app beside its id.
     of_apps: &'static str,
     state: Option<PathBuf>,
+    /// Expiry of the token: another one makes another token.
+    expiry: Option<jiff::Timestamp>,
     running: Option<(Context, Arc<Plan>, Committer)>,
 }
 
@@ -53,7 +55,7 @@ impl Rig {
         let service = rig::serve(&world).await;
         let clock = Clock::starting_at(start);
         let tables = tables.to_owned();
-        let mut rig = Self { world, service, clock, tables, of_apps, state, running: None };
+        let mut rig = Self { world, service, clock, tables, of_apps, state, expiry: None, running: None };
         rig.restart().await;
         rig
     }
@@ -78,7 +80,12 @@ impl Rig {
     }
 
     fn config(&self) -> Config {
-        Configuration::new(&self.world, &self.service)
+        let of_service = Configuration::new(&self.world, &self.service);
+        let of_token = match self.expiry {
+            Some(expiry) => of_service.expiring(expiry),
+            None => of_service,
+        };
+        of_token
             .api("max_retries = 0\nmax_requests_per_second = 0\n")
             .tables(&self.tables)
             .of_app(|id| format!("{{ id = \"{id}\"{} }}", self.of_apps))

@@ -87,8 +87,14 @@ pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock)
 /// The plan of `config` for polls by hand; after a reload, `before` is the former plan.
 pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> Plan {
     let (telemetry, clock) = (context.telemetry.clone(), context.clock.clone());
-    let client = Client::new(&config.api, &config.accounts(), Arc::new(telemetry), clock.clone()).unwrap();
-    let client = client.retrying_refused_after(config.poll.settings_interval);
+    let client = match before {
+        Some(before) => before.client.successor(&config.api, &config.accounts()),
+        None => Client::new(&config.api, &config.accounts(), Arc::new(telemetry), clock.clone()),
+    };
+    let client = client.unwrap().retrying_refused_after(config.poll.settings_interval);
+    if let Some(before) = before {
+        client.take_over(Some(&before.client));
+    }
     let watermark = match before {
         Some(before) => before.watermark.reconfigured(&config.counted_ranges()),
         None => Watermark::new(&config.counted_ranges(), clock),
