@@ -109,10 +109,14 @@ impl Poller {
         let all = plan.targets.iter().enumerate().filter(|_| !self.tasks.is_empty());
         let after: HashMap<&Key, usize> = all.map(|(index, target)| (&target.key, index)).collect();
         self.tasks.retain(|_, started| {
-            let key = self.plan.targets.get(started.target).map(|target| &target.key);
-            let index = key.and_then(|key| after.get(key));
+            let former = self.plan.targets.get(started.target);
+            let index = former.and_then(|target| after.get(&target.key));
             match index {
-                Some(index) => started.target = *index,
+                Some(index) => {
+                    let next = plan.targets.get(*index);
+                    started.again |= former.zip(next).is_some_and(|(former, next)| has_more(next, former));
+                    started.target = *index;
+                }
                 // A removed target may return with the next plan; its old poll must not be mistaken for a new one.
                 None => started.task.abort(),
             }
@@ -120,16 +124,13 @@ impl Poller {
         });
         // Running targets are scheduled when their polls end.
         let running: HashSet<usize> = self.tasks.values().map(|started| started.target).collect();
-        for started in self.tasks.values_mut() {
-            started.again |= plan.targets.get(started.target).is_some_and(|target| has_new_subject(target));
-        }
         let now = Instant::now();
         self.schedule.clear();
         for (index, target) in plan.targets.iter().enumerate().filter(|(index, _)| !running.contains(index)) {
             // A shorter interval applies immediately.
             let tick = tick_after(&target.key.owner, self.origin, plan.interval(target), now);
-            let known = target.progress.lock().due.filter(|_| !has_new_subject(target));
-            let due = known.map_or(now, |due| tick.min(due));
+            let is_polled = target.subjects.iter().all(|subject| subject.cell.is_polled());
+            let due = target.progress.lock().due.filter(|_| is_polled).map_or(now, |due| tick.min(due));
             target.progress.lock().due = Some(due);
             self.schedule.insert((due, index));
         }
@@ -231,8 +232,9 @@ impl Poller {
     }
 }
 
-/// Whether a reload added a subject to a target that was polled for others.
-fn has_new_subject(target: &Target) -> bool {
-    let is_polled = |subject: &TargetSubject| subject.cell.is_polled();
-    target.subjects.iter().any(is_polled) && !target.subjects.iter().all(is_polled)
+/// Whether `next` has a subject that `former`, the same target of the plan before, does not have.
+fn has_more(next: &Target, former: &Target) -> bool {
+    let is_known =
+        |subject: &TargetSubject| former.subjects.iter().any(|known| Arc::ptr_eq(&known.cell, &subject.cell));
+    !next.subjects.iter().all(is_known)
 }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_diagnosis::{About, ServiceState};
 use pds_exporter::poll::plan::Target;
@@ -20,6 +19,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::rig::{self, Configuration, FaultExt as _};
+
+mod reloads;
 
 const UNCOUNTED: &str = "[accounting]\nenabled = false\n";
 
@@ -248,20 +249,6 @@ async fn late_polls_of_a_throttled_token_are_reported_as_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_targets_no_poll_is_late() {
-    let (_world, context, plan) = rig().await;
-    let plan = Arc::new(plan);
-    let polling = Polling::start(context.clone(), Arc::clone(&plan));
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let lag = || rig::own_page(&context.telemetry).contains("\npds_exporter_poll_lag_seconds ");
-    assert!(lag());
-    let config = Config { projects: Vec::new(), ..(*plan.config).clone() };
-    polling.plans.send(Arc::new(rig::plan(config, &context, Some(&plan)))).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!lag());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_pause_that_the_service_requests_once_is_reported_of_all_that_wait() {
     let (world, context, plan) = rig().await;
     let plan = Arc::new(plan);
@@ -297,23 +284,6 @@ async fn a_request_to_wait_for_long_stops_the_account_for_five_minutes_and_its_o
     assert_eq!(asked_in(50).await.0, 0);
     assert_eq!(asked_in(3000).await, (0, 150), "three other apps, once a minute");
     assert!(asked_in(600).await.0 >= 3, "an hour later it is asked again");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_project_that_a_reload_adds_to_a_token_is_polled_at_once() {
-    let settings = Settings { projects: 2, apps: 1, ..Settings::default() };
-    let (_world, context, both) = rig_of(settings, UNCOUNTED).await;
-    let mut config = (*both.config).clone();
-    config.projects.truncate(1);
-    let one = Arc::new(rig::plan(config, &context, None));
-    let polling = Polling::start(context.clone(), Arc::clone(&one));
-    tokio::time::sleep(Duration::from_secs(40)).await;
-    assert!(context.store.is_complete());
-    let both = rig::plan((*both.config).clone(), &context, Some(&one));
-    assert!(!context.store.is_complete());
-    polling.plans.send(Arc::new(both)).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    assert!(context.store.is_complete(), "the list of projects is asked for every five minutes");
 }
 
 #[tokio::test(start_paused = true)]
