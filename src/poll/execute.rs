@@ -76,8 +76,11 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     });
     let behind = target.counter.as_ref().is_some_and(|counter| counter.counters_are_behind());
     let polled = PollRecord { at: now, took, behind, failure };
-    let class = polled.failure.as_ref().map(|failure| failure.class);
-    let is_again = target.subjects.iter().all(|subject| subject.cell.failing_class() == class);
+    // The second in a row.
+    let is_again = gone && {
+        let class = polled.failure.as_ref().map(|failure| failure.class);
+        target.subjects.iter().all(|subject| subject.cell.failing_class() == class)
+    };
     for subject in &target.subjects {
         if lost {
             subject.cell.clear();
@@ -85,7 +88,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
         let transition = subject.cell.record(polled.clone(), &plan.shown());
         context.transitions.polled(&subject.cell.key, &transition, polled.failure.as_ref());
     }
-    if gone && is_again { Outcome::Slow } else { result.err().map_or(Outcome::Usual, |error| after(&error)) }
+    if is_again { Outcome::Slow } else { result.err().map_or(Outcome::Usual, |error| after(&error)) }
 }
 
 fn after(error: &PollError) -> Outcome {

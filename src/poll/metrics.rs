@@ -24,7 +24,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
         settled_step: poll.plan.watermark.settled_step(),
         result: Ok(()),
         answered: false,
-        counting_failed: false,
+        stops_further_requests: false,
         asked: 0,
         not_found: 0,
         shortest_failed: None,
@@ -55,8 +55,8 @@ struct MetricsPoll<'a, 'u> {
     result: Result<(), PollError>,
     /// Whether a request about a window or the range to count succeeded.
     answered: bool,
-    /// Whether a request failed that was not about a window alone, or all requests of the account fail.
-    counting_failed: bool,
+    /// Whether a request for the ledger failed, or all requests of the account fail.
+    stops_further_requests: bool,
     /// Requests about the whole app.
     asked: u32,
     /// Requests among these that got a 404.
@@ -111,7 +111,7 @@ impl<'a> MetricsPoll<'a, '_> {
 
     /// Whether a recheck, sample or audit may follow: a failing window does not prevent it, an outage does.
     fn may_go_on(&self) -> bool {
-        !self.counting_failed && (self.answered || self.result.is_ok())
+        !self.stops_further_requests && (self.answered || self.result.is_ok())
     }
 
     /// Requests the range to count, if any. It usually comes last, because earlier replies may reveal the service's
@@ -160,9 +160,6 @@ impl<'a> MetricsPoll<'a, '_> {
             && error.is_error_answer()
             && reach != Reach::All
         {
-            if error.is_not_found() {
-                self.forget(asked);
-            }
             if target.progress.lock().container_fails(container, true) {
                 context.transitions.container_failed(&target.key, container, &error);
             }
@@ -196,7 +193,7 @@ impl<'a> MetricsPoll<'a, '_> {
         {
             self.refused = Some((asked.range, error.to_string()));
         }
-        self.counting_failed |= asked.purpose != Purpose::Window || reach == Reach::All;
+        self.stops_further_requests |= asked.purpose != Purpose::Window || reach == Reach::All;
         if self.result.is_ok() {
             self.result = Err(error);
         }
@@ -260,7 +257,7 @@ impl<'a> MetricsPoll<'a, '_> {
         if let Some(ignored) = answered.ignored_bounds(asked.range) {
             let text = plan.config.api.query_names.describe_ignored(ignored, asked.range, answered);
             if account.range_ignored(&text) {
-                return Err(PollError::NotBelieved { broken: Violation::IgnoresBounds(ignored), text });
+                return Err(PollError::NotBelieved { violation: Violation::IgnoresBounds(ignored), text });
             }
         }
         if asked.window.is_none() {

@@ -76,7 +76,7 @@ pub struct Progress {
     pub(super) unreached_window: u16,
     /// Whether the last poll did not reach the range to count.
     pub(super) unreached_counted: bool,
-    /// Whether the last poll counted nothing because no check of the service has passed yet.
+    /// Whether the last poll did not add a reply because no check of the service has passed yet.
     pub(super) awaits_check: bool,
     /// Facts about the datapoints of a call with a series.
     pub(super) datapoints: Option<Box<Datapoints>>,

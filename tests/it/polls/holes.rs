@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pds_interface::response_time;
+use pds_ledger::Ledger;
 use pds_simulator::{Fault, Kind, Quirks, Settings};
 
 use crate::rig::FaultExt as _;
@@ -191,4 +192,15 @@ async fn a_service_that_fails_at_random_never_makes_a_hole() {
         rig.minutes(10).await;
         assert_counted_but_for(&rig, first, &[]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hole_is_found_before_a_check_has_passed() {
+    let first = NOON - 2 * HOUR;
+    let refused_seconds = [first + 30 * 60 + 17, 0, 0, 0, 0, 0, 0, 0];
+    let quirks = Quirks { refused_seconds, ..Quirks::default() };
+    let rig = Rig::start(Settings { apps: 1, quirks, ..Settings::default() }, "").await;
+    rig.context().ledgers.commit(&rig.key(0), Ledger::open(first)).await.unwrap();
+    rig.minutes(15).await;
+    assert_counted_but_for(&rig, first, &[(first + 30 * 60, first + 31 * 60)]);
 }

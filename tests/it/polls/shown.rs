@@ -218,5 +218,6 @@ async fn a_range_that_is_counted_hours_later_shows_no_run_times() {
         Fault::value("time_series", &series).of_ranges_longer_than(600),
     ]);
     rig.minutes(2).await;
+    assert!(rig.context().ledgers.ledger(&key).unwrap().until > hours_ago(4));
     assert!(!rig.page().contains("pds_app_run_execution_time_seconds{"), "{}", rig.page());
 }

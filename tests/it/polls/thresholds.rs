@@ -144,9 +144,11 @@ async fn a_threshold_that_appears_in_an_outage_is_on_a_page_before_it_counts_too
     assert!(!rig.page().contains("pds_app_requests_total{"));
     distribute(&rig, "{\"100ms\": 50, \"500ms\": 75, \"1s\": 100}");
     let mut page = None;
-    while page.is_none() {
-        rig.pass(60).await;
-        page = rig.page().contains("pds_app_requests_total{").then(|| counted(&rig));
+    for _ in 0..20 {
+        if page.is_none() {
+            rig.pass(60).await;
+            page = rig.page().contains("pds_app_requests_total{").then(|| counted(&rig));
+        }
     }
     let (total, _, buckets, _) = page.unwrap();
     assert_eq!((total, buckets[1]), (before.0, buckets[0]), "nothing has grown before the page was read");
@@ -169,4 +171,23 @@ async fn a_new_app_has_no_thresholds_of_others() {
     rig.minutes(4).await;
     let thresholds = |app| rig.ledger_of(app).buckets().map(|(threshold, _)| threshold).collect::<Vec<_>>();
     assert_eq!([0, 1].map(thresholds), [[0.1372], [0.5]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configured_threshold_is_the_float_of_its_label() {
+    let (log, _guard) = Log::start(Level::WARN);
+    let objective = ", objective = { threshold = \"1140ms\", share = 0.99 }";
+    let tables = "[poll]\nthresholds = [\"1140ms\"]\nsettle = \"20s\"\n";
+    let rig = Rig::of(one_app(), tables, objective, None).await;
+    distribute(&rig, "{\"1140ms\": 50, \"10s\": 100}");
+    rig.minutes(5).await;
+    let page = rig.page();
+    let has =
+        |family: &str, label: &str| page.lines().any(|line| line.starts_with(family) && line.contains(label));
+    assert!(has("pds_app_request_duration_seconds_bucket{", "le=\"1.14\""), "{page}");
+    assert!(has("pds_app_response_time_within_ratio{", "threshold=\"1.14\""), "{page}");
+    assert!(has("pds_app_objective_ratio{", "threshold=\"1.14\""), "{page}");
+    assert_eq!(log.lines_with("threshold="), [""; 0]);
+    let status = rig.status();
+    assert!(status.summary.reasons.iter().all(|reason| reason.code != "objective_unknown"));
 }
