@@ -142,8 +142,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
     say_written(console, args, &written);
     for call in unknown {
         console.say(&format!(
-            "Replies of {call} state no range, and no two steps in a row had a count: if the service ignores ranges, this \
-             history is wrong; see `pdstool check service`."
+            "Replies of {call} state no range, and nothing showed that they are about the requested ranges: if the service \
+             ignores these, this history is wrong; see `pdstool check service`."
         ));
     }
     Ok(())
