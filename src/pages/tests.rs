@@ -332,3 +332,18 @@ async fn the_header_shows_the_health_of_the_exporter() {
     advance(Duration::from_secs(5)).await;
     assert!(facts().contains("Token ✕ refused"), "{}", facts());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_header_claims_no_schedule_while_nothing_is_polled() {
+    let fixture = answered(1).await;
+    for (lag, says) in
+        [(None, "no polls"), (Some(Duration::ZERO), "polls are on schedule"), (None, "no polls")]
+    {
+        fixture.context.telemetry.poll_lag(lag);
+        advance(Duration::from_secs(2)).await;
+        let page = get(&site(&fixture.source, ""), "/", "");
+        let (_, list) = page.split_once("<dl class=\"facts\"").unwrap();
+        let facts = texts(list.split_once("</dl>").unwrap().0);
+        assert!(facts.contains(says), "{facts}");
+    }
+}
