@@ -451,18 +451,20 @@ mod tests {
         assert!(admission.state.lock().line.is_empty());
     }
 
+    /// `count` requests, each of which holds its place for `duration`.
+    fn spawn_holders(queue: &Arc<AccountQueue>, count: usize, duration: Duration) -> JoinSet<()> {
+        let hold = |queue: Arc<AccountQueue>| async move {
+            let _permit = queue.acquire(Instant::now()).await;
+            sleep(duration).await;
+        };
+        (0..count).map(|_| hold(Arc::clone(queue))).collect()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_place_of_an_account_that_is_gone_is_free() {
         let admission = admission(2, 0);
         let (queue, gone) = (Arc::new(admission.queue()), admission.queue());
-        let mut requests = JoinSet::new();
-        for _ in 0..2 {
-            let queue = Arc::clone(&queue);
-            requests.spawn(async move {
-                let _permit = queue.acquire(Instant::now()).await;
-                std::future::pending::<()>().await;
-            });
-        }
+        let _requests = spawn_holders(&queue, 2, Duration::MAX);
         sleep(Duration::from_secs(1)).await;
         assert_eq!(admission.state.lock().in_flight, 1, "one place is reserved");
         drop(gone);
@@ -474,14 +476,7 @@ mod tests {
         let admission = admission(8, 0);
         let queue = Arc::new(admission.queue());
         queue.set_probed(true);
-        let mut requests = JoinSet::new();
-        for _ in 0..5 {
-            let queue = Arc::clone(&queue);
-            requests.spawn(async move {
-                let _permit = queue.acquire(Instant::now()).await;
-                sleep(Duration::from_secs(1)).await;
-            });
-        }
+        let requests = spawn_holders(&queue, 5, Duration::from_secs(1));
         let in_flight = || admission.state.lock().in_flight;
         sleep(Duration::from_millis(1500)).await;
         assert_eq!(in_flight(), 1);

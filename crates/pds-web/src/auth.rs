@@ -208,7 +208,7 @@ impl Auth {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use tokio::task::JoinHandle;
+    use tokio::task::{JoinHandle, JoinSet};
 
     use super::*;
 
@@ -297,17 +297,14 @@ mod tests {
     #[tokio::test]
     async fn one_credential_is_computed_once_however_many_bring_it() {
         let (auth, users) = (Auth::new().unwrap(), users());
-        let header = basic("alice:wonder:land");
-        let mut waiting = tokio::task::JoinSet::new();
         let turns = all_turns(&auth).await;
-        for _ in 0..50 {
-            let (auth, users, header) = (Arc::clone(&auth), users.clone(), header.clone());
-            waiting.spawn(async move { auth.check(&users, Some(&header), PEER).await });
-        }
+        let waiting: JoinSet<_> =
+            (0..50).map(|_| checking(&auth, &users, "alice:wonder:land", PEER)).collect();
         settle().await;
         assert_eq!(remembered(&auth, None), 1);
         drop(turns);
-        assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Accepted));
+        let outcomes = waiting.join_all().await;
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(AuthOutcome::Accepted))));
         assert_eq!((remembered(&auth, Some(AuthOutcome::Accepted)), remembered(&auth, None)), (1, 0));
     }
 
@@ -317,18 +314,15 @@ mod tests {
         let right = basic("alice:wonder:land");
         assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Accepted);
         let turns = all_turns(&auth).await;
-        let mut guesses = tokio::task::JoinSet::new();
-        for guess in 0..MAX_WAITING + 10 {
-            let (auth, users, header) = (Arc::clone(&auth), users.clone(), basic(&format!("alice:{guess}")));
-            guesses.spawn(async move { auth.check(&users, Some(&header), PEER).await });
-        }
+        let logins = (0..MAX_WAITING + 10).map(|guess| format!("alice:{guess}"));
+        let guesses: JoinSet<_> = logins.map(|login| checking(&auth, &users, &login, PEER)).collect();
         settle().await;
         // While all of them wait, a remembered user gets in.
         assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Accepted);
         drop(turns);
-        let outcomes_of_guesses = guesses.join_all().await;
-        assert_eq!(outcomes_of_guesses.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
-        assert!(!outcomes_of_guesses.contains(&AuthOutcome::Accepted));
+        let outcomes: Vec<_> = guesses.join_all().await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
+        assert!(!outcomes.contains(&AuthOutcome::Accepted));
         for fingerprint in 0..MAX_OUTCOMES + 10 {
             auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), AuthOutcome::Refused);
         }

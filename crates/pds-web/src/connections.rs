@@ -1,6 +1,7 @@
 //! The open connections. At the limit, the connection idle for longest is closed, starting with the peer that has the
 //! most, so that no client locks others out by holding connections.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ impl Connections {
 
     /// Closes the longest idle connection of the peer that has most.
     fn close_idle(&self) {
-        if let Some(idle) = self.turns.end_oldest(0, |_| true, |state| Some((0, state.idle_since()?))) {
+        if let Some(idle) = self.turns.end_early(0, |_| true, |state| state.idle_since().map(Reverse)) {
             idle.close("other connections need its place");
         }
     }

@@ -29,7 +29,7 @@ impl Config {
             Some(path) => SockAddr::unix(path).map_err(unreachable)?,
             None => local_address(address)?.into(),
         };
-        let answer = ask(&socket, &request).map_err(unreachable)?;
+        let answer = send(&socket, &request).map_err(unreachable)?;
         if is_alive(&answer) {
             return Ok(());
         }
@@ -39,7 +39,7 @@ impl Config {
 }
 
 /// Sends `request` and returns enough of the answer for a status line.
-fn ask(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
+fn send(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
     let mut stream = Socket::new(address.domain(), Type::STREAM, None)?;
     stream.connect_timeout(address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

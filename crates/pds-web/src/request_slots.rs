@@ -3,9 +3,9 @@
 //! A request holds its slot until the client has read the answer. When slots or memory run out:
 //!
 //! - a request whose client has not read for a second is closed for any peer that does not hold more;
-//! - a peer that holds fewer than another waits up to two seconds; after one second, the oldest request of a peer that
-//!   holds more is closed, whether its client reads or not, beginning with the peer that holds most (for memory: that
-//!   with most memory of a peer; after nearly two seconds if no peer has two);
+//! - a peer that holds fewer than another waits up to two seconds; after one second, a request of a peer that holds more
+//!   is closed, whether its client reads or not, beginning with the peer that holds most: for a slot its oldest, for
+//!   memory its largest (after 1.9 s if no peer holds two);
 //! - any other request without a slot is refused with 503; one with a slot waits up to two seconds for memory, after
 //!   the peers that hold fewer.
 //!
@@ -15,6 +15,7 @@
 //!
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else sends requests.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a request waits before a request of a peer that holds more is closed, and the minimum age of that request.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a request waits for memory before the only answer of a peer is closed, which may end in time.
+const SOLE_PATIENCE: Duration = Duration::from_millis(1900);
 
 /// How long a request waits for memory before another is closed: answers that are being made free most of theirs soon.
 const GRACE: Duration = Duration::from_millis(200);
@@ -69,7 +73,7 @@ enum Need {
 }
 
 impl Need {
-    /// Whether `request` holds it; `None` is a request that still waits for memory.
+    /// Whether `request` holds it; `None` is a request that still waits for memory or is to end.
     fn is_held_by(self, request: Option<&Answering>) -> bool {
         let holds_memory = |request: &Answering| request.rooms.iter().any(|room| room.num_permits() > 0);
         self == Self::Slot || request.is_some_and(holds_memory)
@@ -137,33 +141,29 @@ impl RequestSlots {
     /// request (for memory: the largest), among peers that hold more. The peer that holds most comes first.
     fn close_another(&self, peer: Peer, began: Instant, need: Need) -> bool {
         let (own, most) = self.own_and_most(peer, need);
-        let unread = |request: &Answering| Some((0, request.connection.unread_since(request.number)?));
+        let unread = |request: &Answering| request.connection.unread_since(request.number).map(Reverse);
         // Whether its client reads or not.
         let aged = |request: &Answering| {
             let weight = if need == Need::Memory { request.memory() } else { 0 };
-            Some((weight, request.since)).filter(|(_, since)| since.elapsed() >= PATIENCE)
+            (request.since.elapsed() >= PATIENCE).then_some((weight, Reverse(request.since)))
         };
-        // The only answers of their peers may end in time.
-        let patience = if need == Need::Memory && most == 1 { MAX_WAIT - 5 * RETRY } else { PATIENCE };
+        let patience = if need == Need::Memory && most == 1 { SOLE_PATIENCE } else { PATIENCE };
         self.close(need, own, "other requests need its slot or memory, and its client does not read", unread)
             || began.elapsed() >= patience
                 && own < most
                 && self.close(need, own + 1, "peers that hold fewer requests need its slot or memory", aged)
     }
 
-    /// Closes the connection of a request of the peer that holds most, among peers that hold `at_least` this many: the
-    /// one with most memory, then the oldest, by what `rank` returns.
-    fn close(
+    /// Closes the connection of the request with the highest `rank`, of the peer that holds most, among peers that hold
+    /// `at_least` this many.
+    fn close<R: Ord>(
         &self,
         need: Need,
         at_least: usize,
         why: &'static str,
-        rank: impl Fn(&Answering) -> Option<(usize, Instant)>,
+        rank: impl Fn(&Answering) -> Option<R>,
     ) -> bool {
-        let counts = |request: Option<&Answering>| need.is_held_by(request);
-        let ended = self
-            .turns
-            .end_oldest(at_least, counts, |request| rank(request).filter(|_| counts(Some(request))));
+        let ended = self.turns.end_early(at_least, |request| need.is_held_by(request), rank);
         ended.inspect(|request| request.connection.close(why)).is_some()
     }
 
@@ -232,7 +232,6 @@ impl RequestPermit {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -255,26 +254,55 @@ mod tests {
         slots.take(request).await.inspect(|permit| permit.hold(&empty(), false))
     }
 
-    /// A request on its own connection with its permit, whose client does not read its answer.
-    async fn unread(
-        slots: &Arc<RequestSlots>,
-        host: u8,
-        answer: ResponseBody,
-    ) -> (ConnectionState, InFlight, RequestPermit) {
+    /// A request on its own connection, with its permit.
+    type Taken = (ConnectionState, InFlight, RequestPermit);
+
+    /// A request whose answer is not made yet; four of them hold all memory.
+    async fn making(slots: &Arc<RequestSlots>, host: u8) -> Taken {
         let connection = connection(host);
         let request = connection.open();
         let permit = slots.take(&request).await.unwrap();
-        permit.hold(&answer, false);
-        request.sending();
         (connection, request, permit)
     }
 
+    /// A request whose client reads its answer.
+    async fn answered(slots: &Arc<RequestSlots>, host: u8, answer: impl Into<ResponseBody>) -> Taken {
+        let taken = making(slots, host).await;
+        taken.2.hold(&answer.into(), false);
+        taken
+    }
+
+    /// A request whose client does not read its answer.
+    async fn unread(slots: &Arc<RequestSlots>, host: u8, answer: impl Into<ResponseBody>) -> Taken {
+        let taken = answered(slots, host, answer).await;
+        taken.1.sending();
+        taken
+    }
+
     fn empty() -> ResponseBody {
-        ResponseBody::Parts(VecDeque::new())
+        ResponseBody::Parts([].into())
+    }
+
+    /// An answer that takes this part of the memory.
+    fn part(slots: &RequestSlots, divisor: u64) -> Bytes {
+        vec![b'x'; usize::try_from(slots.memory.bytes() / divisor).unwrap()].into()
+    }
+
+    fn stream(source_bytes: u64) -> ResponseBody {
+        ResponseBody::Channel { pieces: tokio::sync::mpsc::channel(1).1, source_bytes }
     }
 
     async fn is_closed(connection: &ConnectionState) -> bool {
         tokio::time::timeout(Duration::ZERO, connection.expired()).await.is_ok()
+    }
+
+    /// How many of their connections are closed.
+    async fn closed(taken: &[Taken]) -> usize {
+        let mut closed = 0;
+        for (connection, ..) in taken {
+            closed += usize::from(is_closed(connection).await);
+        }
+        closed
     }
 
     #[tokio::test(start_paused = true)]
@@ -312,15 +340,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_is_read_gives_way_after_a_second_and_to_a_peer_that_holds_fewer_only() {
         let slots = RequestSlots::new(2, memory());
-        let read = async |host| {
-            let connection = connection(host);
-            let request = connection.open();
-            let permit = take(&slots, &request).await.unwrap();
-            (connection, request, permit)
-        };
-        let oldest = read(1).await;
+        let oldest = answered(&slots, 1, empty()).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let later = read(1).await;
+        let later = answered(&slots, 1, empty()).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert!(take(&slots, &connection(1).open()).await.is_none(), "a third of the same peer");
         assert!(!is_closed(&oldest.0).await);
@@ -404,19 +426,18 @@ mod tests {
         let budget = MemoryBudget::default();
         let slots = RequestSlots::new(0, budget.share(Holder::Answers));
         let eighth = slots.memory.bytes() / 8;
-        let page = Bytes::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
+        let page = part(&slots, 8);
         let mut held = Vec::new();
         for _ in 0..20 {
-            held.push(unread(&slots, 1, page.clone().into()).await);
+            held.push(unread(&slots, 1, page.clone()).await);
         }
         assert_eq!(budget.used(), eighth);
-        let other = || ResponseBody::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
         for _ in 0..6 {
-            held.push(unread(&slots, 1, other()).await);
+            held.push(unread(&slots, 1, part(&slots, 8)).await);
         }
         assert_eq!(budget.used(), 7 * eighth);
         // Two seconds pass; those unread for one of them give way.
-        let late = unread(&slots, 2, other()).await;
+        let late = unread(&slots, 2, part(&slots, 8)).await;
         drop((held, late));
         assert_eq!((budget.used(), slots.turns.held()), (0, 0));
         drop(unread(&slots, 1, empty()).await);
@@ -430,8 +451,7 @@ mod tests {
         let Some(permit) = slots.take(&request).await else { return false };
         // Others begin while the answer is made.
         tokio::task::yield_now().await;
-        let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-        permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false);
+        permit.hold(&stream(300_000), false);
         request.sending();
         tokio::select! {
             _ = connection.expired() => false,
@@ -452,18 +472,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_are_made_while_there_is_memory_for_the_largest() {
         let slots = RequestSlots::new(40, memory());
-        let making = Arc::new(AtomicU64::new(0));
+        let being_made = Arc::new(AtomicU64::new(0));
         let mut answers = tokio::task::JoinSet::new();
         for _ in 0..40 {
-            let (slots, making) = (Arc::clone(&slots), Arc::clone(&making));
+            let (slots, being_made) = (Arc::clone(&slots), Arc::clone(&being_made));
             answers.spawn(async move {
-                let connection = connection(1);
-                let request = connection.open();
-                let permit = slots.take(&request).await.unwrap();
-                assert!(making.fetch_add(1, Ordering::Relaxed) < ANSWER_DIVISOR);
+                let taken = making(&slots, 1).await;
+                assert!(being_made.fetch_add(1, Ordering::Relaxed) < ANSWER_DIVISOR);
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                making.fetch_sub(1, Ordering::Relaxed);
-                permit.hold(&empty(), false);
+                being_made.fetch_sub(1, Ordering::Relaxed);
+                taken.2.hold(&empty(), false);
             });
         }
         answers.join_all().await;
@@ -492,13 +510,9 @@ mod tests {
         for _ in 0..14 {
             let slots = Arc::clone(&slots);
             others.spawn(async move {
-                let connection = connection(1);
-                let request = connection.open();
-                let permit = slots.take(&request).await.unwrap();
-                let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-                permit.hold(&ResponseBody::Channel { pieces, source_bytes: 300_000 }, false);
+                let taken = answered(&slots, 1, stream(300_000)).await;
                 // Its client reads steadily.
-                connection.expired().await;
+                taken.0.expired().await;
             });
         }
         for turn in 0..20 {
@@ -518,17 +532,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_answers_that_are_being_made_before_it_closes_another() {
         let slots = RequestSlots::new(0, memory());
-        let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-        let first = unread(&slots, 1, ResponseBody::Channel { pieces, source_bytes: 300_000 }).await;
+        let first = unread(&slots, 1, stream(300_000)).await;
         tokio::time::sleep(2 * PATIENCE).await;
-        let mut making = Vec::new();
+        let mut held = Vec::new();
         for host in 2..5 {
-            making.push(slots.take(&connection(host).open()).await.unwrap());
+            held.push(making(&slots, host).await);
         }
         let request = connection(5).open();
         let made = async {
             tokio::time::sleep(GRACE / 4).await;
-            making.pop();
+            held.pop();
         };
         let (permit, ()) = tokio::join!(slots.take(&request), made);
         assert!(permit.is_some() && !is_closed(&first.0).await);
@@ -539,8 +552,7 @@ mod tests {
         let slots = RequestSlots::new(40, memory());
         let mut suspended = Vec::new();
         for host in 1..5 {
-            let page = vec![b'x'; usize::try_from(slots.memory.bytes() / ANSWER_DIVISOR).unwrap()];
-            suspended.push(unread(&slots, host, page.into()).await);
+            suspended.push(unread(&slots, host, part(&slots, ANSWER_DIVISOR)).await);
         }
         tokio::time::sleep(PATIENCE).await;
         let scrapes = [connection(5).open(), connection(5).open()];
@@ -554,34 +566,27 @@ mod tests {
         let slots = RequestSlots::new(40, memory());
         let [busy, reloading] = [5, 1].map(connection);
         let reloads = [&busy, &busy, &reloading, &reloading].map(ConnectionState::open);
-        let mut held = Vec::new();
+        let (mut reloaded, mut scrapes) = (Vec::new(), Vec::new());
         for reload in &reloads {
-            held.push(take(&slots, reload).await);
+            reloaded.push(take(&slots, reload).await.unwrap());
         }
-        let readers = [2, 3, 4, 6].map(connection);
-        let scrapes = readers.each_ref().map(ConnectionState::open);
-        for scrape in &scrapes {
-            held.push(slots.take(scrape).await);
+        for host in [2, 3, 4, 6] {
+            scrapes.push(making(&slots, host).await);
         }
         tokio::time::sleep(PATIENCE).await;
         assert!(slots.take(&busy.open()).await.is_some());
-        let mut closed = 0;
-        for reader in &readers {
-            closed += usize::from(is_closed(reader).await);
-        }
-        assert_eq!(closed, 1);
-        assert!(held.iter().all(Option::is_some) && !is_closed(&reloading).await && !is_closed(&busy).await);
+        assert_eq!(closed(&scrapes).await, 1);
+        assert!(!is_closed(&reloading).await && !is_closed(&busy).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn answers_that_are_read_in_time_make_room_for_as_many_others() {
         let slots = RequestSlots::new(40, memory());
-        let readers = [1, 2, 3, 4].map(connection);
-        let scrapes = readers.each_ref().map(ConnectionState::open);
         let mut held = Vec::new();
-        for scrape in &scrapes {
-            held.push(slots.take(scrape).await);
+        for host in 1..5 {
+            held.push(making(&slots, host).await);
         }
+        let readers: Vec<_> = held.iter().map(|(connection, ..)| connection.clone()).collect();
         let waiting = [5, 6, 7, 8].map(|host| connection(host).open());
         let [a, b, c, d] = waiting.each_ref().map(|request| slots.take(request));
         let read = async {
@@ -598,25 +603,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_several_answers_the_largest_makes_room() {
         let slots = RequestSlots::new(40, memory());
-        let mut held = Vec::new();
-        let small =
-            |host| (connection(host), vec![b'x'; usize::try_from(slots.memory.bytes() / 16).unwrap()]);
+        let mut small = Vec::new();
         for host in 1..13 {
-            let (connection, page) = small(host);
-            let request = connection.open();
-            let permit = slots.take(&request).await.unwrap();
-            permit.hold(&page.into(), false);
-            held.push((connection, request, permit));
+            small.push(answered(&slots, host, part(&slots, 16)).await);
         }
-        let large = connection(20);
-        let scrape = large.open();
-        let _permit = slots.take(&scrape).await.unwrap();
+        let large = making(&slots, 20).await;
         tokio::time::sleep(PATIENCE).await;
         assert!(slots.take(&connection(21).open()).await.is_some());
-        assert!(is_closed(&large).await);
-        for (connection, ..) in &held {
-            assert!(!is_closed(connection).await);
-        }
+        assert!(is_closed(&large.0).await && closed(&small).await == 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -639,20 +633,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_request_makes_room_for_another() {
         let slots = RequestSlots::new(2, memory());
-        let [old, large] = [1, 1].map(connection);
-        let requests = [old.open(), large.open()];
-        let first = take(&slots, &requests[0]).await.unwrap();
+        let old = answered(&slots, 1, empty()).await;
         tokio::time::sleep(PATIENCE).await;
-        let second = slots.take(&requests[1]).await.unwrap();
-        second.hold(&vec![b'x'; 1 << 20].into(), false);
+        let large = answered(&slots, 1, part(&slots, 16)).await;
         tokio::time::sleep(PATIENCE).await;
         let closed = async {
-            old.expired().await;
-            drop(first);
+            tokio::time::timeout(MAX_WAIT, old.0.expired()).await.unwrap();
+            drop(old);
         };
         let newcomer = connection(2).open();
         let (taken, ()) = tokio::join!(slots.take(&newcomer), closed);
-        assert!(taken.is_some() && !is_closed(&large).await);
+        assert!(taken.is_some() && !is_closed(&large.0).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -660,28 +651,16 @@ mod tests {
         let slots = RequestSlots::new(40, memory());
         let bytes = slots.memory.bytes();
         let page = Bytes::from(vec![b'x'; usize::try_from(bytes / 24 * 5).unwrap()]);
-        let answer = |host| -> ResponseBody {
-            if host < 9 {
-                return ResponseBody::Parts([page.clone()].into());
-            }
-            let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-            ResponseBody::Channel { pieces, source_bytes: bytes / 240 * 49 - STREAM_BYTES }
-        };
-        let (mut held, mut closed) = (Vec::new(), Vec::new());
-        for host in 1..12 {
-            let connection = connection(host);
-            let request = connection.open();
-            let permit = slots.take(&request).await.unwrap();
-            permit.hold(&answer(host), false);
-            held.push((connection, request, permit));
+        let (mut sharing, mut alone) = (Vec::new(), Vec::new());
+        for host in 1..9 {
+            sharing.push(answered(&slots, host, page.clone()).await);
+        }
+        for host in 9..12 {
+            alone.push(answered(&slots, host, stream(bytes / 240 * 49 - STREAM_BYTES)).await);
         }
         tokio::time::sleep(PATIENCE).await;
         assert!(slots.take(&connection(20).open()).await.is_some());
-        for (connection, ..) in &held {
-            closed.push(is_closed(connection).await);
-        }
-        assert!(!closed[..8].contains(&true), "{closed:?}");
-        assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
+        assert_eq!((closed(&sharing).await, closed(&alone).await), (0, 1));
     }
 
     #[tokio::test(start_paused = true)]
@@ -692,7 +671,7 @@ mod tests {
         let _reloads = [take(&slots, &requests[0]).await, take(&slots, &requests[1]).await];
         let mut held = Vec::new();
         for host in 1..5 {
-            held.push(slots.take(&connection(host).open()).await);
+            held.push(making(&slots, host).await);
         }
         tokio::time::sleep(PATIENCE).await;
         let later = async {
@@ -707,10 +686,8 @@ mod tests {
     async fn the_source_of_a_response_counts_until_it_is_read() {
         let budget = MemoryBudget::default();
         let slots = RequestSlots::new(0, budget.share(Holder::Answers));
-        let (_sender, pieces) = tokio::sync::mpsc::channel(1);
-        let source_bytes = 3 * STREAM_BYTES;
-        let request = unread(&slots, 1, ResponseBody::Channel { pieces, source_bytes }).await;
-        assert_eq!(budget.used(), STREAM_BYTES + source_bytes);
+        let request = unread(&slots, 1, stream(3 * STREAM_BYTES)).await;
+        assert_eq!(budget.used(), 4 * STREAM_BYTES);
         drop(request);
         assert_eq!(budget.used(), 0);
     }
@@ -719,8 +696,7 @@ mod tests {
     async fn a_page_larger_than_the_bound_is_answered() {
         let budget = MemoryBudget::default();
         let slots = RequestSlots::new(0, budget.share(Holder::Answers));
-        let third = vec![b'x'; usize::try_from(slots.memory.bytes() / 3).unwrap()];
-        let page = ResponseBody::Parts((0..4).map(|_| Bytes::from(third.clone())).collect());
+        let page = ResponseBody::Parts((0..4).map(|_| part(&slots, 3)).collect());
         let one = unread(&slots, 1, page).await;
         assert_eq!(budget.used(), slots.memory.bytes() / ANSWER_DIVISOR);
         drop((unread(&slots, 1, empty()).await, one));

@@ -3,10 +3,9 @@
 //! - A freed turn goes to the waiting peer that holds fewest, then to the peer served longest ago, so a flood from one
 //!   peer delays another by one turn. Users of one peer take turns likewise, so a flood of guesses from a shared
 //!   address also delays a configured user by one turn.
-//! - A newcomer may end the turn of another early, starting with the peer that holds most ([`Turns::end_oldest`]).
+//! - A newcomer may end the turn of another early, starting with the peer that holds most ([`Turns::end_early`]).
 //! - If too many wait, the oldest request of the peer with most is refused, but never a user's only request.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,7 +14,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 /// How often [`Turns::acquire_or_end`] looks for a turn to end.
 const RETRY: Duration = Duration::from_millis(100);
@@ -113,24 +111,23 @@ impl<T> Turns<T> {
         self.0.lock().holdings(counts)
     }
 
-    /// Ends a turn early and returns its payload: a turn of the peer that holds most, among peers that hold `at_least`
-    /// this many; turns for which `counts` is false do not count. `rank` returns the weight of a turn that may end, and
-    /// when it began: of several, the weightiest ends, then the oldest.
-    pub(super) fn end_oldest(
+    /// Ends a turn early and returns its payload: the turn with the highest `rank`, of the peer that holds most, among
+    /// peers that hold `at_least` this many. Only turns for which `counts` is true count and may end; turns without a
+    /// rank stay.
+    pub(super) fn end_early<R: Ord>(
         &self,
         at_least: usize,
         counts: impl Fn(Option<&T>) -> bool,
-        rank: impl Fn(&T) -> Option<(usize, Instant)>,
+        rank: impl Fn(&T) -> Option<R>,
     ) -> Option<T> {
         let mut state = self.0.lock();
-        let holdings = state.holdings(counts);
-        let held = |peer: &Peer| holdings.get(peer).copied().unwrap_or_default();
-        let turns = state.held.values_mut().filter(|(peer, _)| held(peer) >= at_least);
-        let aged = turns.filter_map(|(peer, payload)| {
-            let (weight, since) = rank(payload.as_ref()?)?;
-            Some(((held(peer), weight, Reverse(since)), payload))
+        let holdings = state.holdings(&counts);
+        let turns = state.held.values_mut().filter(|(_, payload)| counts(payload.as_ref()));
+        let ranked = turns.filter_map(|(peer, payload)| {
+            let held = holdings.get(peer).copied().filter(|held| *held >= at_least)?;
+            Some(((held, rank(payload.as_ref()?)?), payload))
         });
-        aged.max_by_key(|(rank, _)| *rank)?.1.take()
+        ranked.max_by(|(one, _), (other, _)| one.cmp(other))?.1.take()
     }
 
     /// How many turns are held.
@@ -358,19 +355,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_turn_of_the_peer_that_holds_most_ends_early() {
+    async fn the_turn_of_highest_rank_of_the_peer_that_holds_most_ends_early() {
         let turns = Turns::new(5, 0);
-        let (now, mut held) = (Instant::now(), Vec::new());
+        let mut held = Vec::new();
         for (peer, age) in [(FLOOD, 1), (FLOOD, 3), (FLOOD, 0), (OTHER, 2), (OTHER, 4)] {
             let turn = turns.acquire(peer, None).await.unwrap();
             turn.with_payload(|payload| *payload = Some(age));
             held.push(turn);
         }
         assert_eq!((turns.holdings(|_| true)[&OTHER], turns.holdings(|_| true).get(&Peer::Local)), (2, None));
-        let end = |at_least| {
-            let since = |age: &u64| (*age > 0).then(|| (0, now - Duration::from_secs(*age)));
-            turns.end_oldest(at_least, |_| true, since)
-        };
+        let end = |at_least| turns.end_early(at_least, |_| true, |age: &u64| (*age > 0).then_some(*age));
         assert_eq!(end(4), None, "nobody holds so many");
         assert_eq!(end(3), Some(3));
         assert_eq!(end(3), Some(1), "a turn that is to end is held, and not ended again");
