@@ -76,7 +76,7 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
                     @if !family.labels.is_empty() { "; by " @for label in family.labels { code { (label) } " " } }
                 }
             }
-            td .meaning role="cell" { (family.help.trim_end_matches('.')) "." }
+            td .meaning role="cell" { (family.help.trim_end_matches('.')) (family.separator()) (family.source) "." }
             td .example role="cell" {
                 @match example {
                     Some(line) => code { (line) },

@@ -16,10 +16,10 @@ use pds_exposition::{Family, Group};
 use pds_interface::{Resource, get_app};
 
 use super::links::{Links, encode};
-use super::{Rendered, StatusPages};
+use super::{PagesConfig, Rendered, StatusPages};
 
 fn site(source: &Source, prefix: &str) -> StatusPages {
-    StatusPages::new(source.clone(), catalogue(), prefix, "/metrics", false)
+    StatusPages::new(source.clone(), catalogue(), PagesConfig { prefix, ..PagesConfig::default() })
 }
 
 fn catalogue() -> Vec<Group> {
@@ -109,7 +109,7 @@ async fn the_first_sentence_reports_why_the_service_sends_nothing() {
         ("500", "down", "The service returns errors (500)"),
         ("decode", "down", "Replies do not match the interface"),
         ("3xx", "down", "The service returns a redirect"),
-        ("credentials", "not_asked", "The default token cannot be used"),
+        ("credentials", "not_queried", "The default token cannot be used"),
         ("401", "token_refused", "The service refuses the default token (401)"),
         ("unauthorized_paused", "token_refused", "The service refuses the default token"),
         ("429", "throttled", "The service throttles the default token (429)"),

@@ -41,7 +41,7 @@ pub struct Exporter {
     pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
     pub next_poll: Option<Timestamp>,
-    /// How long after its due time the last poll started, in seconds; null before the first.
+    /// How long after its due time the last poll started, in seconds; null before the first, and without targets.
     pub poll_lag_seconds: Option<f64>,
     /// The service accounts' tokens.
     pub tokens: Vec<Token>,
@@ -116,7 +116,6 @@ pub enum ServiceState {
     /// It answers.
     Up,
     /// All metrics polls fail because there is no token: no request is sent.
-    #[serde(rename = "not_asked")]
     NotQueried,
     /// All metrics polls fail because the service refuses the token.
     TokenRefused,

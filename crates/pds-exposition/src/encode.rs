@@ -47,10 +47,8 @@ pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
         (Kind::Info, Format::Text) => Kind::Gauge,
         (kind, _) => kind,
     };
-    line(
-        out,
-        &["# HELP ", name, " ", family.help, family.source, "\n# TYPE ", name, " ", kind.as_str(), "\n"],
-    );
+    line(out, &["# HELP ", name, " ", family.help, family.separator(), family.source]);
+    line(out, &["\n# TYPE ", name, " ", kind.as_str(), "\n"]);
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         line(out, &["# UNIT ", name, " ", unit, "\n"]);
     }
@@ -215,6 +213,10 @@ mod tests {
         assert_eq!(
             text(|out| head(out, Format::OpenMetrics, &family)),
             "# HELP pds_x_seconds Said once\n# TYPE pds_x_seconds counter\n# UNIT pds_x_seconds seconds\n"
+        );
+        let gauge = Family::gauge("pds_x", &[], "Said once").with_source("from a reply");
+        assert!(
+            text(|out| head(out, Format::Text, &gauge)).starts_with("# HELP pds_x Said once; from a reply\n")
         );
         let info = Family::info("pds_app_info", &[], "h");
         assert!(text(|out| head(out, Format::Text, &info)).ends_with("# TYPE pds_app_info gauge\n"));

@@ -39,7 +39,8 @@ pub struct Family {
     pub kind: Kind,
     /// The meaning of the value: a sentence without a full stop, and without characters that need an escape.
     pub help: &'static str,
-    /// What follows `help` on a page: the source of the value, and how often it is updated. Empty if `help` says it.
+    /// The source of the value, and how often it is updated: follows `help`, and needs no escape either. Empty if `help`
+    /// says it.
     pub source: &'static str,
     /// The label names, in the order they are written, without configured ones.
     pub labels: &'static [&'static str],
@@ -69,10 +70,15 @@ impl Family {
         Self { name, kind: Kind::Info, help, labels, source: "" }
     }
 
-    /// The family with this source, which begins with a semicolon.
+    /// The family with this source.
     #[must_use]
     pub const fn with_source(self, source: &'static str) -> Self {
         Self { source, ..self }
+    }
+
+    /// The text between `help` and `source`.
+    pub fn separator(&self) -> &'static str {
+        if self.source.is_empty() { "" } else { "; " }
     }
 
     /// The name of the family in OpenMetrics, where samples of counters and infos carry the suffix but the
@@ -117,7 +123,8 @@ pub struct Group {
     pub families: Vec<Family>,
 }
 
-/// The groups as Markdown, with an item per family. Families are gauges unless their item says otherwise.
+/// The groups as Markdown, with an item per family. Families are gauges unless their item says otherwise. Sources are
+/// left out: all families of a group have the same.
 pub fn markdown(groups: &[Group]) -> String {
     let item = |family: &Family| {
         let labels =

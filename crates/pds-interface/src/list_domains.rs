@@ -106,7 +106,7 @@ pub struct Domain {
     pub fields: BTreeMap<String, Value>,
 }
 
-rows! { Facts, "; from the project's domains, polled every poll.settings_interval":
+rows! { Facts, "from the project's domains, polled every poll.settings_interval":
     CUSTOM_DOMAINS: gauge(
         "pds_project_custom_domains", [], "Number of custom domains, validated or not"
     ) => |facts, reader| reader.put(facts.all as f64);

@@ -55,7 +55,7 @@ pub struct Project {
     pub role: Text,
 }
 
-rows! { Vec<Project>, "; from the list of projects, polled every poll.settings_interval":
+rows! { Vec<Project>, "from the list of projects, polled every poll.settings_interval":
     INFO: info(
         "pds_project_info",
         ["name", "role"],

@@ -229,8 +229,8 @@ pub struct Row<R: 'static> {
     pub read: fn(&R, &mut Reader<'_>),
 }
 
-/// Declares `ROWS`, and a constant for each family:
-/// `NAME: kind(family, [labels], help) => |reply, reader| puts the series;`
+/// Declares `ROWS`, and a constant for each family: `rows! { Reply, "source of all families": … }`, with a line per
+/// family: `NAME: kind(family, [labels], help) => |reply, reader| puts the series;`
 macro_rules! rows {
     ($reply:ty, $source:literal: $($name:ident: $kind:ident($family:literal, $labels:tt, $help:literal) => $read:expr;)+) => {
         $(

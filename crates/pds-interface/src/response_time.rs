@@ -208,7 +208,7 @@ pub fn threshold_seconds(label: &str) -> Option<f64> {
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
 }
 
-rows! { Facts, "; from the app's response times, polled every poll.interval":
+rows! { Facts, "from the app's response times, polled every poll.interval or the app's own":
     SECONDS: gauge(
         "pds_app_response_time_seconds",
         ["window", "container_id", "percentile"],

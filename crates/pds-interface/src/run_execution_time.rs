@@ -158,7 +158,7 @@ pub fn show(point: Point, subject: Subject<'_>) -> Sink {
     polled::sink(&facts, subject, &mut Unexpected::default())
 }
 
-rows! { Facts, "; from the app's run execution times, polled every poll.interval":
+rows! { Facts, "from the app's run execution times, polled every poll.interval or the app's own":
     SECONDS: gauge(
         "pds_app_run_execution_time_seconds",
         ["container_id", "percentile"],

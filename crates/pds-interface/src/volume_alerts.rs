@@ -48,7 +48,7 @@ pub struct Alerts {
 /// The percentages of section 8.
 pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
 
-rows! { Alerts, "; from the project's volume alerts, polled every poll.settings_interval":
+rows! { Alerts, "from the project's volume alerts, polled every poll.settings_interval":
     ENABLED: gauge(
         "pds_project_volume_alert_threshold_enabled",
         ["threshold"],

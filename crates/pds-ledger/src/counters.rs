@@ -23,7 +23,7 @@ enum Value {
 type Row = (Option<Counted>, Value);
 
 /// The source of all counters.
-const SOURCE: &str = "; from ranges that have settled, requested every poll.interval";
+const SOURCE: &str = "from ranges that have settled, requested every poll.interval or the app's own";
 
 /// Declares [`ROWS`] and [`FAMILIES`].
 macro_rules! rows {

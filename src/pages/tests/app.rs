@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, advance};
 
-use super::{StatusPages, answered, catalogue, fixture, get, site, texts};
+use super::{PagesConfig, StatusPages, answered, catalogue, fixture, get, site, texts};
 
 const APP: &str = "/apps/p-00000000/p-00000000-app-0";
 
@@ -42,7 +42,8 @@ async fn raw_replies_are_shown_only_on_request() {
     let fixture = answered(1).await;
     let escaped = "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;";
     let page = |replies| {
-        get(&StatusPages::new(fixture.source.clone(), catalogue(), "", "/metrics", replies), APP, "")
+        let config = PagesConfig { replies, ..PagesConfig::default() };
+        get(&StatusPages::new(fixture.source.clone(), catalogue(), config), APP, "")
     };
     assert!(!page(false).contains(escaped) && !page(false).contains("Last replies"));
     assert!(page(true).contains(escaped));

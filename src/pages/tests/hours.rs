@@ -44,7 +44,7 @@ async fn outage_catch_up_restart_reload_and_build_are_visible_at_once() {
     let site = site(&fixture.source, "");
     let quiet = get(&site, "/", "");
     assert!(texts(&quiet).contains("No outage of the service since the start at 03:00 UTC."), "{quiet}");
-    assert!(!quiet.contains("<section class=\"strip\""), "a line without facts takes no room");
+    assert!(!quiet.contains("<section class=\"timeline\""), "a line without facts takes no room");
     fixture.fail("connect", "connection refused", |_| true);
     minutes(&fixture, 20, async || ()).await;
     minutes(&fixture, 3, async || answered(20 * 60).await).await;
@@ -66,12 +66,12 @@ async fn outage_catch_up_restart_reload_and_build_are_visible_at_once() {
     assert_eq!(told(&status.apps[0].incidents), ["new build 03:35-03:35 b-32"]);
     assert_eq!(told(&status.exporter.tokens[0].incidents), [""; 0], "it fares as the service does");
 
-    let strip = |path: &str| {
+    let timeline = |path: &str| {
         let page = get(&site, path, "");
-        let (_, rest) = page.split_once("<section class=\"strip\"").unwrap();
+        let (_, rest) = page.split_once("<section class=\"timeline\"").unwrap();
         rest.split_once("</section>").unwrap().0.to_owned()
     };
-    let (overview, app) = (strip("/"), strip("/apps/p-00000000/p-00000000-app-0"));
+    let (overview, app) = (timeline("/"), timeline("/apps/p-00000000/p-00000000-app-0"));
     let known = "viewBox=\"0 0 36 10\"";
     let all_known = "<rect class=\"known\" x=\"0\" width=\"36\"";
     assert!(

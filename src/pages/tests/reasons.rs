@@ -14,7 +14,6 @@ use pds_telemetry::Difference;
 use super::super::query::Query;
 use super::{get, site};
 
-mod consequences;
 mod since;
 
 /// Five projects of two apps, each project with its own token, after successful polls.

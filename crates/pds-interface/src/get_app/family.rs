@@ -11,7 +11,7 @@ use super::App;
 /// Bytes in a GB as the service counts memory, as a power of ten: the interface says GB, not GiB.
 const GB: i32 = 9;
 
-rows! { App, "; from the app's settings, polled every poll.settings_interval":
+rows! { App, "from the app's settings, polled every poll.settings_interval":
     INFO: info(
         "pds_app_info",
         [

@@ -1,4 +1,4 @@
-//! Since when a reason holds, and which one leads.
+//! Since when a reason holds, which leads, and which other reasons it explains.
 
 use pds_interface::Cadence;
 
@@ -48,4 +48,20 @@ async fn a_cause_that_concerns_a_few_does_not_lead() {
     });
     let codes: Vec<_> = reasons(&fixture).await.into_iter().map(|reason| reason.code).collect();
     assert_eq!(codes, ["service_error", "throttled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ignored_ranges_explain_only_what_is_behind_for_their_token() {
+    let fixture = answered().await;
+    assert!(fixture.plan.client.account("p-1").range_ignored("another range"));
+    advance(Duration::from_secs(300)).await;
+    fixture.answer(1.0);
+    fixture.count_until(0).await;
+    fixture.count_until_of(180, |key| &*key.owner.project == "p-1").await;
+    let codes = |all: &[Reason]| all.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>();
+    assert_eq!(codes(&reasons(&fixture).await), ["range_ignored"]);
+    fixture.count_until_of(180, |key| &*key.owner.project == "p-2").await;
+    let all = reasons(&fixture).await;
+    assert_eq!(codes(&all), ["range_ignored", "counters_behind"]);
+    assert_eq!(all[1].count, 4, "all that its link shows");
 }
