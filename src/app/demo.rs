@@ -40,7 +40,7 @@ const OBJECTIVES: &[(&str, &str)] = &[
 pub fn start(listener: TcpListener, clock: Clock) -> Result<Loaded, LoadError> {
     let world = World::new(Settings::default(), clock);
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    tokio::spawn(pds_simulator::serve(world.clone(), listener, None));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener));
     let text = configuration(&world, &address);
     pds_config::load_text(Path::new("the demo's configuration"), &text)
 }

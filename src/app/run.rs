@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::pages::StatusPages;
+use crate::pages::{PagesConfig, StatusPages};
 use crate::status;
 use pds_config::{Config, LoadError, Origin};
 use pds_core::clock::Clock;
@@ -193,9 +193,9 @@ async fn run(
     let handle = daemon.handle.clone();
     say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
-    let (groups, prefix) = (pds_telemetry::catalogue::catalogue(), link_prefix(flags));
-    let (metrics, replies) = (&flags.web_telemetry_path, flags.web_show_replies);
-    let pages = StatusPages::new(status.clone(), groups, &prefix, metrics, replies).routes();
+    let (prefix, metrics, replies) = (&link_prefix(flags), &flags.web_telemetry_path, flags.web_show_replies);
+    let shown = PagesConfig { prefix, metrics, replies };
+    let pages = StatusPages::new(status.clone(), pds_telemetry::catalogue::catalogue(), shown).routes();
     tokio::spawn(status.clone().watch());
     let served = Served::new(handle, status, source, Some(log));
 

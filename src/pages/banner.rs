@@ -24,8 +24,8 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
                 (apps(frame))
                 @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
                 @if let Some(disputed) = summary.disputed {
-                    @let of = format!(" of {}", plural(summary.disputed_apps, "app", "apps"));
-                    p .sub { (no_longer_there(disputed, "request", &of, None)) }
+                    @let of_apps = format!(" of {}", plural(summary.disputed_apps, "app", "apps"));
+                    p .sub { (no_longer_there(disputed, "request", &of_apps, None)) }
                 }
                 // Equal ranges prove nothing about missing numbers.
                 @if summary.verdict != Verdict::Problem || summary.audit.different > 0 {
@@ -92,7 +92,7 @@ fn apps(frame: Frame<'_>) -> Markup {
         0 if apps.waiting > 0 => format!("{} known to be healthy", plural(apps.ok, "app is", "apps are")),
         0 => plural(apps.ok, "app is healthy", "apps are healthy"),
         1 => format!("1 of {} is unhealthy", plural(apps.all, "app", "apps")),
-        unwell => format!("{} of {} are unhealthy", count(unwell as u64), plural(apps.all, "app", "apps")),
+        unwell => format!("{} of {} are unhealthy", count(unwell), plural(apps.all, "app", "apps")),
     };
     html! {
         p class={ "apps-state " (verdict.as_str()) } {
@@ -112,9 +112,9 @@ fn sentence(frame: Frame<'_>) -> Markup {
         },
         Verdict::Problem => html! {
             @if summary.untrusted > 0 && summary.untrusted == summary.apps.all {
-                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (count(summary.untrusted as u64)) " apps" } " cannot be trusted" }
+                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (count(summary.untrusted)) " apps" } " cannot be trusted" }
             } @else { strong { "Some numbers cannot be trusted" } }
-            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (count(summary.untrusted as u64)) " of " (plural(summary.apps.all, "app", "apps")) }
+            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (count(summary.untrusted)) " of " (plural(summary.apps.all, "app", "apps")) }
             "."
         },
         Verdict::Warning => {
@@ -171,7 +171,7 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 },
                 match (unreadable, expiry) {
                     (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
-                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len() as u64)) " to expire" },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len())) " to expire" },
                     _ => html! { (plural(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             @if exporter.shards > 1 {

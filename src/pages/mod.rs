@@ -33,4 +33,4 @@ mod tests;
 
 pub use cache::Rendered;
 pub use links::encode;
-pub use site::StatusPages;
+pub use site::{PagesConfig, StatusPages};

@@ -65,11 +65,11 @@ fn chips(frame: Frame<'_>, query: &Query) -> Markup {
     };
     html! {
         nav .chips aria-label="Apps by state" {
-            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (count(summary.apps.all as u64)) }
+            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (count(summary.apps.all)) }
             @for verdict in Verdict::ALL {
                 @if apps_of(verdict) > 0 || query.state == Some(verdict) {
                     a class=(verdict.as_str()) href=(link(Some(verdict))) aria-current=[(query.state == Some(verdict)).then_some("true")] {
-                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count(apps_of(verdict) as u64))
+                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count(apps_of(verdict)))
                     }
                 }
             }
@@ -128,7 +128,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
         div .scroll.tall {
             table .apps.cards role="table" {
                 caption {
-                    (plural(selected.len(), "app", "apps")) @if query.filters() { " of " (count(frame.status.apps.len() as u64)) }
+                    (plural(selected.len(), "app", "apps")) @if query.filters() { " of " (count(frame.status.apps.len())) }
                     @if !window.is_empty() { "; response times and rates over the last " (window) }
                 }
                 thead role="rowgroup" { tr role="row" {
@@ -143,7 +143,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
                     @if page.is_empty() { tr role="row" { td role="cell" colspan=(Column::of_page().count()) .none {
                         @if frame.status.apps.is_empty() { (how_to_add(frame)) }
                         @else if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
-                        @else { "There is no page " (count(query.page as u64)) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
+                        @else { "There is no page " (count(query.page)) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
                      } } }
                 }
             }
@@ -260,7 +260,7 @@ fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
         @if pages > 1 {
             nav .pages aria-label="Pages of apps" {
                 @if query.page > 1 { a rel="prev" href=(link(pages.min(query.page - 1))) { "Previous" } }
-                span { "Page " (count(query.page.min(pages) as u64)) " of " (count(pages as u64)) }
+                span { "Page " (count(query.page.min(pages))) " of " (count(pages)) }
                 @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
             }
         }
@@ -298,7 +298,7 @@ fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
             }
             td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
             td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now, None)) }
-            td role="cell" data-name="Apps" { (count(project.apps as u64)) }
+            td role="cell" data-name="Apps" { (count(project.apps)) }
             td role="cell" data-name="Custom domains" { (value(project.custom_domains, number)) }
             td role="cell" data-name="Storage alerts" {
                 @match &project.volume_alerts {

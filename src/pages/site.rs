@@ -20,7 +20,7 @@ use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 
 use super::cache::{PageCache, Rendered, nothing};
-use super::layout::{Frame, Page, page};
+use super::layout::{self, Frame, Page};
 use super::links::{Asset, FOLDER, Links, parameter};
 use super::query::Query;
 use super::{configuration, detail, families, overview};
@@ -59,6 +59,23 @@ const MAX_RENDERED_AT_ONCE: usize = 2;
 /// a step.
 const AGE_STEP: i64 = 5;
 
+/// The paths of the status pages, and their optional parts.
+#[derive(Clone, Copy, Debug)]
+pub struct PagesConfig<'a> {
+    /// The path under which browsers reach the pages: the path of `--web.external-url`, else `--web.route-prefix`.
+    pub prefix: &'a str,
+    /// The path of the metrics below it.
+    pub metrics: &'a str,
+    /// Whether the pages of apps show raw replies.
+    pub replies: bool,
+}
+
+impl Default for PagesConfig<'_> {
+    fn default() -> Self {
+        Self { prefix: "", metrics: "/metrics", replies: false }
+    }
+}
+
 /// The status pages.
 #[derive(Clone, Debug)]
 pub struct StatusPages {
@@ -72,13 +89,11 @@ pub struct StatusPages {
 }
 
 impl StatusPages {
-    /// The pages of `source`, with `groups` as the catalogue of metrics, and with raw replies on the pages of apps if
-    /// `replies` is set. `prefix` is the path under which browsers reach them: the path of `--web.external-url`, else
-    /// `--web.route-prefix`; `metrics` is the path of the metrics below it.
-    pub fn new(source: Source, groups: Vec<Group>, prefix: &str, metrics: &str, replies: bool) -> Self {
+    /// The pages of `source`, with `groups` as the catalogue of metrics.
+    pub fn new(source: Source, groups: Vec<Group>, config: PagesConfig<'_>) -> Self {
         let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
-        let links = Links::new(prefix, metrics);
-        Self { source, groups, links, replies, turns, cache: Arc::default() }
+        let links = Links::new(config.prefix, config.metrics);
+        Self { source, groups, links, replies: config.replies, turns, cache: Arc::default() }
     }
 
     /// The paths of all pages.
@@ -90,24 +105,25 @@ impl StatusPages {
     pub fn routes(&self) -> Vec<Route> {
         let handler = |make: Make| {
             let site = self.clone();
-            move |ask| site.clone().answer(make, ask)
+            move |request| site.clone().answer(make, request)
         };
         let pages = PAGES.iter().map(|(path, make)| Route::page(*path, handler(*make)));
-        let assets = Route::page(assets(), async |ask| asset(ask.segment("file")));
+        let assets = Route::page(assets(), async |request| asset(request.segment("file")));
         pages.chain([assets, Route::fallback(handler(Self::no_such_page))]).collect()
     }
 
     /// Renders off the I/O threads, as a page of a large configuration takes milliseconds and megabytes. Readers of one
     /// reading of the model share one rendering.
-    async fn answer(self, make: Make, ask: PageRequest) -> Response {
+    async fn answer(self, make: Make, request: PageRequest) -> Response {
         // Nobody closes the semaphore.
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
         let cached = tokio::task::spawn_blocking(move || {
-            let query = ask.raw_query().unwrap_or("");
-            let parameters = Parameters { project: ask.segment("project"), app: ask.segment("app"), query };
+            let query = request.raw_query().unwrap_or("");
+            let parameters =
+                Parameters { project: request.segment("project"), app: request.segment("app"), query };
             let status = self.source.status();
             let render = || make(&self, self.frame(&status), parameters);
-            let page = PageCache::get_or_render(&self.cache, &status, ask.path(), query, render);
+            let page = PageCache::get_or_render(&self.cache, &status, request.path(), query, render);
             drop(turn);
             page
         });
@@ -194,14 +210,15 @@ impl StatusPages {
     }
 }
 
-fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
-    Rendered::Page(page(frame, made).into_string())
+fn shown(frame: Frame<'_>, page: &Page<'_>) -> Rendered {
+    Rendered::Page(layout::page(frame, page).into_string())
 }
 
 /// The page for a missing page, with the reason.
 fn none(frame: Frame<'_>, title: &str, why: Markup) -> Rendered {
     let main = html! { h1 { (title) } (why) p { a href=(frame.links.to("/")) { "All apps" } } };
-    Rendered::NoPage(page(frame, &Page { tab: "", title, json: None, metrics: "", main }).into_string())
+    let page = Page { tab: "", title, json: None, metrics: "", main };
+    Rendered::NoPage(layout::page(frame, &page).into_string())
 }
 
 /// The path of the assets.

@@ -56,12 +56,12 @@ fn timeline(frame: Frame<'_>, others: Vec<Row<'_>>, notes: Vec<String>) -> Marku
     if listed.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
         let since = minute(frame.now, minutes);
         let others = if rows.len() > 1 { " or the app" } else { "" };
-        return html! { p .strip.sub { "No outage of the service" (others) " since " @if !listed.is_empty() { "the start at " } (since) " UTC." } };
+        return html! { p .timeline.sub { "No outage of the service" (others) " since " @if !listed.is_empty() { "the start at " } (since) " UTC." } };
     }
     // Closer labels would show the same time of day.
     let steps = if minutes < 60 { 2 } else { 6 };
     html! {
-        section .strip aria-label="The last six hours" {
+        section .timeline aria-label="The last six hours" {
             @for row in &rows { (drawn(frame, *row)) }
             p .hours aria-hidden="true" { @for step in (0..=steps).rev() { span { (minute(frame.now, minutes * step / steps)) } } }
             ul .told aria-label="Incidents, times in UTC" {

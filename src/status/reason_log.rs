@@ -15,7 +15,7 @@ pub(super) struct ReasonLog(Known);
 
 impl ReasonLog {
     /// Logs how `reasons` differ from those of the last call. Waiting is not logged.
-    pub(super) fn tell(&mut self, reasons: &[Reason]) {
+    pub(super) fn report(&mut self, reasons: &[Reason]) {
         let (new, gone) = self.changes(reasons);
         for Reason { code, verdict, detail, remedy, text, .. } in new {
             let detail = detail.as_deref();

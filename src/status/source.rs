@@ -32,7 +32,7 @@ pub struct Source(Arc<Inner>);
 struct Inner {
     context: Context,
     started: Timestamp,
-    followed: RwLock<Arc<Followed>>,
+    in_force: RwLock<Arc<InForce>>,
     refused: Mutex<Option<Refused>>,
     observed: Arc<Observed>,
     read: Mutex<Option<Reading>>,
@@ -43,7 +43,7 @@ struct Inner {
 struct Reading {
     /// When the reading ended: a hundred thousand apps take a while.
     at: Instant,
-    followed: Arc<Followed>,
+    in_force: Arc<InForce>,
     status: Arc<Status>,
 }
 
@@ -57,7 +57,7 @@ pub struct Refused {
 }
 
 #[derive(Debug)]
-struct Followed {
+struct InForce {
     plan: Arc<Plan>,
     explained: Arc<[Explained]>,
 }
@@ -67,17 +67,17 @@ impl Source {
     /// ([`pds_config::Loaded::explained`]).
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
-        let followed = RwLock::new(Arc::new(Followed { plan, explained: explained.into() }));
+        let in_force = RwLock::new(Arc::new(InForce { plan, explained: explained.into() }));
         let observed = Arc::new(Observed::default());
         observed.note(What::Restart, started);
         let (refused, read) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { context, started, followed, refused, observed, read }))
+        Self(Arc::new(Inner { context, started, in_force, refused, observed, read }))
     }
 
     /// Switches to another plan, as the poller does at a reload.
     pub fn set_plan(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
-        let followed = Arc::new(Followed { plan, explained: explained.into() });
-        *self.0.followed.write() = followed;
+        let in_force = Arc::new(InForce { plan, explained: explained.into() });
+        *self.0.in_force.write() = in_force;
     }
 
     /// Records a reload, and why it was refused, if it was.
@@ -91,23 +91,23 @@ impl Source {
 
     /// The configured links to other programs.
     pub(crate) fn web(&self) -> Web {
-        self.followed().plan.config.web.clone()
+        self.in_force().plan.config.web.clone()
     }
 
     /// The model, read at most a second ago. Reads thousands of cells, so it must not run on an I/O thread.
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock();
-        let followed = self.followed();
+        let in_force = self.in_force();
         if let Some(last) = &*read
-            && Arc::ptr_eq(&last.followed, &followed)
+            && Arc::ptr_eq(&last.in_force, &in_force)
             && Instant::now() < last.at + FRESH
         {
             return Arc::clone(&last.status);
         }
         let view = Arc::new(self.view());
         let status = Arc::new(view.status(self.0.started).0);
-        *read = Some(Reading { at: Instant::now(), followed, status: Arc::clone(&status) });
+        *read = Some(Reading { at: Instant::now(), in_force, status: Arc::clone(&status) });
         status
     }
 
@@ -123,7 +123,7 @@ impl Source {
             let source = self.clone();
             // After a panic, the next check tries again.
             match tokio::task::spawn_blocking(move || source.look()).await {
-                Ok(reasons) if is_certain => log.tell(&reasons),
+                Ok(reasons) if is_certain => log.report(&reasons),
                 _ => {}
             }
         }
@@ -144,7 +144,7 @@ impl Source {
 
     /// The active configuration, and the last reload if it was refused.
     pub(crate) fn configuration(&self) -> (Arc<[Explained]>, Option<Refused>) {
-        (Arc::clone(&self.followed().explained), self.0.refused.lock().clone())
+        (Arc::clone(&self.in_force().explained), self.0.refused.lock().clone())
     }
 
     /// The time against which ages are computed.
@@ -188,11 +188,11 @@ impl Source {
     fn view(&self) -> View {
         let Inner { context, observed, refused, .. } = &*self.0;
         let refused = refused.lock().as_ref().map(|refused| refused.problems.clone());
-        View::new(Arc::clone(&self.followed().plan), context.clone(), Arc::clone(observed), refused)
+        View::new(Arc::clone(&self.in_force().plan), context.clone(), Arc::clone(observed), refused)
     }
 
-    fn followed(&self) -> Arc<Followed> {
-        Arc::clone(&self.0.followed.read())
+    fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.0.in_force.read())
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) struct View {
     pub(super) refused: Option<String>,
     wrong_address: OnceLock<bool>,
     lacks_settings: OnceLock<bool>,
-    other_projects: OnceLock<BTreeMap<String, String>>,
+    mismatched_tokens: OnceLock<BTreeMap<String, String>>,
     /// The number of unknown ids compared so far.
     compared: AtomicUsize,
 }
@@ -91,7 +91,7 @@ impl View {
             refused,
             wrong_address: OnceLock::new(),
             lacks_settings: OnceLock::new(),
-            other_projects: OnceLock::new(),
+            mismatched_tokens: OnceLock::new(),
             compared: AtomicUsize::new(0),
             now: context.clock.now(),
             instant: Instant::now(),
@@ -181,7 +181,7 @@ impl View {
 
     /// The project of a token that is set for another one, in words, unless the token reads anything there.
     pub(super) fn other_project(&self, token: &str) -> Option<&str> {
-        let others = self.other_projects.get_or_init(|| {
+        let others = self.mismatched_tokens.get_or_init(|| {
             let mut others = self.plan.client.mismatched_tokens();
             for target in self.plan.targets.iter().filter(|target| target.endpoint.scope != Scope::Account) {
                 let token = target.account.name();

@@ -62,12 +62,12 @@ fn shards_together_send_the_requests_of_one_exporter_and_their_lists_of_projects
     let whole = large();
     let mut together = 0.0;
     for mut shard in shards(&whole, SHARDS) {
-        let load = shard.requests_per_minute();
-        together += load.total;
-        shard.api.max_requests_per_second = NonZeroU32::new(limit(load.total));
-        assert_eq!(load.overload(&shard.api), None);
-        shard.api.max_requests_per_second = NonZeroU32::new(limit(load.total) - 1);
-        assert!(load.overload(&shard.api).is_some());
+        let demand = shard.requests_per_minute();
+        together += demand.total;
+        shard.api.max_requests_per_second = NonZeroU32::new(limit(demand.total));
+        assert_eq!(demand.overload(&shard.api), None);
+        shard.api.max_requests_per_second = NonZeroU32::new(limit(demand.total) - 1);
+        assert!(demand.overload(&shard.api).is_some());
     }
     let lists = f64::from(SHARDS - 1) * 60.0 / whole.poll.settings_interval.as_secs_f64();
     let alone = whole.requests_per_minute().total;

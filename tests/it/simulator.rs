@@ -39,7 +39,7 @@ impl Service {
         let world = World::new(settings, clock.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(world.clone(), listener, None));
+        tokio::spawn(serve(world.clone(), listener));
         let (project, apps) = world.projects().remove(0);
         let token = world.token(&project).unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -95,7 +95,7 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     };
     leads("connection_refused").await;
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-    tokio::spawn(pds_simulator::serve(world.clone(), listener, None));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener));
     until_page(&exporter, "a poll succeeds", |page| page.contains(",resource=\"response_time\"} 1")).await;
     // A page that readers share may be as old as a second.
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -17,7 +17,7 @@ pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, Stri
         let first = set_for.first().filter(|_| !set_for.contains(&*own))?;
         let more = match set_for.len() - 1 {
             0 => String::new(),
-            more => format!(" and {} more", count(more as u64)),
+            more => format!(" and {} more", count(more)),
         };
         Some((name.to_owned(), format!("it is for {own}, and set for {first}{more}")))
     };

@@ -170,29 +170,19 @@ fn proxy_variables(environment: &[(String, String)]) -> Vec<String> {
     set.map(|(name, _)| name.clone()).collect()
 }
 
-/// Severity of a log message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Level {
-    /// A bug, or nothing works.
-    Error,
-    /// A person may have to do something.
-    Warn,
-    /// State changes: started, reloaded, recovered.
-    Info,
-    /// Each poll and scrape.
-    Debug,
-    /// Each step of each request, the libraries' included; never a token.
-    Trace,
-}
-
-impl Level {
-    /// The words of `log.level`; empty leaves it to the command line.
-    const WORDS: &[(&str, Option<Self>)] = &[
-        ("", None),
-        ("error", Some(Self::Error)),
-        ("warn", Some(Self::Warn)),
-        ("info", Some(Self::Info)),
-        ("debug", Some(Self::Debug)),
-        ("trace", Some(Self::Trace)),
-    ];
+pds_core::worded! {
+    /// Severity of a log message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+    pub enum Level {
+        /// A bug, or nothing works.
+        Error = "error",
+        /// A person may have to do something.
+        Warn = "warn",
+        /// State changes: started, reloaded, recovered.
+        Info = "info",
+        /// Each poll and scrape.
+        Debug = "debug",
+        /// Each step of each request, the libraries' included; never a token.
+        Trace = "trace",
+    }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// `duration` as the float to which its decimal is parsed. [`Duration::as_secs_f64`] rounds twice.
+/// `duration` in seconds: the `f64` that its decimal text parses to. [`Duration::as_secs_f64`] rounds twice, so it may
+/// differ.
 pub fn as_seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }
@@ -61,9 +62,9 @@ pub fn rounded(value: f64) -> String {
     if value < 0.0 { format!("-{digits}") } else { digits }
 }
 
-/// A count, with its digits in groups: `1,234,567`.
-pub fn count(value: u64) -> String {
-    grouped(&value.to_string())
+/// A count, with its digits in groups: `1,234,567`; `u64::MAX` if it does not fit.
+pub fn count(value: impl TryInto<u64>) -> String {
+    grouped(&value.try_into().unwrap_or(u64::MAX).to_string())
 }
 
 fn grouped(digits: &str) -> String {
@@ -77,7 +78,7 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// A number of things: `1 app`, `2,000 apps`.
+/// A number of things: `1 app`, `2,000 apps`; `u64::MAX` if it does not fit.
 pub fn plural(number: impl TryInto<u64>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", count(number), if number == 1 { one } else { many })
@@ -87,8 +88,8 @@ pub fn plural(number: impl TryInto<u64>, one: &str, many: &str) -> String {
 pub fn percent(share: f64) -> String {
     // Nearly all is not all, apart from the noise of a sum.
     let is_part = share > 1e-9 && share < 1.0 - 1e-9;
-    let shown = if is_part { (share * 100.0).clamp(0.01, 99.99) } else { share * 100.0 };
-    format!("{shown:.2} %")
+    let percent = if is_part { (share * 100.0).clamp(0.01, 99.99) } else { share * 100.0 };
+    format!("{percent:.2} %")
 }
 
 /// US dollars to the cent, and amounts below ten cents to three digits.

@@ -1,6 +1,7 @@
 //! Enums whose variants have words: label values, verdicts and states.
 
-/// Declares an enum from its variants, each with its word.
+/// Declares an enum with `ALL`, `WORDS` and `as_str`, in the order of its variants. The words of serde and clap are
+/// separate.
 ///
 /// ```
 /// pds_core::worded! {
@@ -13,7 +14,8 @@
 ///         Down = "down",
 ///     }
 /// }
-/// assert_eq!(Direction::ALL.map(Direction::as_str), ["up", "down"]);
+/// assert_eq!(Direction::WORDS, ["up", "down"]);
+/// assert_eq!(Direction::ALL.map(Direction::as_str), Direction::WORDS);
 /// ```
 #[macro_export]
 macro_rules! worded {
@@ -24,6 +26,9 @@ macro_rules! worded {
         impl $name {
             /// All variants, in order.
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// Their words.
+            $vis const WORDS: [&str; [$($word),+].len()] = [$($word),+];
 
             /// The word for it.
             $vis fn as_str(self) -> &'static str {

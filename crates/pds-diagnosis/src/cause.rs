@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pds_core::worded! {
-    /// The verdict on an app and its numbers.
-    // Most severe first.
+    /// The verdict on an app and its numbers, most severe first.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict {

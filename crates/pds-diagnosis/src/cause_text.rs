@@ -15,7 +15,7 @@ impl Cause {
             [token] => format!("the token of {token}"),
             [first, second] => format!("the tokens of {first} and {second}"),
             [first, second, ..] => {
-                let [all, more] = [tokens.len(), tokens.len() - 2].map(|count| units::count(count as u64));
+                let [all, more] = [tokens.len(), tokens.len() - 2].map(units::count);
                 format!("{all} tokens ({first}, {second} and {more} more)")
             }
         };

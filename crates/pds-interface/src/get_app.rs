@@ -217,8 +217,8 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
             [("null", Some(0)), ("\"\"", Some(0)), ("\"OOM\"", Some(1)), ("{}", None), ("[1]", None)]
         {
             let (lines, unexpected) = lines(&format!(r#"{{"id":"p-1-ranker","errorMessage":{message}}}"#));
-            let shown = lines.into_iter().find(|line| line.starts_with("pds_app_error "));
-            assert_eq!(shown, error.map(|error| format!("pds_app_error {error}")), "{message}");
+            let line = lines.into_iter().find(|line| line.starts_with("pds_app_error "));
+            assert_eq!(line, error.map(|error| format!("pds_app_error {error}")), "{message}");
             assert_eq!(unexpected, vec!["errorMessage"; usize::from(error.is_none())], "{message}");
         }
     }

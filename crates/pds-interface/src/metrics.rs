@@ -34,7 +34,7 @@ pub const QUERY: &[Param] = &[
     Param {
         name: "resolution",
         configured: Some(|names| &names.resolution),
-        kind: ParamKind::Word { words: &Resolution::NAMES, default: Some("standard") },
+        kind: ParamKind::Word { words: &Resolution::WORDS, default: Some("standard") },
         purpose: "data resolution; medium or high gives more datapoints",
     },
 ];

@@ -105,29 +105,17 @@ impl QueryNames {
     }
 }
 
-/// Section 4.4, data resolution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Resolution {
-    /// The service's default, which is not sent.
-    #[default]
-    Standard,
-    /// More data points.
-    Medium,
-    /// Most data points.
-    High,
-}
-
-impl Resolution {
-    /// The words, the default first.
-    pub const NAMES: [&str; 3] = ["standard", "medium", "high"];
-
-    /// Each word with its resolution.
-    pub const WORDS: &[(&str, Self)] =
-        &[(Self::NAMES[0], Self::Standard), (Self::NAMES[1], Self::Medium), (Self::NAMES[2], Self::High)];
-
-    /// The word that the interface gives it.
-    pub fn as_str(self) -> &'static str {
-        Self::NAMES[self as usize]
+pds_core::worded! {
+    /// Section 4.4, data resolution.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub enum Resolution {
+        /// The service's default, which is not sent.
+        #[default]
+        Standard = "standard",
+        /// More data points.
+        Medium = "medium",
+        /// Most data points.
+        High = "high",
     }
 }
 

@@ -152,26 +152,21 @@ pub fn rfc3339(second: i64) -> String {
     instant(second).to_string()
 }
 
-/// Whether the service counts what happens at the last instant of a range, which the interface does not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum RangeEnd {
-    /// It does not: ranges that follow one another share nothing.
-    #[default]
-    Exclusive,
-    /// It does: a range is requested up to a millisecond before its end.
-    Inclusive,
-    /// It counts the whole second in which the range ends: a range is requested up to a second before its end.
-    InclusiveSecond,
+pds_core::worded! {
+    /// Whether the service counts what happens at the last instant of a range, which the interface does not say.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub enum RangeEnd {
+        /// It does not: ranges that follow one another share nothing.
+        #[default]
+        Exclusive = "exclusive",
+        /// It does: a range is requested up to a millisecond before its end.
+        Inclusive = "inclusive",
+        /// It counts the whole second in which the range ends: a range is requested up to a second before its end.
+        InclusiveSecond = "inclusive-second",
+    }
 }
 
 impl RangeEnd {
-    /// Each word with its meaning.
-    pub const WORDS: &[(&str, Self)] = &[
-        ("exclusive", Self::Exclusive),
-        ("inclusive", Self::Inclusive),
-        ("inclusive-second", Self::InclusiveSecond),
-    ];
-
     /// Time by which the requested end of a range precedes its end.
     pub(super) fn margin(self) -> SignedDuration {
         match self {

@@ -42,7 +42,7 @@ impl Observer for Unobserved {}
 
 /// Ledgers on their way to disk.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedCommit {
     pub(super) records: Vec<Record>,
     pub(super) done: oneshot::Sender<bool>,
 }
@@ -67,34 +67,34 @@ impl Committer {
 pub(super) async fn commit_all(
     state: StateFile,
     ledgers: Arc<RwLock<Ledgers>>,
-    mut entries: mpsc::UnboundedReceiver<Entry>,
+    mut queue: mpsc::UnboundedReceiver<QueuedCommit>,
     observer: Arc<dyn Observer>,
     apart: Duration,
     closed: Arc<Notify>,
 ) {
     let state = Arc::new(Mutex::new(state));
-    let mut batch: Vec<Entry> = Vec::new();
+    let mut batch: Vec<QueuedCommit> = Vec::new();
     let mut next = Instant::now();
     let mut good = true;
     loop {
         let wait = async {
-            let received = entries.recv_many(&mut batch, usize::MAX).await;
+            let received = queue.recv_many(&mut batch, usize::MAX).await;
             tokio::time::sleep_until(next).await;
             received
         };
         tokio::select! {
             received = wait => if received == 0 { return },
-            () = closed.notified() => entries.close(),
+            () = closed.notified() => queue.close(),
         }
-        while let Ok(entry) = entries.try_recv() {
-            batch.push(entry);
+        while let Ok(commit) = queue.try_recv() {
+            batch.push(commit);
         }
         if batch.is_empty() {
             return;
         }
         next = Instant::now() + apart;
         let records: Vec<Record> =
-            batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.records)).collect();
+            batch.iter_mut().flat_map(|commit| std::mem::take(&mut commit.records)).collect();
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
         let mut writing = tokio::task::spawn_blocking(move || {
             let before = || held.read().records();
@@ -107,17 +107,17 @@ pub(super) async fn commit_all(
         let written = loop {
             tokio::select! {
                 written = &mut writing => break written.map_err(|panic| panic.to_string()),
-                () = closed.notified() => entries.close(),
+                () = closed.notified() => queue.close(),
                 () = tokio::time::sleep(MAX_COMMIT) => is_late = true,
             }
             if !is_late {
                 continue;
             }
-            while let Ok(entry) = entries.try_recv() {
-                batch.push(entry);
+            while let Ok(commit) = queue.try_recv() {
+                batch.push(commit);
             }
             end(&mut batch, &*observer, &mut good, Err(SILENT.to_owned()));
-            if entries.is_closed() {
+            if queue.is_closed() {
                 return;
             }
         };
@@ -127,7 +127,7 @@ pub(super) async fn commit_all(
 }
 
 /// Ends the commit of `batch`. Reports the result, and logs it if it differs from the last result, `good`.
-fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
+fn end(batch: &mut Vec<QueuedCommit>, observer: &dyn Observer, good: &mut bool, written: Result<(), String>) {
     observer.committed(written.as_ref().copied().map_err(String::as_str));
     match &written {
         Err(error) if *good => {
@@ -137,8 +137,8 @@ fn end(batch: &mut Vec<Entry>, observer: &dyn Observer, good: &mut bool, written
         _ => {}
     }
     *good = written.is_ok();
-    for entry in batch.drain(..) {
+    for commit in batch.drain(..) {
         // The caller may have been shut down meanwhile.
-        let _ = entry.done.send(*good);
+        let _ = commit.done.send(*good);
     }
 }

@@ -98,7 +98,7 @@ impl Ledger {
     /// An empty ledger that begins at `second` after `pending` seconds that were given up.
     pub fn open_after(second: i64, pending: u64) -> Self {
         let ledger = Self::open(second.saturating_sub_unsigned(pending));
-        ledger.give_up(second, i64::MIN).map_or(ledger, |(open, _)| open)
+        ledger.give_up(second, i64::MIN).map_or(ledger, |(begun, _)| begun)
     }
 
     /// The next range to request, from the cursor. No range crosses the boundary of an hour that will be rechecked, or

@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Duration;
 
-use super::commits::{Committer, Entry, Observer, commit_all};
+use super::commits::{Committer, Observer, QueuedCommit, commit_all};
 use super::error::{NotCommitted, StateError};
 use super::key::{Key, Owner};
 use super::ledger::{Hold, Ledger};
@@ -23,7 +23,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 pub struct LedgerStore {
     ledgers: Arc<RwLock<Ledgers>>,
     /// Queue of ledgers to commit. `None` if they are kept in memory only.
-    commits: Option<mpsc::UnboundedSender<Entry>>,
+    commits: Option<mpsc::UnboundedSender<QueuedCommit>>,
 }
 
 /// Completes once the state file is open, or with the reason why it cannot be used.
@@ -194,29 +194,25 @@ impl LedgerStore {
             return Ok(());
         };
         let (done, written) = oneshot::channel();
-        commits.send(Entry { records, done }).map_err(|_| NotCommitted)?;
+        commits.send(QueuedCommit { records, done }).map_err(|_| NotCommitted)?;
         if written.await == Ok(true) { Ok(()) } else { Err(NotCommitted) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pds_interface::{Resource, response_time};
+    use pds_interface::response_time;
 
     use parking_lot::Mutex;
     use tokio::time::Instant;
 
     use super::*;
     use crate::commits::Unobserved;
-    use crate::state::MAX_COMMIT;
+    use crate::state::{MAX_COMMIT, tests::state_file};
     use crate::{Owner, state};
 
-    fn key(app: &str, resource: Resource) -> Key {
-        Key { owner: Owner::new("p".into(), app.into()), resource }
-    }
-
     fn requests(app: &str) -> Key {
-        key(app, response_time::RESOURCE)
+        Key { owner: Owner::new("p".into(), app.into()), resource: response_time::RESOURCE }
     }
 
     async fn in_memory() -> LedgerStore {
@@ -241,10 +237,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     #[expect(clippy::await_holding_lock, reason = "it stands for a disk that hangs")]
     async fn a_disk_that_hangs_fails_commits_until_it_answers() {
-        let dir = tempfile::tempdir().unwrap();
+        let (_dir, path) = state_file();
         let commits = Arc::new(Commits::default());
         let observer: Arc<dyn Observer> = Arc::<Commits>::clone(&commits);
-        let path = dir.path().join("state.log");
         let (store, committer) = LedgerStore::open(Some(&path), observer, Duration::ZERO).await.unwrap();
         let write = |until| store.write(vec![(requests("a"), Some(Arc::new(ledger(until))))]);
         // A commit ends by writing this.
@@ -273,8 +268,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_ledger_that_was_committed_is_on_disk_and_there_after_a_restart() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (_dir, path) = state_file();
         let observer: Arc<dyn Observer> = Arc::new(Unobserved);
         let open = || LedgerStore::open(Some(&path), Arc::clone(&observer), Duration::ZERO);
         let (store, committer) = open().await.unwrap();
@@ -291,15 +285,12 @@ mod tests {
             assert_eq!(store.ledger(key).as_deref(), Some(ledger));
         }
         assert_eq!(store.ledger(&requests("d")), None);
-        let thresholds =
-            |app| store.ledger(&requests(app)).unwrap().buckets().map(|(at, _)| at).collect::<Vec<_>>();
-        assert_eq!(thresholds("a"), [0.5, 2.5]);
     }
 
     #[tokio::test]
     async fn a_ledger_that_cannot_be_written_stays_as_it_was() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, aside) = (dir.path().join("state.log"), dir.path().join("aside"));
+        let (dir, path) = state_file();
+        let aside = dir.path().join("aside");
         let commits = Arc::new(Commits::default());
         let observer = Arc::clone(&commits) as Arc<dyn Observer>;
         let (store, committer) = LedgerStore::open(Some(&path), observer, Duration::ZERO).await.unwrap();
@@ -318,8 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_removed_while_it_is_in_use_is_written_anew_with_all_ledgers() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (_dir, path) = state_file();
         let opened = LedgerStore::open(Some(&path), Arc::new(Unobserved), Duration::ZERO).await;
         let (store, _committer) = opened.unwrap();
         store.commit(&requests("a"), ledger(60)).await.unwrap();
@@ -331,10 +321,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn commits_are_apart_and_changes_between_two_are_written_together() {
-        let dir = tempfile::tempdir().unwrap();
+        let (_dir, path) = state_file();
         let commits = Arc::new(Commits::default());
         let observer = Arc::clone(&commits) as Arc<dyn Observer>;
-        let path = dir.path().join("state.log");
         let (store, _committer) = LedgerStore::open(Some(&path), observer, COMMIT_INTERVAL).await.unwrap();
         store.commit(&requests("a"), ledger(60)).await.unwrap();
         let begun = Instant::now();

@@ -97,6 +97,13 @@ pub struct Due<'a> {
     pub oldest: Option<i64>,
 }
 
+impl Due<'_> {
+    /// The greatest age in seconds that the hour of `stretch` has reached when the cursor is at `now`.
+    fn reached(self, stretch: &Stretch<'_>, now: i64) -> i64 {
+        self.ages.reached(stretch.hour_end(), self.phase, now)
+    }
+}
+
 /// The outcome of counting an hour again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
@@ -119,7 +126,7 @@ impl Ledger {
         let is_due = |stretch: &Stretch<'_>| {
             let is_pending = stretch.doubt.is_some()
                 || stretch.not_before > 0
-                || due.ages.reached(stretch.hour_end(), due.phase, self.until) > stretch.age;
+                || due.reached(stretch, self.until) > stretch.age;
             stretch.hour_end() <= self.until && stretch.not_before <= self.until && is_pending
         };
         self.rechecks.stretches().find(is_due).map(|stretch| stretch.range())
@@ -224,7 +231,7 @@ impl Ledger {
             stretch.added = counts;
             (stretch.disputes, stretch.lacks) = (0, 0);
         }
-        stretch.age = stretch.age.max(due.ages.reached(stretch.hour_end(), due.phase, self.until));
+        stretch.age = stretch.age.max(due.reached(stretch, self.until));
         next.rechecked_until = next.rechecked_until.max(range.end);
         next.rechecks = PendingRechecks::of(&balance, stretches);
         Ok(Some((next.without_done(due.ages), outcome)))
@@ -239,8 +246,7 @@ impl Ledger {
         if let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) {
             match refused {
                 true => {
-                    stretch.age =
-                        stretch.age.max(due.ages.reached(stretch.hour_end(), due.phase, self.until));
+                    stretch.age = stretch.age.max(due.reached(stretch, self.until));
                     (stretch.doubt, stretch.disputes, stretch.lacks, stretch.not_before) = (None, 0, 0, 0);
                 }
                 false => stretch.not_before = self.until + LOW_ANSWER,

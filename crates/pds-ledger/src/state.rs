@@ -213,11 +213,13 @@ fn key_of(bytes: &[u8]) -> Option<Key> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::HOUR;
     use crate::recheck::{Ages, tests::busy};
     use pds_interface::{response_time, run_execution_time};
+    use std::path::PathBuf;
+    use tempfile::TempDir;
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
         let ledger = |n: i64| {
@@ -236,6 +238,13 @@ mod tests {
         ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect()
     }
 
+    /// A new folder, and the path of a state file in it.
+    pub(crate) fn state_file() -> (TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.log");
+        (dir, path)
+    }
+
     async fn refusal(path: &Path) -> String {
         let before = std::fs::read(path).unwrap();
         let error = StateFile::open(path).await.err().unwrap();
@@ -251,8 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn ledgers_come_back_as_they_were_committed() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (_dir, path) = state_file();
         let mut written = ledgers(100);
         // A name that could be taken for the end of another.
         let key =
@@ -302,8 +310,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_of_another_kind_is_refused_and_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (_dir, path) = state_file();
         for (contents, says) in [
             (&b""[..], "is damaged at byte 0 (it is empty)"),
             (b"# not a log, but long enough to be looked at", "(it does not begin like a state file)"),
@@ -336,8 +343,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_file_is_refused_or_read_as_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (dir, path) = state_file();
         let (mut state, _) = StateFile::open(&path).await.unwrap();
         let mut written = ledgers(300);
         for commit in 0..5 {
@@ -367,8 +373,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_removed_or_shortened_while_in_use_is_written_whole_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (_dir, path) = state_file();
         let written = ledgers(20);
         let (mut state, _) = StateFile::open(&path).await.unwrap();
         for n in 0..2 {
@@ -388,8 +393,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_replaces_the_state_file_is_neither_written_nor_used() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, other) = (dir.path().join("state.log"), dir.path().join("other"));
+        let (dir, path) = state_file();
+        let other = dir.path().join("other");
         let (mut state, _) = StateFile::open(&path).await.unwrap();
         std::fs::write(&other, "another file").unwrap();
         std::fs::rename(&other, &path).unwrap();
@@ -406,8 +411,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_log_that_outgrows_its_snapshot_is_replaced_by_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.log");
+        let (dir, path) = state_file();
         let (mut state, _) = StateFile::open(&path).await.unwrap();
         let (first, mut longest) = (inode(&path), 0);
         // While it is open, no other file gets its inode.
@@ -449,8 +453,11 @@ mod tests {
         assert!(day.1 < 2600 && three.1 < 7500, "{day:?} {three:?}");
         for (age, (_, measured)) in [(1, hour), (24, day), (72, three)] {
             let ages = Ages::new([age * HOUR]);
-            let told = ages.kept_bytes(25) + ages.kept_bytes(0);
-            assert!(told.abs_diff(measured) < measured / 6, "{age} h: {told} bytes are told, not {measured}");
+            let reported = ages.kept_bytes(25) + ages.kept_bytes(0);
+            assert!(
+                reported.abs_diff(measured) < measured / 6,
+                "{age} h: {reported} bytes are reported, not {measured}"
+            );
         }
         assert_eq!(Ages::default().kept_bytes(25), 0);
     }

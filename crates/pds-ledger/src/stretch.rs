@@ -264,16 +264,16 @@ impl PendingRechecks {
 
     /// Parses the bytes of [`PendingRechecks::bytes`]; `None` if they are invalid.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let open = Self(bytes.into());
+        let rechecks = Self(bytes.into());
         if bytes.is_empty() {
-            return Some(open);
+            return Some(rechecks);
         }
         let (_, mut rest) = unpack_balance(bytes)?;
         let mut former_end = 0;
         while !rest.is_empty() {
             former_end = Stretch::unpack(&mut rest, former_end)?.end;
         }
-        Some(open)
+        Some(rechecks)
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -2,7 +2,7 @@
 
 use std::convert::{Infallible, identity};
 use std::iter;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +16,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Answered};
 use super::control;
@@ -32,15 +30,15 @@ use super::world::World;
 const MAX_BODY: usize = 1024 * 1024;
 
 /// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until this future is dropped, which
-/// closes all connections. Over TLS if there is an acceptor, which then decides on HTTP/2.
-pub async fn serve(world: World, listener: TcpListener, tls: Option<TlsAcceptor>) {
+/// closes all connections.
+pub async fn serve(world: World, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             // Errors concern a single connection, or are a temporary lack of descriptors.
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(world.clone(), stream, tls.clone()));
+                    connections.spawn(connection(world.clone(), stream));
                 }
                 Err(_) => tokio::task::yield_now().await,
             },
@@ -49,27 +47,12 @@ pub async fn serve(world: World, listener: TcpListener, tls: Option<TlsAcceptor>
     }
 }
 
-async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>) {
+async fn connection(world: World, stream: TcpStream) {
     world.journal(|journal| journal.connections += 1);
     // Small replies must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     // A second descriptor, as the connection owns the stream.
     let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
-    match tls {
-        None => exchange(world, stream, &socket).await,
-        Some(tls) => {
-            if let Ok(stream) = tls.accept(stream).await {
-                exchange(world, stream, &socket).await;
-            }
-        }
-    }
-}
-
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    world: World,
-    stream: S,
-    socket: &OwnedFd,
-) {
     let reset = Arc::new(Notify::new());
     let service = service_fn(|request| respond(world.clone(), Arc::clone(&reset), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -80,7 +63,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         _ = builder.serve_connection(TokioIo::new(stream), service) => {}
         () = reset.notified() => {
             // Without lingering the kernel sends RST instead of FIN.
-            let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
         }
     }
 }

@@ -41,7 +41,8 @@ pub struct Finding {
     /// The check; empty until it is reported.
     pub check: &'static str,
     /// Its severity.
-    pub state: Severity,
+    #[serde(rename = "state")]
+    pub severity: Severity,
     /// The result.
     pub text: String,
     /// The remedy.
@@ -59,8 +60,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(state: Severity, text: impl Into<String>, remedy: Option<String>) -> Self {
-        Self { check: "", state, text: text.into(), remedy, seconds: None, lines: Vec::new(), cause: None }
+    fn new(severity: Severity, text: impl Into<String>, remedy: Option<String>) -> Self {
+        Self { check: "", severity, text: text.into(), remedy, seconds: None, lines: Vec::new(), cause: None }
     }
 
     /// A success.
@@ -154,16 +155,18 @@ impl Report {
 
     /// Warnings and problems that no line corrects.
     pub fn left(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.state >= Severity::Warning && finding.lines.is_empty())
+        self.findings
+            .iter()
+            .filter(|finding| finding.severity >= Severity::Warning && finding.lines.is_empty())
     }
 
-    fn count(&self, state: Severity) -> usize {
-        self.findings.iter().filter(|finding| finding.state == state).count()
+    fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
     /// The last line: the number of problems and warnings.
     fn summary(&self) -> String {
-        let counts = [Severity::Problem, Severity::Warning].map(|state| (state.as_str(), self.count(state)));
+        let counts = [Severity::Problem, Severity::Warning].map(|it| (it.as_str(), self.count(it)));
         let wrong = counts.into_iter().filter(|(_, count)| *count > 0);
         let wrong = wrong.map(|(word, count)| units::plural(count, word, &format!("{word}s")));
         let wrong = wrong.collect::<Vec<_>>().join(", ");
@@ -200,8 +203,8 @@ impl Report {
         }
         console.print(&console.styled(STRONG, &capitalized(&self.summary())))?;
         let (mut wrong, well): (Vec<_>, Vec<_>) =
-            self.findings.iter().cloned().partition(|finding| finding.state >= Severity::Warning);
-        wrong.sort_by_key(|finding| Reverse(finding.state));
+            self.findings.iter().cloned().partition(|finding| finding.severity >= Severity::Warning);
+        wrong.sort_by_key(|finding| Reverse(finding.severity));
         let well = match format {
             OutputFormat::Wide => well,
             _ => grouped(well.into_iter().map(|finding| (finding.check, finding)))
@@ -224,10 +227,10 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let rows = self.findings.iter().map(|Finding { check, state, text, remedy, seconds, .. }| {
+        let rows = self.findings.iter().map(|Finding { check, severity, text, remedy, seconds, .. }| {
             let seconds = seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
             let remedy = remedy.as_deref().unwrap_or_default();
-            [check, state.as_str(), text, remedy, &seconds].map(str::to_owned).to_vec()
+            [check, severity.as_str(), text, remedy, &seconds].map(str::to_owned).to_vec()
         });
         Table::of_texts(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"], rows, "")
     }
@@ -237,7 +240,7 @@ impl Report {
     /// # Errors
     /// If they cannot be written.
     pub fn print_findings(&self, console: &mut Console, above: &'static str) -> Result<()> {
-        // The state and the spaces around it.
+        // The severity and the spaces around it.
         const INDENT: usize = 11;
         let width = console.width.saturating_sub(INDENT).max(40);
         let mut check = above;
@@ -252,9 +255,9 @@ impl Report {
                 text += &format!(", {}", units::seconds(seconds));
             }
             let text = plain(&text);
-            let state = finding.state.as_str();
-            let state = console.styled(style_of(state), &format!("{state:<7}"));
-            let mut head = format!("  {state}");
+            let severity = finding.severity.as_str();
+            let severity = console.styled(style_of(severity), &format!("{severity:<7}"));
+            let mut head = format!("  {severity}");
             for line in wrapped(&text, width) {
                 console.print(&format!("{head}  {line}"))?;
                 head = " ".repeat(9);
@@ -273,7 +276,7 @@ impl Report {
     /// # Errors
     /// If there is one.
     pub fn result(&self) -> Result<()> {
-        if self.findings.iter().all(|finding| finding.state < Severity::Warning) {
+        if self.findings.iter().all(|finding| finding.severity < Severity::Warning) {
             return Ok(());
         }
         Err(ToolError::failed(self.summary()))
@@ -282,9 +285,9 @@ impl Report {
 
 /// The good findings of one check: the only success, or the number of successes; then notes.
 fn folded((check, found): (&'static str, Vec<Finding>)) -> Vec<Finding> {
-    let (mut well, notes): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.state == Severity::Ok);
+    let (mut well, notes): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Ok);
     if well.len() > 1 {
-        let count = units::count(well.len() as u64);
+        let count = units::count(well.len());
         well = vec![Finding { check, ..Finding::ok(format!("all {count} are ok (-o wide)")) }];
     }
     [well, notes].concat()
@@ -294,7 +297,7 @@ fn folded((check, found): (&'static str, Vec<Finding>)) -> Vec<Finding> {
 pub fn first_few(subjects: &[String]) -> String {
     let (named, rest) = subjects.split_at(subjects.len().min(MAX_NAMED));
     let named = named.join(", ");
-    if rest.is_empty() { named } else { format!("{named} and {} more", units::count(rest.len() as u64)) }
+    if rest.is_empty() { named } else { format!("{named} and {} more", units::count(rest.len())) }
 }
 
 /// The values of each key, with keys in the order of their first occurrence.
@@ -326,7 +329,16 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pds_diagnosis::model::State;
+
     use super::*;
+
+    #[test]
+    fn a_word_is_the_same_in_json_and_in_text() {
+        assert_eq!(serde_json::to_value(Severity::ALL).unwrap(), serde_json::json!(Severity::WORDS));
+        assert_eq!(serde_json::to_value(Verdict::ALL).unwrap(), serde_json::json!(Verdict::WORDS));
+        assert_eq!(serde_json::to_value(State::ALL).unwrap(), serde_json::json!(State::WORDS));
+    }
 
     #[test]
     fn lines_break_between_words_and_a_long_word_keeps_its_line() {

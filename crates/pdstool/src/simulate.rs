@@ -81,7 +81,7 @@ pub async fn run(console: &mut Console, args: &Simulate) -> Result<()> {
         console.say(&format!("wrote {}", path.display()));
     }
     tokio::select! {
-        () = pds_simulator::serve(world, listener, None) => {}
+        () = pds_simulator::serve(world, listener) => {}
         _ = tokio::signal::ctrl_c() => {}
     }
     Ok(())

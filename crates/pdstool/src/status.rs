@@ -165,7 +165,7 @@ fn shard(ExporterStatus { exporter, .. }: &ExporterStatus) -> String {
 }
 
 fn well(ExporterStatus { summary, .. }: &ExporterStatus) -> String {
-    let [well, all] = [summary.apps.ok, summary.apps.all].map(|count| units::count(count as u64));
+    let [well, all] = [summary.apps.ok, summary.apps.all].map(units::count);
     format!("{well} of {all} healthy")
 }
 

@@ -115,9 +115,9 @@ const RECIPES: &[Recipe] = &[
         let apps: Vec<String> = (0..20_000).map(|app| format!("\"p-1-{app}\"")).collect();
         let many = format!("\n[[projects]]\nid = \"p-1\"\napps = [{}]\n", apps.join(","));
         let config = load("", recipe, &many);
-        let (load, limit) = (config.requests_per_minute(), config.api.max_requests_per_second.unwrap());
-        assert_eq!(load.overload(&config.api), None);
-        assert!(load.total / 60.0 * 1.2 <= f64::from(limit.get()), "{} a minute and a fifth", load.total);
+        let (demand, limit) = (config.requests_per_minute(), config.api.max_requests_per_second.unwrap());
+        assert_eq!(demand.overload(&config.api), None);
+        assert!(demand.total / 60.0 * 1.2 <= f64::from(limit.get()), "{} a minute and a fifth", demand.total);
         let [example] = &blocks(recipe, "toml")[..] else { panic!("one block: {recipe}") };
         let file = stage.machine.folder.path().join("many.toml");
         let all = format!("{}{many}", example.replace("/run/secrets/pds/token", "token"));
@@ -248,12 +248,9 @@ impl Stage {
 
     /// Serves the service over TLS, behind a proxy. Returns the proxy's URL, and the requests for tunnels that it gets.
     fn proxy_to_tls(&self, tls: TlsAcceptor) -> (String, Arc<Mutex<Vec<String>>>) {
-        let bind = || self.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let (service, proxy) = (bind(), bind());
-        let to = service.local_addr().unwrap();
+        let proxy = self.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let to = self.runtime.block_on(crate::rig::terminate_tls(&self.service.url, tls));
         let url = format!("http://{}", proxy.local_addr().unwrap());
-        let world = self.service.world.clone();
-        self.runtime.spawn(pds_simulator::serve(world, service, Some(tls)));
         let tunnels = Arc::new(Mutex::new(Vec::new()));
         let seen = tunnels.clone();
         self.runtime.spawn(async move {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use pds_core::clock::Clock;
-use pds_exporter::pages::{Rendered, StatusPages};
+use pds_exporter::pages::{PagesConfig, Rendered, StatusPages};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::Source;
@@ -121,7 +121,7 @@ impl Rig {
 
     /// The first sentence of the status page.
     pub(super) fn sentence(&self) -> String {
-        let site = StatusPages::new(self.source(), Vec::new(), "", "/metrics", false);
+        let site = StatusPages::new(self.source(), Vec::new(), PagesConfig::default());
         let Rendered::Page(page) = site.respond("/", "") else { panic!("a page") };
         let (_, rest) = page.split_once("role=\"status\">").unwrap();
         rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()

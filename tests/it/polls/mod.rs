@@ -18,7 +18,7 @@ use std::time::Duration;
 use pds_config::Config;
 use pds_core::clock::Clock;
 use pds_diagnosis::model;
-use pds_exporter::pages::{Rendered, StatusPages};
+use pds_exporter::pages::{PagesConfig, Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::{Source, Status};
 use pds_exposition::Format;
@@ -181,7 +181,7 @@ impl Rig {
 
     /// A status page.
     fn web(&self, path: &str) -> String {
-        match StatusPages::new(self.source(), Vec::new(), "", "/metrics", false).respond(path, "") {
+        match StatusPages::new(self.source(), Vec::new(), PagesConfig::default()).respond(path, "") {
             Rendered::Page(page) => page,
             other => panic!("{path}: {other:?}"),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pds_client::Observer as _;
 use pds_core::clock::Clock;
-use pds_exporter::pages::{Rendered, StatusPages};
+use pds_exporter::pages::{PagesConfig, Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::Source;
 use pds_interface::{Cadence, response_time};
@@ -74,7 +74,7 @@ async fn pages() -> Value {
     context.telemetry.config_loaded(Some(clock.now()));
     let source = Source::new(context.clone(), Arc::clone(&plan), loaded.explained);
     poll(&world, &context, &plan, &source).await;
-    let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), "", "/metrics", false);
+    let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), PagesConfig::default());
     let (project, apps) = world.projects().remove(0);
     let [app, failing] = [0, 1].map(|index: usize| format!("/apps/{project}/{}", apps[index]));
     let mut pages = serde_json::Map::new();

@@ -39,7 +39,7 @@ export async function plots() {
   check((await text(page, "#hours ~ .sub")).startsWith("Memory holds six hours in steps of 15 s"), "what memory holds is not said");
 
   await axes(page);
-  check((await text(page, ".strip")).includes("new build: b-brand-new"), "the strip has no build");
+  check((await text(page, ".timeline")).includes("new build: b-brand-new"), "the timeline has no build");
 
   // The range, which the address keeps.
   for (const range of ["30m", "2h", "6h"]) {

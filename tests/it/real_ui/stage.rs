@@ -9,7 +9,7 @@ use std::time::Duration;
 use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::app::serve::Served;
-use pds_exporter::pages::StatusPages;
+use pds_exporter::pages::{PagesConfig, StatusPages};
 use pds_exporter::status::Source;
 use pds_simulator::{Fault, Settings, World, serve};
 use pds_telemetry::Telemetry;
@@ -58,7 +58,7 @@ impl Stage {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(write(usual).text().as_bytes()).unwrap();
         let loaded = pds_config::load(file.path(), []).unwrap();
-        let service = tokio::spawn(serve(world.clone(), listener, None));
+        let service = tokio::spawn(serve(world.clone(), listener));
 
         let telemetry = Telemetry::new(true).unwrap();
         let flags = pds_web::Config {
@@ -72,7 +72,8 @@ impl Stage {
         let handle = daemon.handle.clone();
         let source = Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
         let groups = pds_telemetry::catalogue::catalogue();
-        let pages = StatusPages::new(source.clone(), groups, PREFIX, "/metrics", true).routes();
+        let shown = PagesConfig { prefix: PREFIX, replies: true, ..PagesConfig::default() };
+        let pages = StatusPages::new(source.clone(), groups, shown).routes();
         let served = Arc::new(Served::new(handle.clone(), source, None, None));
         tokio::spawn(daemon.run(pending()));
         tokio::spawn(server.serve(served, pages, pending()));

@@ -5,6 +5,7 @@ mod fault;
 mod log;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,10 @@ use pds_ledger::{Committer, Key, LedgerStore, Watermark};
 use pds_simulator::{Settings, World};
 use pds_telemetry::Telemetry;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 
 pub(crate) use configuration::Configuration;
 pub(crate) use fault::{FaultExt, html, nested};
@@ -37,8 +40,24 @@ pub(crate) const EVERY_SECOND: &str =
 pub(crate) async fn serve(world: &World) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(pds_simulator::serve(world.clone(), listener, None));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener));
     url
+}
+
+/// Terminates TLS before the service at `url` until the test ends. Returns the address for clients.
+pub(crate) async fn terminate_tls(url: &str, tls: TlsAcceptor) -> SocketAddr {
+    let (listener, service) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), url.replace("http://", ""));
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (tls, service) = (tls.clone(), service.clone());
+            tokio::spawn(async move {
+                let mut client = tls.accept(client).await?;
+                copy_bidirectional(&mut client, &mut TcpStream::connect(service).await?).await
+            });
+        }
+    });
+    address
 }
 
 /// A service of so many projects and apps, and its base URL.

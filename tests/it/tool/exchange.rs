@@ -7,12 +7,11 @@ use pds_simulator::{Quirks, Settings, World};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
 use super::{Found, pdstool};
-use crate::rig::Configuration;
+use crate::rig::{self, Configuration, terminate_tls};
 use crate::web::certificates::Authority;
 
 #[test]
@@ -35,10 +34,9 @@ fn the_http_version_and_compression_are_found_over_tls() {
         tls.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let quirks = Quirks { compresses, ..Quirks::default() };
         let world = World::new(Settings { projects: 1, quirks, ..Settings::default() }, Clock::system());
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("https://{}", listener.local_addr().unwrap());
         let tls = TlsAcceptor::from(Arc::new(tls));
-        runtime.spawn(pds_simulator::serve(world.clone(), listener, Some(tls)));
+        let address = runtime.block_on(async { terminate_tls(&rig::serve(&world).await, tls).await });
+        let url = format!("https://{address}");
         let folder = authority.folder.path();
         let file = Configuration::new(&world, &url).api("ca_file = \"ca.crt\"\n").write(folder);
         let mut check = pdstool(&["check", "service", "-o", "json", "--config.file", &file]);

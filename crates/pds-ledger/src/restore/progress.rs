@@ -74,7 +74,7 @@ impl Obstacle {
 
     /// Another shard still moves the cursors of this many counters.
     pub(super) fn still_counted(counters: usize) -> Self {
-        let counters = count(counters as u64);
+        let counters = count(counters);
         let text = format!(
             "another shard still counts {counters} of them: this shard takes them over once their cursors stand still"
         );

@@ -260,11 +260,10 @@ impl Restorer {
             response = queries => response?,
             _ = changed.changed() => return Ok((Next::TryAgain, None)),
         };
-        let Some(Response { cursors, complete, process_unseen }) = response else {
+        let Some(response) = response else {
             return Ok((Next::QueryForSample, Some(Obstacle::unseen())));
         };
-        self.apply(job, cursors, process_unseen).await?;
-        complete?;
+        self.apply(job, response).await?;
         let state = self.0.state.lock();
         Ok(match state.missing.len() {
             0 if state.unfound.is_empty() => (Next::Rest, None),
@@ -273,8 +272,9 @@ impl Restorer {
         })
     }
 
-    /// Applies the answers, commits, and releases the counters. `unseen`: Prometheus has no sample of this process.
-    async fn apply(&self, job: &Job, answers: Vec<Answer>, unseen: bool) -> Result<(), Error> {
+    /// Applies the cursors of `response`, commits, and releases the counters. Returns why cursors are lacking, if any are.
+    async fn apply(&self, job: &Job, response: Response) -> Result<(), Error> {
+        let Response { cursors: answers, complete, process_unseen } = response;
         let (mut decided, mut opened, mut committed) = (Vec::new(), Vec::new(), Vec::new());
         let later = answers.iter().find_map(|answer| Some((answer.key.clone(), answer.later?)));
         let is_proven = answers.iter().any(|answer| answer.cursor.is_some());
@@ -302,10 +302,10 @@ impl Restorer {
         }
         let begun = decided.len() - opened.len();
         if job.is_stale() {
-            return Ok(());
+            return complete;
         }
         self.0.ledgers.commit_all(committed).await?;
-        progress::log(job.followed.source.selector(), begun, &opened, later, unseen);
+        progress::log(job.followed.source.selector(), begun, &opened, later, process_unseen);
         let mut state = self.0.state.lock();
         state.outcome.restored += begun;
         state.outcome.opened += opened.len();
@@ -320,7 +320,7 @@ impl Restorer {
             state.known.insert(key);
         }
         self.0.known.notify_one();
-        Ok(())
+        complete
     }
 
     /// The missing counter that an answer is about. `None` if it is not missing, or another target may still move its
@@ -363,6 +363,10 @@ mod tests {
 
     fn key(app: &str) -> Key {
         Key { owner: Owner::new("p".into(), app.into()), resource: response_time::RESOURCE }
+    }
+
+    fn response(cursors: Vec<Answer>) -> Response {
+        Response { cursors, complete: Ok(()), process_unseen: false }
     }
 
     /// Two clocks agree that it is 12:00:07.
@@ -447,7 +451,7 @@ mod tests {
             answer("moved", Some(SETTLED - 60)),
             answer("new", None),
         ];
-        restorer.apply(&job, answers, false).await.unwrap();
+        restorer.apply(&job, response(answers)).await.unwrap();
         let now =
             |app| ledgers.ledger(&key(app)).map(|ledger| (ledger.until, ledger.total, ledger.unaccounted));
         let expected = [
@@ -481,7 +485,7 @@ mod tests {
         let cursor = Some(Cursor { until, pending, ..Cursor::default() });
         let found = |app| Answer { cursor, ..answer(app, None) };
         let cursors = vec![found("found"), found("removed")];
-        let queries = async { Ok(Some(Response { cursors, complete: Ok(()), process_unseen: false })) };
+        let queries = async { Ok(Some(response(cursors))) };
         let reload = async {
             sleep(Duration::from_secs(1)).await;
             assert_eq!(ledgers.ledger(&key("found")), None, "it is being committed");
@@ -499,9 +503,9 @@ mod tests {
     async fn counters_without_a_cursor_are_queried_until_prometheus_has_any_cursor() {
         let ledgers = in_memory().await;
         let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
-        restorer.apply(&job, vec![answer("a", None), answer("b", None)], false).await.unwrap();
+        restorer.apply(&job, response(vec![answer("a", None), answer("b", None)])).await.unwrap();
         assert_eq!(restorer.0.state.lock().unfound, ["a", "b"].map(key));
-        restorer.apply(&job, vec![answer("a", Some(SETTLED))], false).await.unwrap();
+        restorer.apply(&job, response(vec![answer("a", Some(SETTLED))])).await.unwrap();
         assert_eq!(restorer.0.state.lock().unfound, []);
         assert_eq!(ledgers.hold(&key("a")), None, "it has begun already");
     }
@@ -512,11 +516,11 @@ mod tests {
         let (restorer, job) = lacking(&ledgers, &["own", "other"], true).await;
         let cursor = Some(Cursor { until: SETTLED - 60, is_own: true, ..Cursor::default() });
         let own = Answer { cursor, ..answer("own", None) };
-        restorer.apply(&job, vec![own, answer("other", Some(SETTLED - 60))], false).await.unwrap();
+        restorer.apply(&job, response(vec![own, answer("other", Some(SETTLED - 60))])).await.unwrap();
         assert_eq!(missing(&restorer), ["other"]);
         for (seconds, until, left) in [(60, SETTLED, 1), (119, SETTLED, 1), (1, SETTLED, 0)] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
-            restorer.apply(&job, vec![answer("other", Some(until))], false).await.unwrap();
+            restorer.apply(&job, response(vec![answer("other", Some(until))])).await.unwrap();
             assert_eq!(missing(&restorer).len(), left, "{seconds} s later");
         }
         assert_eq!(ledgers.hold(&key("other")), Some(Hold::Begun { until: SETTLED, pending: 0 }));
@@ -527,7 +531,7 @@ mod tests {
         let ledgers = in_memory().await;
         let (restorer, job) = lacking(&ledgers, &["a", "b"], false).await;
         restorer.follow(Some(followed(false)), |_| true, []);
-        restorer.apply(&job, vec![answer("a", Some(SETTLED)), answer("b", None)], false).await.unwrap();
+        restorer.apply(&job, response(vec![answer("a", Some(SETTLED)), answer("b", None)])).await.unwrap();
         assert_eq!((missing(&restorer).len(), ledgers.ledger(&key("a"))), (2, None));
     }
 }

@@ -146,24 +146,24 @@ impl Source {
         let lookback = self.0.config.lookback;
         let recent = RECENT.min(lookback);
         let (mut open, mut later) = (Vec::new(), Vec::new());
-        self.ask(keys, now, own, query::greatest, recent, |answer| match answer {
+        self.query_batches(keys, now, own, query::greatest, recent, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             Answer { key, cursor: None, .. } => open.push(key),
             found => answers.push(found),
         })
         .await?;
-        self.ask(open, now, own, query::greatest, lookback, |answer| match answer {
+        self.query_batches(open, now, own, query::greatest, lookback, |answer| match answer {
             Answer { key, later: Some(_), .. } => later.push(key),
             other => answers.push(other),
         })
         .await?;
         // The greatest cursor of a series hides the others.
-        self.ask(later, now, own, query::all, lookback, |answer| answers.push(answer)).await
+        self.query_batches(later, now, own, query::all, lookback, |answer| answers.push(answer)).await
     }
 
     /// Runs `query` over `window` for batches of `keys`, several at once, and then queries the pending time before the
     /// cursors. Passes on the answer for each key. Divides a batch whose reply is too large.
-    async fn ask(
+    async fn query_batches(
         &self,
         keys: Vec<Key>,
         now: i64,
@@ -183,11 +183,11 @@ impl Source {
                     [query, query::pending].map(|query| query(&keys, self.selector(), window));
                 under_way.spawn(async move {
                     let mut cursors = Cursors::new();
-                    let mut asked = http.query(&query, |series| put(&mut cursors, series, now)).await;
-                    if asked.is_ok() && cursors.values().any(|found| found.until > 0) {
-                        asked = http.query(&pending, |series| put_pending(&mut cursors, series)).await;
+                    let mut result = http.query(&query, |series| put(&mut cursors, series, now)).await;
+                    if result.is_ok() && cursors.values().any(|found| found.until > 0) {
+                        result = http.query(&pending, |series| put_pending(&mut cursors, series)).await;
                     }
-                    (keys, asked.map(|()| cursors))
+                    (keys, result.map(|()| cursors))
                 });
             }
             match under_way.join_next().await {

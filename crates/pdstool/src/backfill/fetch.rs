@@ -128,8 +128,8 @@ async fn judge(
 ) -> Result<()> {
     // Later steps wait for the decision.
     let mut honoured = honoured.lock().await;
-    let of = (service.client.account(stream.project).name().to_owned(), stream.resource);
-    let is_honoured = honoured.entry(of).or_default();
+    let account_and_call = (service.client.account(stream.project).name().to_owned(), stream.resource);
+    let is_honoured = honoured.entry(account_and_call).or_default();
     let Some(count) = count.filter(|count| *count > 0.0 && !*is_honoured) else { return Ok(()) };
     // A service may refuse ranges that long, or that old, which stops no others.
     let client = service.client.clone().retrying_refused_after(Duration::ZERO);

@@ -20,7 +20,7 @@ use super::raw::Raw;
 ///
 /// # Errors
 /// If no token gets a reply.
-pub async fn ask(
+pub async fn request(
     service: &Service,
     call: &Call,
     request: &Request,
@@ -67,7 +67,7 @@ fn refused(refusals: &[(&str, ToolError)], tokens: usize) -> ToolError {
     let reasons = grouped(refusals.iter().map(|(name, error)| (with_sources(error), *name)));
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
-    let [failed, tokens] = [refusals.len(), tokens].map(|count| units::count(count as u64));
+    let [failed, tokens] = [refusals.len(), tokens].map(units::count);
     let message = format!("{failed} of {tokens} tokens failed: {}", reasons.join("; "));
     let code = refusals.iter().map(|(_, error)| error.code()).max().unwrap_or(1);
     ToolError::Failed { message, code }

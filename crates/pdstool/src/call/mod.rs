@@ -99,7 +99,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     let project = args.called.given.get("project_id").or(args.project.as_ref());
     let usual = if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json };
     let format = args.output.unwrap_or(usual);
-    let (reply, refused) = accounts::ask(&service, call, &request, project.map(String::as_str)).await?;
+    let (reply, refused) = accounts::request(&service, call, &request, project.map(String::as_str)).await?;
     let unusable = |source| {
         let said = match call.command.consequence {
             Some(_) => "the reply does not confirm the call",

@@ -45,8 +45,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TokenA
     let mut made = 0;
     let mut all: Vec<Vec<String>> = Vec::new();
     let accounts = accounts(&service, args);
-    let asked = accounts.iter().map(|(account, projects)| ask_all(&service, account, projects));
-    for ((account, _), (listed, answers)) in accounts.iter().zip(join_all(asked).await) {
+    let calls = accounts.iter().map(|(account, projects)| call_all(&service, account, projects));
+    for ((account, _), (listed, answers)) in accounts.iter().zip(join_all(calls).await) {
         made += answers.len();
         let row = |(call, target, answer): Answer<'_>| {
             vec![call.to_owned(), target.to_owned(), result(answer, &mut failures)]
@@ -98,7 +98,7 @@ type Answer<'a> = (&'static str, &'a str, Result<()>);
 /// Lists the projects of one account, then makes the other calls for them concurrently. If the first call gets no
 /// reply, makes no other, so that the check takes no longer than one request. At a wrong address, the list is the only
 /// answer.
-async fn ask_all<'a>(
+async fn call_all<'a>(
     service: &Service,
     account: &Account,
     projects: &'a [(String, String)],

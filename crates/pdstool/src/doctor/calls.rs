@@ -30,8 +30,13 @@ const MAX_APPS: usize = 200;
 /// How long api.max_requests_per_second may delay them all together, in seconds.
 const PATIENCE: u32 = 10;
 
-/// Subject of a request: resource, project and app.
-type Asked = (Resource, String, String);
+/// A call to be made. Its subject is a token, a project or an app; the ids that it does not need are empty.
+#[derive(Debug)]
+struct PlannedCall {
+    resource: Resource,
+    project: String,
+    app: String,
+}
 
 /// Findings so far.
 #[derive(Debug, Default)]
@@ -66,62 +71,61 @@ struct Failure {
 pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let resources = &service.config.poll.resources;
     let subjects = |resource| subjects(service, resource).enumerate();
-    let asked = resources.iter().copied().flat_map(|resource| {
-        subjects(resource).map(move |(index, (project, app))| (index, (resource, project, app)))
+    let calls = resources.iter().copied().flat_map(|resource| {
+        subjects(resource).map(move |(index, (project, app))| (index, PlannedCall { resource, project, app }))
     });
-    let mut asked: Vec<(usize, Asked)> = asked.collect();
+    let mut calls: Vec<(usize, PlannedCall)> = calls.collect();
     // A list of projects comes first: it shows whether address and token are right. One request of each resource follows,
     // and settings precede metrics: they show whether an id is right.
-    asked.sort_by_key(|(index, (resource, ..))| {
+    calls.sort_by_key(|(index, PlannedCall { resource, .. })| {
         (resource.polled().scope != Scope::Account, *index > 0, *resource != get_app::RESOURCE)
     });
-    let mut asked: Vec<Asked> = asked.into_iter().map(|(_, asked)| asked).collect();
+    let mut calls: Vec<PlannedCall> = calls.into_iter().map(|(_, call)| call).collect();
     let limit = service.config.api.max_requests_per_second.map(NonZeroU32::get);
-    let most = limit.map_or(asked.len(), |limit| limit.saturating_mul(PATIENCE) as usize);
-    if most < asked.len() {
-        let [few, all] = [most, asked.len()].map(|count| units::count(count as u64));
+    let most = limit.map_or(calls.len(), |limit| limit.saturating_mul(PATIENCE) as usize);
+    if most < calls.len() {
+        let [few, all] = [most, calls.len()].map(units::count);
         let text = format!(
             "{few} of {all} calls are made: api.max_requests_per_second allows no more in {PATIENCE} s"
         );
         report.add(CHECK, [Finding::note(text)]);
-        asked.truncate(most);
+        calls.truncate(most);
     }
-    let lists = asked.partition_point(|(resource, ..)| resource.polled().scope == Scope::Account);
-    let (first, others) = asked.split_at(lists.max(1).min(asked.len()));
+    let lists = calls.partition_point(|call| call.resource.polled().scope == Scope::Account);
+    let (first, others) = calls.split_at(lists.max(1).min(calls.len()));
     let (mut answers, mut failed) = (Answers::default(), Vec::new());
-    for asked in [first, others] {
-        let replies = asked.iter().map(|asked| async move {
-            let (resource, project, app) = asked;
-            (asked, service.probe(*resource, project, app).await)
-        });
+    for calls in [first, others] {
+        let replies = calls
+            .iter()
+            .map(|call| async move { (call, service.probe(call.resource, &call.project, &call.app).await) });
         let mut replies = stream::iter(replies).buffered(AT_ONCE);
-        while let Some((asked, reply)) = replies.next().await {
+        while let Some((call, reply)) = replies.next().await {
             match reply {
-                Ok(reply) => answers.succeeded(service, asked, reply),
-                Err(error) => failed.push((asked, error)),
+                Ok(reply) => answers.succeeded(service, call, reply),
+                Err(error) => failed.push((call, error)),
             }
         }
     }
     // A success shows that the address or an id is right, whatever fails.
-    failed.into_iter().for_each(|(asked, error)| answers.failed(service, asked, &error));
+    failed.into_iter().for_each(|(call, error)| answers.failed(service, call, &error));
     for resource in resources {
-        let asked = asked.iter().filter(|(of, ..)| of == resource).count();
+        let made = calls.iter().filter(|call| call.resource == *resource).count();
         let took: Vec<_> =
             answers.took.iter().filter(|(of, _)| of == resource).map(|(_, took)| took).collect();
         if let (Some(least), Some(most)) = (took.iter().min(), took.iter().max()) {
             let [least, most] = [least, most].map(|took| units::seconds(took.as_secs_f64()));
-            let text = match (asked, took.len()) {
+            let text = match (made, took.len()) {
                 (1, _) => format!("answers in {most}"),
-                (asked, answered) => {
-                    let [asked, answered] = [asked, answered].map(|count| units::count(count as u64));
-                    let share = if asked == answered { "all".to_owned() } else { format!("{answered} of") };
-                    format!("{share} {asked} answer, in {least} to {most}")
+                (made, answered) => {
+                    let [made, answered] = [made, answered].map(units::count);
+                    let share = if made == answered { "all".to_owned() } else { format!("{answered} of") };
+                    format!("{share} {made} answer, in {least} to {most}")
                 }
             };
             report.add(CHECK, [Finding::ok(format!("{}: {text}", resource.call().purpose))]);
         }
     }
-    if asked.is_empty() {
+    if calls.is_empty() {
         report.add(CHECK, [Finding::note("no projects or apps are configured")]);
     }
     // A token that cannot be read is reported as such.
@@ -184,7 +188,7 @@ fn refusal(service: &Service, resource: Resource, reading: &Reading) -> Option<R
 }
 
 /// The subject of a call, in words.
-fn subject(service: &Service, (_, project, app): &Asked) -> String {
+fn subject(service: &Service, PlannedCall { project, app, .. }: &PlannedCall) -> String {
     match (&**project, &**app) {
         ("", _) => format!("token {}", service.client.account(project).name()),
         (project, "") => project.to_owned(),
@@ -193,9 +197,9 @@ fn subject(service: &Service, (_, project, app): &Asked) -> String {
 }
 
 impl Answers {
-    fn succeeded(&mut self, service: &Service, asked: &Asked, (reading, fetched): (Reading, Fetched)) {
-        let (resource, project, app) = asked;
-        let (account, subject) = (service.client.account(project), subject(service, asked));
+    fn succeeded(&mut self, service: &Service, call: &PlannedCall, (reading, fetched): (Reading, Fetched)) {
+        let PlannedCall { resource, project, app } = call;
+        let (account, subject) = (service.client.account(project), subject(service, call));
         if let Some(refusal) = refusal(service, *resource, &reading) {
             let subject = format!("{} of {subject}", resource.as_str());
             let failure = Failure { error: refusal.to_string(), subject, account: account.clone() };
@@ -221,8 +225,8 @@ impl Answers {
     }
 
     /// Adds a failed call; after all that succeeded, and after those of lists.
-    fn failed(&mut self, service: &Service, asked: &Asked, error: &ToolError) {
-        let (resource, project, app) = asked;
+    fn failed(&mut self, service: &Service, call: &PlannedCall, error: &ToolError) {
+        let PlannedCall { resource, project, app } = call;
         let account = service.client.account(project);
         let is_list = resource.polled().scope == Scope::Account;
         let is_not_found = matches!(error, ToolError::Fetch(error) if error.is_not_found());
@@ -237,7 +241,7 @@ impl Answers {
         let is_of_id = [&cause::NOT_FOUND, &cause::FORBIDDEN].contains(&cause);
         let configured = service.config.projects.iter().map(|project| &*project.id);
         let mistake = is_of_id.then(|| mistake_in_id(project, app, configured, listed)).flatten();
-        let subject = format!("{} of {}", resource.as_str(), subject(service, asked));
+        let subject = format!("{} of {}", resource.as_str(), subject(service, call));
         self.failures.push(((cause, mistake), Failure { error: error.reason(), subject, account }));
     }
 

@@ -143,6 +143,6 @@ pub fn verdict(name: &str, summary: &Summary) -> Vec<Finding> {
         return summary.reasons.iter().map(Finding::from).collect();
     }
     let verdict = summary.verdict.as_str();
-    let (ok, all) = (units::count(summary.ok as u64), units::plural(summary.apps.all, "app", "apps"));
+    let (ok, all) = (units::count(summary.ok), units::plural(summary.apps.all, "app", "apps"));
     vec![Finding::ok(format!("{name}: {ok} of {all} ok, verdict {verdict}"))]
 }

@@ -26,7 +26,7 @@ const CERTIFICATE_SOON: f64 = 14.0 * 86_400.0;
 /// Sends a request to the service. Also returns whether requests can reach it.
 pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
     let began = Instant::now();
-    let found = match ask(api).await {
+    let found = match request(api).await {
         Ok(Ok(response)) => {
             let (how, warning) = describe(&response);
             let ok = Finding::ok(format!("{} answers over {:?}{how}", api.base_url, response.version()));
@@ -69,7 +69,7 @@ async fn tunnel_status(api: &Api) -> Option<StatusCode> {
     StatusCode::from_bytes(reply.strip_prefix(b"HTTP/1.")?.get(2..)?).ok()
 }
 
-async fn ask(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> {
+async fn request(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Error>> {
     let client = api.reached().client()?.timeout(api.timeout).tls_info(true).build()?;
     let request = list_projects::CALL.request(&Arguments::default(), &api.query_names)?;
     let url = request_url(&api.base_url, &request);

@@ -89,7 +89,7 @@ fn moment(number: Number) -> String {
 
 /// A count, which is exact if it was `written` as an integer.
 fn counted(number: Number, written: &str) -> String {
-    if let Ok(count) = written.trim().parse() {
+    if let Ok(count) = written.trim().parse::<u64>() {
         return units::count(count);
     }
     number.value().map_or_else(|| "not said".to_owned(), units::rounded)

@@ -67,21 +67,24 @@ async fn filters(prober: &mut Prober, name: &str) -> Result<bool> {
 /// If the service does not answer.
 pub async fn resolution(prober: &mut Prober) -> Result<Vec<Finding>> {
     let mut widths = Vec::new();
-    for (word, resolution) in Resolution::WORDS {
-        let times = prober.datapoints(prober.hour, *resolution).await?;
+    for resolution in Resolution::ALL {
+        let times = prober.datapoints(prober.hour, resolution).await?;
         let steps = times.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
         if let Some(width) = steps.filter(|step| *step > 0.0).min_by(f64::total_cmp) {
-            widths.push((*word, *resolution, width));
+            widths.push((resolution, width));
         }
     }
-    if widths.len() < Resolution::WORDS.len() {
+    if widths.len() < Resolution::ALL.len() {
         let text = "too few datapoints of run execution times: cannot be determined";
         return Ok(vec![Finding::note(text)]);
     }
-    let texts = widths.iter().map(|(word, _, width)| format!("{} ({word})", units::seconds(*width)));
+    let text = |(resolution, width): &(Resolution, f64)| {
+        format!("{} ({})", units::seconds(*width), resolution.as_str())
+    };
+    let texts = widths.iter().map(text);
     let text =
         format!("datapoints of run execution times are {} apart", texts.collect::<Vec<_>>().join(", "));
-    let differ = widths.windows(2).any(|pair| matches!(pair, [(.., one), (.., other)] if one != other));
+    let differ = widths.windows(2).any(|pair| matches!(pair, [(_, one), (_, other)] if one != other));
     let name = &prober.names.resolution;
     let mut found = vec![match differ {
         true => Finding::ok(text),
@@ -91,9 +94,9 @@ pub async fn resolution(prober: &mut Prober) -> Result<Vec<Finding>> {
     }];
     let poll = &prober.service.config.poll;
     let window = poll.windows.first().map_or(0.0, Duration::as_secs_f64);
-    let width = widths.iter().find(|(_, resolution, _)| *resolution == poll.resolution);
+    let width = widths.iter().find(|(resolution, _)| *resolution == poll.resolution);
     // The range need not begin with a datapoint.
-    if let Some((.., width)) = width.filter(|(.., width)| 2.0 * width > window) {
+    if let Some((_, width)) = width.filter(|(_, width)| 2.0 * width > window) {
         let text = format!("a window of {} may hold no whole datapoint", units::seconds(window));
         let remedy = "Make the first of poll.windows longer, or poll.resolution higher.";
         let longer = Duration::from_secs_f64((2.0 * width).ceil());

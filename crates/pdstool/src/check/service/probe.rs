@@ -130,7 +130,7 @@ impl Prober {
     ) -> Result<Tally> {
         let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
-        let mut tally = self.ask(response_time::RESOURCE, &arguments).await?.tally.unwrap_or_default();
+        let mut tally = self.send(response_time::RESOURCE, &arguments).await?.tally.unwrap_or_default();
         self.share_step = self.share_step.into_iter().chain(tally.rounding()).min_by(f64::total_cmp);
         tally.range = tally.range.map(|range| end.covered_range(range));
         Ok(tally)
@@ -145,11 +145,11 @@ impl Prober {
         let arguments = Arguments::about(&project, &app)
             .in_range_to(range, RangeEnd::Exclusive)
             .at_resolution(resolution);
-        let points = self.ask(run_execution_time::RESOURCE, &arguments).await?.points;
+        let points = self.send(run_execution_time::RESOURCE, &arguments).await?.points;
         Ok(points.iter().map(|point| point.time).collect())
     }
 
-    async fn ask(&mut self, resource: Resource, arguments: &Arguments<'_>) -> Result<Reading> {
+    async fn send(&mut self, resource: Resource, arguments: &Arguments<'_>) -> Result<Reading> {
         let request = resource.call().request(arguments, &self.names)?;
         self.sent += 1;
         let fetched = self.service.client.call(&self.service.client.account(&self.app.0), &request).await?;

@@ -185,8 +185,7 @@ fn configured_end(prober: &Prober, end: RangeEnd, text: String, agreed: &str) ->
     if prober.service.config.accounting.range_end == end {
         return Finding::ok(text + agreed);
     }
-    let word = RangeEnd::WORDS.iter().find(|(_, meaning)| *meaning == end).map_or("", |(word, _)| word);
-    Finding::problem(text, ADD_LINE).with("accounting", "range_end", format!("\"{word}\""))
+    Finding::problem(text, ADD_LINE).with("accounting", "range_end", format!("\"{}\"", end.as_str()))
 }
 
 /// The sum of requests over this many parts of the hour; `None` if a reply is about another range.
