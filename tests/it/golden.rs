@@ -13,14 +13,17 @@ pub(crate) fn assert_golden(path: &Path, text: &str) {
         std::fs::write(path, text).unwrap();
     }
     let kept = std::fs::read_to_string(path).unwrap_or_default();
-    let same = kept.lines().zip(text.lines()).take_while(|(kept, now)| kept == now).count();
-    let [was, now] = [&kept, text].map(|text| text.lines().nth(same).unwrap_or_default());
-    assert!(
-        kept == text,
-        "{} differs; UPDATE_GOLDEN=1 writes it anew\n{text}\nline {}\n- {was}\n+ {now}",
-        path.display(),
-        same + 1
-    );
+    let path = path.display();
+    assert!(kept == text, "{path} differs; UPDATE_GOLDEN=1 writes it anew\n{}", difference(&kept, text));
+}
+
+/// The first difference of two texts: five lines of each.
+fn difference(kept: &str, now: &str) -> String {
+    let same = kept.lines().zip(now.lines()).take_while(|(kept, now)| kept == now).count();
+    let lines = |sign: &str, text: &str| -> String {
+        text.lines().skip(same).take(5).map(|line| format!("{sign} {line}\n")).collect()
+    };
+    format!("line {}\n{}{}", same + 1, lines("-", kept), lines("+", now))
 }
 
 /// The text before, between and after the markers `<!-- name: begin -->` and `<!-- name: end -->`.
@@ -40,7 +43,8 @@ pub(crate) fn assert_current(file: &str, name: &str, generated: &str) {
     }
     assert!(
         is_updating(),
-        "the part {name} of {file} is out of date; UPDATE_GOLDEN=1 writes it anew:\n{generated}"
+        "the part {name} of {file} is out of date; UPDATE_GOLDEN=1 writes it anew\n{}",
+        difference(inside, generated)
     );
     let kept = format!("{before}<!-- {name}: begin -->\n{generated}<!-- {name}: end -->{after}");
     std::fs::write(file, kept).unwrap();

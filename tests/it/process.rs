@@ -14,6 +14,9 @@ use crate::server::free_port;
 /// Time limit of everything that should take a moment; reached only on a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The most lines that a failure shows of a page or log.
+const MAX_SHOWN: usize = 20;
+
 /// The program `pdstool`, which lies beside the daemon: the tests of its own crate make cargo build it.
 pub(crate) fn pdstool() -> String {
     Path::new(env!("CARGO_BIN_EXE_pds-exporter")).with_file_name("pdstool").display().to_string()
@@ -258,8 +261,29 @@ fn listening(line: &str) -> Option<String> {
 /// Fails unless `text` has each of these parts.
 #[track_caller]
 pub(crate) fn assert_has(text: &str, parts: &[&str]) {
-    let missing: Vec<_> = parts.iter().filter(|part| !text.contains(**part)).collect();
-    assert!(missing.is_empty(), "no {missing:?} in:\n{text}");
+    if let Some(missing) = parts.iter().find(|part| !text.contains(**part)) {
+        panic!("no {missing:?} in:\n{}", about(text, missing));
+    }
+}
+
+/// Fails if `text` has one of these parts, with the lines that hold it.
+#[track_caller]
+pub(crate) fn assert_lacks(text: &str, parts: &[&str]) {
+    if let Some(part) = parts.iter().find(|part| text.contains(**part)) {
+        panic!("{part:?} is in:\n{}", about(text, part));
+    }
+}
+
+/// At most [`MAX_SHOWN`] lines of `text`: those with the word that `part` begins with, or the last ones.
+fn about(text: &str, part: &str) -> String {
+    let word = part.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(part)).collect();
+    let lines =
+        if lines.is_empty() { text.lines().filter(|line| line.contains(word)).collect() } else { lines };
+    let lines = if lines.is_empty() { text.lines().collect() } else { lines };
+    let left_out = lines.len().saturating_sub(MAX_SHOWN);
+    let cut = |line: &&str| line.chars().take(400).collect::<String>();
+    lines[left_out..].iter().map(cut).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes the file anew, with what `change` makes of its text.

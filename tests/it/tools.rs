@@ -6,10 +6,18 @@ use std::process::Command;
 /// Folders below the project in which `tests/run` installs programs.
 const FOLDERS: &[&str] = &["target/tools/bin", "target/tools/venv/bin", "target/tools/node_modules/.bin"];
 
+/// Programs of every machine for development. The tests of the profile `quick` run no others.
+const USUAL: &[&str] = &["curl", "find"];
+
 /// The program `name`: as `tests/run` installed it, in its pinned version, or from the `PATH`. `python3` is the
 /// one that has the packages of `tests/packages/pypi.txt`. A missing program fails the test: one that skips itself
 /// shows nothing.
 pub(crate) fn tool(name: &str) -> PathBuf {
+    let is_quick = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "quick");
+    assert!(
+        !is_quick || USUAL.contains(&name),
+        "the profile quick of .config/nextest.toml must leave out tests that run {name}"
+    );
     find(name).unwrap_or_else(|| {
         panic!("the program {name} is not installed: run tests/run as root, which installs what tests use")
     })

@@ -55,13 +55,13 @@ impl Seen {
 pub(crate) struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
-    body: Told,
+    body: ReplyBody,
     delay: Duration,
     beside: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Told {
+enum ReplyBody {
     Whole(Bytes),
     /// These bytes, and then the connection breaks.
     Cut(Bytes),
@@ -78,7 +78,13 @@ pub(crate) fn ok(body: impl Into<Bytes>) -> Reply {
 
 /// A status with a body.
 pub(crate) fn status(status: u16, body: impl Into<Bytes>) -> Reply {
-    Reply { status, headers: Vec::new(), body: Told::Whole(body.into()), delay: Duration::ZERO, beside: 0 }
+    Reply {
+        status,
+        headers: Vec::new(),
+        body: ReplyBody::Whole(body.into()),
+        delay: Duration::ZERO,
+        beside: 0,
+    }
 }
 
 impl Reply {
@@ -88,23 +94,23 @@ impl Reply {
     }
 
     pub(crate) fn cut(self, body: &'static str) -> Self {
-        Self { body: Told::Cut(Bytes::from_static(body.as_bytes())), ..self }
+        Self { body: ReplyBody::Cut(Bytes::from_static(body.as_bytes())), ..self }
     }
 
     /// With a byte-order mark before its body.
     pub(crate) fn after_mark(self) -> Self {
-        let Told::Whole(body) = &self.body else { panic!("no whole body") };
+        let ReplyBody::Whole(body) = &self.body else { panic!("no whole body") };
         let body = if body.is_empty() { body.clone() } else { [b"\xef\xbb\xbf", &body[..]].concat().into() };
-        Self { body: Told::Whole(body), ..self }
+        Self { body: ReplyBody::Whole(body), ..self }
     }
 
     pub(crate) fn dripping(self) -> Self {
-        let Told::Whole(begin) = self.body else { panic!("no whole body") };
-        Self { body: Told::Drip(begin), ..self }
+        let ReplyBody::Whole(begin) = self.body else { panic!("no whole body") };
+        Self { body: ReplyBody::Drip(begin), ..self }
     }
 
     pub(crate) fn endless(self) -> Self {
-        Self { body: Told::Endless, ..self }
+        Self { body: ReplyBody::Endless, ..self }
     }
 
     pub(crate) fn after(self, delay: Duration) -> Self {
@@ -283,26 +289,26 @@ impl State {
 }
 
 /// The body of a reply, and how much of it is taken.
-fn body_of(told: Told, state: Arc<State>) -> impl Body<Data = Bytes, Error = Error> {
-    StreamBody::new(stream::unfold((told, false), move |(told, begun)| {
+fn body_of(reply: ReplyBody, state: Arc<State>) -> impl Body<Data = Bytes, Error = Error> {
+    StreamBody::new(stream::unfold((reply, false), move |(reply, begun)| {
         let state = state.clone();
         async move {
-            let bytes = match &told {
-                Told::Whole(_) if begun => return None,
-                Told::Cut(_) if begun => {
+            let bytes = match &reply {
+                ReplyBody::Whole(_) if begun => return None,
+                ReplyBody::Cut(_) if begun => {
                     // Not before what came so far was written out.
                     tokio::time::sleep(DRIP).await;
-                    return Some((Err(ErrorKind::ConnectionReset.into()), (told, begun)));
+                    return Some((Err(ErrorKind::ConnectionReset.into()), (reply, begun)));
                 }
-                Told::Drip(_) if begun => {
+                ReplyBody::Drip(_) if begun => {
                     tokio::time::sleep(DRIP).await;
                     Bytes::from_static(b" ")
                 }
-                Told::Whole(bytes) | Told::Cut(bytes) | Told::Drip(bytes) => bytes.clone(),
-                Told::Endless => Bytes::from_static(&[b' '; 16 * 1024]),
+                ReplyBody::Whole(bytes) | ReplyBody::Cut(bytes) | ReplyBody::Drip(bytes) => bytes.clone(),
+                ReplyBody::Endless => Bytes::from_static(&[b' '; 16 * 1024]),
             };
             state.written.fetch_add(bytes.len(), Ordering::Relaxed);
-            Some((Ok(Frame::data(bytes)), (told, true)))
+            Some((Ok(Frame::data(bytes)), (reply, true)))
         }
     }))
 }

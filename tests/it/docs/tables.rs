@@ -14,6 +14,8 @@ use pds_config::keys;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_diagnosis::{Verdict, cause};
 use pds_http::{MAX_INTERIM, MAX_INTERIM_BYTES};
+use pds_interface::Resource;
+use pds_interface::polled::Scope;
 use pds_simulator::faults;
 use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
@@ -90,21 +92,24 @@ fn requests() -> String {
     let mut windows = whole.clone();
     windows.accounting.enabled = false;
     let app = |config: &Config| config.requests_per_minute().apps[0].rate;
-    let load = whole.requests_per_minute();
+    let demand = whole.requests_per_minute();
     let counters = app(&whole) - app(&windows);
     // The difference to twice as often.
     let mut often = whole.clone();
     often.poll.settings_interval /= 2;
     let settings = app(&often) - app(&whole);
-    let apps: f64 = load.apps.iter().map(|app| app.rate).sum();
+    let apps: f64 = demand.apps.iter().map(|app| app.rate).sum();
     let every = format!("every {} minutes", whole.poll.settings_interval.as_secs() / 60);
+    let of_project = Resource::all().filter(|resource| resource.polled().scope == Scope::Project);
+    let of_project =
+        of_project.map(|resource| resource.as_str().replace('_', " ")).collect::<Vec<_>>().join(" and ");
     let rows = [
         ("window gauges of response time and run execution time".to_owned(), app(&windows) - settings),
         ("counters of both".to_owned(), counters),
         (format!("the app's settings, {every}"), settings),
         ("**total per app**".to_owned(), app(&whole)),
-        (format!("each project: volume alerts and domains, {every}"), load.projects[0].1 - apps),
-        (format!("each service account: its list of projects, {every}"), load.total - load.projects[0].1),
+        (format!("each project: {of_project}, {every}"), demand.projects[0].1 - apps),
+        (format!("each service account: its list of projects, {every}"), demand.total - demand.projects[0].1),
     ];
     rows.into_iter().map(|(what, requests)| format!("- {what}: {requests:.1}\n")).collect()
 }

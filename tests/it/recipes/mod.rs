@@ -67,7 +67,7 @@ mod recipes {
     use clap::Parser as _;
     use pds_interface::{CALLS, Resource, families, openapi};
 
-    use pds_diagnosis::Column;
+    use pds_diagnosis::{App, Column};
 
     #[test]
     fn an_added_row_appears_everywhere() {
@@ -82,7 +82,10 @@ mod recipes {
         assert!(config.poll.resources.contains(&Resource::find("regions").unwrap()), "polled by default");
         assert_eq!(config.web.footer.as_deref(), Some("ours"));
         assert!(pds_config::keys::all().iter().any(|key| key.path == "web.footer"));
-        assert_eq!(Column::of("message").unwrap().name, "error_message");
+        let app = App { error_message: Some("OOM".to_owned()), ..App::default() };
+        let column = Column::of("message").unwrap();
+        assert_eq!((column.name, &*(column.value)(&app).raw()), ("error_message", "OOM"), "in CSV");
+        assert_eq!(serde_json::to_value(&app).unwrap()["error_message"], "OOM", "in JSON");
         assert!(pdstool::Cli::try_parse_from(["pdstool", "calls"]).is_ok());
         assert!(openapi::document()["paths"]["/v2/projects/{project_id}/regions"]["get"].is_object());
     }

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 use crate::deploy::{command, output};
 use crate::process::DEADLINE;
 
+/// A screen that stays the same for so long is not expected to change.
+const STANDS_STILL: Duration = Duration::from_secs(5);
+
 /// A terminal in which a program runs. Its server ends with it.
 pub(super) struct Terminal {
     socket: String,
@@ -46,15 +49,19 @@ impl Terminal {
         self.tmux(&["capture-pane", "-e", "-p"])
     }
 
-    /// The screen, once it is as wanted.
+    /// The screen, once it is as wanted. Fails if it stands still, or stays empty until [`DEADLINE`].
     pub(super) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let began = Instant::now();
+        let (began, mut changed, mut before) = (Instant::now(), Instant::now(), String::new());
         loop {
             let screen = self.screen();
             if wanted(&screen) {
                 return screen;
             }
-            assert!(began.elapsed() < DEADLINE, "{what} never came:\n{screen}");
+            if screen != before {
+                (changed, before) = (Instant::now(), screen);
+            }
+            let stands_still = !before.trim().is_empty() && changed.elapsed() > STANDS_STILL;
+            assert!(!stands_still && began.elapsed() < DEADLINE, "{what} never came:\n{before}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
