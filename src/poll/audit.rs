@@ -99,6 +99,7 @@ pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool)
         return;
     }
     let (step, settled) = (plan.watermark.step(), plan.watermark.settled_step());
+    let proves = |both, middle| states_range || (both && splits_buckets(middle, step));
     let mut last = None;
     // The service may no longer answer for `range`, or answer too little to prove anything.
     for end in BTreeSet::from([range.end, settled]) {
@@ -115,7 +116,7 @@ pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool)
             let (Ok(finding) | Err(finding)) = check.compare().await;
             match finding {
                 Finding::Unanswered | Finding::Idle => {}
-                Finding::Equal { both } if !states_range && !(both && splits_buckets(check.middle, step)) => {
+                Finding::Equal { both } if !proves(both, check.middle) => {
                     last = Some((check, Finding::Equal { both: false }));
                     break;
                 }

@@ -5,7 +5,7 @@
 //! panic stays inside its poll; missed ticks are skipped.
 //!
 //! - [`plan`]: the targets of a configuration, and their cells in the store.
-//! - [`progress`]: state that one poll passes to the next.
+//! - `progress`: state that one poll passes to the next.
 //! - [`counters`]: exposes and hides counters.
 //! - [`schedule`]: when each target is due.
 //! - [`poller`]: the loop.
@@ -31,7 +31,7 @@ pub mod ledger_update;
 pub mod metrics;
 pub mod plan;
 pub mod poller;
-pub mod progress;
+mod progress;
 pub mod ranges;
 mod request;
 pub mod schedule;

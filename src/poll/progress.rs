@@ -31,7 +31,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(600);
 /// A counter whose total or thresholds are new. Prometheus must scrape them before they grow, so the page shows their
 /// starting values until it has been read once, for two polls at most.
 #[derive(Debug)]
-pub struct Start {
+pub(crate) struct Start {
     /// The ledger as it was before it grew.
     pub(super) first: Box<Ledger>,
     /// `None` while it is not on the page.
@@ -40,7 +40,7 @@ pub struct Start {
 
 /// A counter on the page at its starting value.
 #[derive(Debug)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// Pages from this version of the store on show it.
     pub(super) version: u64,
     pub(super) since: Instant,
@@ -141,7 +141,7 @@ impl Progress {
     }
 
     /// For a busy app, when it fell silent, if it has. `None` for other apps.
-    pub fn busy(&self) -> Option<Option<Instant>> {
+    pub(crate) fn busy(&self) -> Option<Option<Instant>> {
         (self.busy >= BUSY_STEPS).then_some(self.silent_since)
     }
 
@@ -172,29 +172,29 @@ pub(super) fn record_total(
     is_outage: impl FnOnce() -> bool,
 ) -> bool {
     let Some(total) = total else { return false };
-    let mut of = progress.lock();
+    let mut known = progress.lock();
     if total > 0 {
         let is_busy = total >= BUSY_REQUESTS.saturating_mul(steps);
-        let busy = of.busy.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
-        of.busy = if is_busy { busy.min(BUSY_STEPS) } else { 0 };
-        of.silent_since = None;
+        let busy = known.busy.saturating_add(u8::try_from(steps).unwrap_or(u8::MAX));
+        known.busy = if is_busy { busy.min(BUSY_STEPS) } else { 0 };
+        known.silent_since = None;
         return false;
     }
-    if of.busy < BUSY_STEPS {
-        of.busy = 0;
+    if known.busy < BUSY_STEPS {
+        known.busy = 0;
         return false;
     }
-    let Some(since) = of.silent_since else {
-        of.silent_since = Some(Instant::now());
+    let Some(since) = known.silent_since else {
+        known.silent_since = Some(Instant::now());
         return true;
     };
     // An outage shows in the state of all targets.
-    drop(of);
+    drop(known);
     if since.elapsed() < MAX_SILENCE && is_outage() {
         return true;
     }
-    let mut of = progress.lock();
-    (of.busy, of.silent_since) = (0, None);
+    let mut known = progress.lock();
+    (known.busy, known.silent_since) = (0, None);
     false
 }
 

@@ -297,9 +297,9 @@ impl TargetState {
         }
         let families = || self.key.resource.polled().families();
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
-            let of = |entry: &Entry| Point::of(&families(), &entry.samples, shown.window);
+            let to_point = |entry: &Entry| Point::of(&families(), &entry.samples, shown.window);
             // Nothing is shown after a poll that a reload has overtaken.
-            up.then(|| contents.entry(shown).map(of).unwrap_or_default())
+            up.then(|| contents.entry(shown).map(to_point).unwrap_or_default())
         });
         let former = contents.rare.as_mut().and_then(|rare| rare.former.take());
         let changed = former.zip(contents.entries.first());

@@ -256,14 +256,14 @@ pub fn surplus(token: &str) -> Option<&'static str> {
 
 /// Reads the file on the current thread: it is small, local, and read at most once a second.
 fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
-    let shown = path.display();
+    let file = path.display();
     let failed =
-        |error: &dyn Display| CredentialsError(format!("cannot read the token file {shown}: {error}").into());
-    let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(|error| failed(&error))?;
-    let text = String::from_utf8(file.bytes).map_err(|_| failed(&"not UTF-8"))?;
+        |error: &dyn Display| CredentialsError(format!("cannot read the token file {file}: {error}").into());
+    let read = plain_file::read(path, MAX_TOKEN_BYTES).map_err(|error| failed(&error))?;
+    let text = String::from_utf8(read.bytes).map_err(|_| failed(&"not UTF-8"))?;
     match text.trim_start_matches('\u{feff}').trim() {
-        "" => Err(CredentialsError(format!("the token file {shown} is empty").into())),
-        token => Ok((Secret::new(token), file.readable_by_others)),
+        "" => Err(CredentialsError(format!("the token file {file} is empty").into())),
+        token => Ok((Secret::new(token), read.readable_by_others)),
     }
 }
 

@@ -120,9 +120,9 @@ section! {
         /// Between polls of response time and of run execution time.
         interval: Duration = default(seconds(), "\"60s\"",
             "Poll interval of response times and run execution times."),
-        /// Between polls of app, volume alerts, domains and projects.
+        /// Between polls of the other resources.
         settings_interval: Duration = default(seconds(), "\"5m\"",
-            "Poll interval of apps, volume alerts, domains and projects."),
+            "Poll interval of the other resources."),
         /// Trailing ranges shown as gauges; at least one, each once, whole seconds.
         windows: Vec<Duration> = default(non_empty_list(seconds()), "[\"5m\"]",
             "Trailing ranges shown as gauges. Each costs a request per metrics call."),
@@ -130,7 +130,7 @@ section! {
         settle: Duration = default(seconds(), "\"30s\"",
             "Every range ends this long before now, because data arrives late."),
         /// Data resolution of the metrics calls.
-        resolution: Resolution = default(word(Resolution::WORDS), "\"standard\"",
+        resolution: Resolution = default(word(Resolution::ALL.map(|it| (it.as_str(), it))), "\"standard\"",
             "Number of datapoints that the service returns."),
         /// Whether the share of each window's requests within each threshold has a series.
         within_ratio: bool = default(flag(), "true",
@@ -177,7 +177,7 @@ section! {
         recheck_after: Vec<Duration> = default(list(seconds()), "[\"1h\"]",
             "Each whole hour is counted again at these ages, to add late data. [] means never."),
         /// Whether the service counts a range's last instant.
-        range_end: RangeEnd = default(word(RangeEnd::WORDS), "\"exclusive\"",
+        range_end: RangeEnd = default(word(RangeEnd::ALL.map(|it| (it.as_str(), it))), "\"exclusive\"",
             "Whether the service counts the last instant of a range (inclusive) or its last whole second (inclusive-second)."),
         /// Whether the service's replies are audited.
         audit: bool = default(flag(), "true",
@@ -222,7 +222,12 @@ section! {
     /// `[log]`: log messages.
     pub struct Log {
         /// Minimum severity; `None` follows the command line.
-        level: Option<Level> = default(word(Level::WORDS), "\"\"",
+        level: Option<Level> = default(word(levels()), "\"\"",
             "Minimum severity of log messages; empty follows --log.level."),
     }
+}
+
+/// The words of `log.level`; empty leaves it to the command line.
+fn levels() -> Vec<(&'static str, Option<Level>)> {
+    [("", None)].into_iter().chain(Level::ALL.map(|it| (it.as_str(), Some(it)))).collect()
 }

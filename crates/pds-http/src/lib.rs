@@ -96,11 +96,11 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
     anchors.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     let mut configured = Vec::new();
     if let Some(path) = ca_file {
-        let shown = path.display();
-        let unreadable = |error| BuildError::Ca(format!("{key}: cannot read {shown}: {error}"));
+        let file = path.display();
+        let unreadable = |error| BuildError::Ca(format!("{key}: cannot read {file}: {error}"));
         let pem = plain_file::read(path, MAX_CA_BYTES).map_err(unreadable)?.bytes;
         let bad = |problem: &dyn Display| {
-            BuildError::Ca(format!("{key}: {shown} must hold CA certificates in PEM form: {problem}"))
+            BuildError::Ca(format!("{key}: {file} must hold CA certificates in PEM form: {problem}"))
         };
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|_| bad(&NOT_PEM))?;

@@ -13,9 +13,9 @@ async fn samples_and_their_message_expire_together_and_the_page_knows_the_first_
     domains.replace(&second, Sink::default());
     let expiry = began + Duration::from_secs(300);
     assert_eq!(store.snapshot(Instant::now(), &Filter::default()).stale_at, Some(expiry));
-    let shown = |at| [&first, &second].map(|variant| domains.health_at(variant, at).1.is_some());
-    assert_eq!(shown(expiry - Duration::from_nanos(1)), [true, true]);
-    assert_eq!(shown(expiry), [false, true]);
+    let is_shown = |at| [&first, &second].map(|variant| domains.health_at(variant, at).1.is_some());
+    assert_eq!(is_shown(expiry - Duration::from_nanos(1)), [true, true]);
+    assert_eq!(is_shown(expiry), [false, true]);
     let message = |at| domains.message(at).map(|text| text.to_string());
     assert_eq!(message(expiry).as_deref(), Some("out of memory"));
     assert_eq!(message(expiry + Duration::from_secs(10)), None);
