@@ -130,7 +130,9 @@ impl Poller {
             // A shorter interval applies immediately.
             let tick = tick_after(&target.key.owner, self.origin, plan.interval(target), now);
             let is_polled = target.subjects.iter().all(|subject| subject.cell.is_polled());
-            let due = target.progress.lock().due.filter(|_| is_polled).map_or(now, |due| tick.min(due));
+            // A target that waits for its first poll keeps its place before the others.
+            let latest = if is_polled { tick } else { now };
+            let due = target.progress.lock().due.map_or(now, |due| due.min(latest));
             target.progress.lock().due = Some(due);
             self.schedule.insert((due, index));
         }

@@ -1,5 +1,7 @@
 //! Plans that replace others while polls run.
 
+use std::num::NonZeroU32;
+
 use pds_config::Config;
 use pds_interface::list_projects;
 use pds_ledger::Hold;
@@ -44,6 +46,23 @@ async fn a_project_that_a_reload_adds_to_a_token_is_polled_at_once() {
         tokio::time::sleep(Duration::from_secs(15)).await;
         assert!(context.store.is_complete(), "{is_running}: it is asked for every five minutes");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reloads_during_the_first_round_keep_no_target_waiting() {
+    let settings = Settings { projects: 1, apps: 60, ..Settings::default() };
+    let (_world, context, plan) = rig_of(settings, UNCOUNTED).await;
+    let mut config = (*plan.config).clone();
+    config.api.max_requests_per_second = NonZeroU32::new(1);
+    let mut plan = Arc::new(rig::plan(config, &context, None));
+    let polling = Polling::start(context.clone(), Arc::clone(&plan));
+    // A round takes three minutes.
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        plan = Arc::new(rig::plan((*plan.config).clone(), &context, Some(&plan)));
+        polling.plans.send(Arc::clone(&plan)).await.unwrap();
+    }
+    assert!(context.store.is_complete());
 }
 
 #[tokio::test(start_paused = true)]
