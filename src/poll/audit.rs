@@ -95,7 +95,7 @@ pub(super) fn is_needed(Poll { plan, target, .. }: Poll<'_>, tally: &Tally) -> b
 /// which has traffic, then with the newest ranges. Does nothing if it is the turn of another app.
 pub(super) async fn verify(poll: Poll<'_>, range: TimeRange, states_range: bool) {
     let Poll { plan, target, .. } = poll;
-    if !plan.evidence(target).begin_verification(&target.key.owner) {
+    if !plan.evidence(target).begin_verification(&target.key.owner, plan.interval(target)) {
         return;
     }
     let (step, settled) = (plan.watermark.step(), plan.watermark.settled_step());
@@ -230,11 +230,14 @@ impl<'a> Check<'a> {
         // A service that states the requested range knows its bounds. If it ignores a bound, neither part is empty, and
         // a step of the range has the count of the whole range, as one of a part has its count. If it ignores both, all
         // are about the same: the count of a default range, which moves.
-        // A range that is shorter because longer ones fail may be within a bucket, and its steps may be its parts.
-        let usual = newest(self.poll.plan, self.range.end).seconds().cast_signed();
-        let is_long = self.range.end - self.range.start >= usual.min(5 * step);
-        if all.range.is_none() && whole > 0 && !parts.contains(&0) && is_long {
-            let TimeRange { start, end } = self.range;
+        // A range that is shorter because longer ones fail may be within a bucket.
+        let TimeRange { start, end } = self.range;
+        let usual = newest(self.poll.plan, end).seconds().cast_signed();
+        let is_long = end - start >= usual.min(5 * step);
+        let inside = middle + step / 2;
+        // The steps of a short range may be its parts. If a bound is ignored, a range without length is not empty.
+        let is_sure = async || Ok(end - start >= 5 * step || self.total(inside, inside).await? > 0);
+        if all.range.is_none() && whole > 0 && !parts.contains(&0) && is_long && is_sure().await? {
             let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];
             if parts.iter().chain(&steps).all(|part| *part >= whole - whole / 100) {
                 return Ok(Violation::IgnoresBounds(Ignored::Both));
@@ -259,7 +262,6 @@ impl<'a> Check<'a> {
         if twice == 0 || self.total(middle, middle).await? != twice {
             return Ok(unknown);
         }
-        let inside = middle + step / 2;
         let rounds =
             self.total(inside, inside).await? == twice && self.total(middle, middle + step).await? == twice;
         Ok(if rounds { Violation::RoundsRanges } else { Violation::CountsEndTwice })

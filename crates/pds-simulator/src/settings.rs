@@ -152,6 +152,9 @@ pub struct Quirks {
     /// Ranges with one of these Unix seconds are refused; 0 is none.
     #[arg(skip)]
     pub refused_seconds: [i64; 8],
+    /// All requests and runs of so many seconds come in the first of them; 0 disables it.
+    #[arg(skip)]
+    pub bursts_every: u32,
     /// Do not state the range in replies.
     #[arg(long)]
     pub unnamed_ranges: bool,

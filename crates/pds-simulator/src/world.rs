@@ -185,6 +185,9 @@ impl World {
         if range.end <= range.start {
             return truth;
         }
+        let every = i64::from(self.0.settings.quirks.bursts_every).max(1);
+        let after_burst = |second: i64| (second + every - 1).div_euclid(every) * every;
+        let range = TimeRange { start: after_burst(range.start), end: after_burst(range.end) };
         for Container { requests, runs, latency, .. } in self.containers(app, container) {
             let (from, to) = (requests.before(range.start), requests.before(range.end));
             truth.requests += to - from;

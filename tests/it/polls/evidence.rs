@@ -1,5 +1,6 @@
 //! Nothing is counted without evidence of this process: neither after a restart, nor at a cursor, nor from default totals.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pds_interface::{TimeRange, response_time};
@@ -93,6 +94,19 @@ async fn long_steps_are_checked_like_short_ones() {
         assert!(rig.ledger().until > first, "{step}");
         assert_exact(&rig, first);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bursts_between_two_steps_are_not_taken_for_ignored_ranges() {
+    // The range of a check has two steps, and its only burst is counted at the end of one and in the other.
+    let quirks = Quirks { inclusive_ends: true, bursts_every: 3600, longest_range: 3600, ..unnamed() };
+    let rig = Rig::start(settings(quirks), "[poll]\ninterval = \"5m\"\n[accounting]\nstep = \"30m\"\n").await;
+    for _ in 0..10 {
+        rig.pass(300).await;
+    }
+    let audit = found(&rig);
+    let remedies: BTreeSet<&str> = audit.differences.values().map(|difference| &*difference.remedy).collect();
+    assert_eq!(Vec::from_iter(remedies), ["set accounting.range_end = \"inclusive\""], "{audit:?}");
 }
 
 #[tokio::test(start_paused = true)]
