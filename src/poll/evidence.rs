@@ -1,6 +1,6 @@
 //! Evidence of how a service counts: violations of the assumptions of counting, for each service account and call.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -106,8 +106,15 @@ impl Violation {
 pub struct EvidenceStore {
     /// The settings that it holds for, as in [`Ledger::verified`].
     settings: u32,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The names of the accounts, by number.
+    names: HashMap<u64, Arc<str>>,
     /// By the number of the account.
-    known: Mutex<HashMap<(u64, Resource), Evidence>>,
+    evidence: HashMap<(u64, Resource), Evidence>,
 }
 
 /// The evidence of one call of a service account.
@@ -140,7 +147,7 @@ pub(super) struct Evidence {
 /// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a place is kept for an app that was to check and has not come.
+/// How long a place is kept for an app that was to check and has not come; two poll intervals if that is longer.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
@@ -166,6 +173,7 @@ impl EvidenceStore {
         telemetry: &Telemetry,
     ) -> Arc<Self> {
         let settings = settings(config);
+        let names = client.accounts().map(|account| (account.number(), account.name().into())).collect();
         if !config.accounting.audit {
             // Without audits, nothing would end the differences.
             telemetry.forget_differences();
@@ -176,12 +184,23 @@ impl EvidenceStore {
             for (age, _) in AGES.iter().filter(|(_, seconds)| seconds.unsigned_abs() <= last) {
                 client.accounts().for_each(|account| telemetry.forget_sample(account.name(), age));
             }
-            let accounts: HashSet<u64> = client.accounts().map(Account::number).collect();
-            known.known.lock().retain(|(account, _), _| accounts.contains(account));
+            known.keep(names, telemetry);
             return Arc::clone(known);
         }
         telemetry.forget_differences();
-        Arc::new(Self { settings, known: Mutex::default() })
+        Arc::new(Self { settings, known: Mutex::new(Known { names, evidence: HashMap::new() }) })
+    }
+
+    /// Keeps the evidence of the accounts that stay under their names. Forgets that of the others, and their metrics.
+    fn keep(&self, names: HashMap<u64, Arc<str>>, telemetry: &Telemetry) {
+        let mut known = self.known.lock();
+        let before = std::mem::replace(&mut known.names, names);
+        for (number, name) in before {
+            if known.names.get(&number) != Some(&name) {
+                known.evidence.retain(|(account, _), _| *account != number);
+                telemetry.forget_audits(&name);
+            }
+        }
     }
 
     /// Whether `ledger` has counted with these settings after an audit passed with them.
@@ -199,7 +218,9 @@ impl EvidenceStore {
 
     /// The evidence of this call of an account.
     pub(super) fn of_call(&self, account: &Account, call: Resource) -> MappedMutexGuard<'_, Evidence> {
-        MutexGuard::map(self.known.lock(), |known| known.entry((account.number(), call)).or_default())
+        MutexGuard::map(self.known.lock(), |known| {
+            known.evidence.entry((account.number(), call)).or_default()
+        })
     }
 }
 
@@ -232,9 +253,10 @@ impl Evidence {
         self.ignored.is_some()
     }
 
-    /// Returns whether `app` is to check now whether replies can be trusted. If so, others may not for [`VERIFY_AGAIN`],
-    /// but for the first of these, so that an app whose checks prove nothing does not keep others from checking.
-    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>) -> bool {
+    /// Returns whether `app`, which is polled every `interval`, is to check now whether replies can be trusted. If so,
+    /// others may not for [`VERIFY_AGAIN`], but for the first of these, so that an app whose checks prove nothing does not
+    /// keep others from checking.
+    pub(super) fn begin_verification(&mut self, app: &Arc<Owner>, interval: Duration) -> bool {
         let now = Instant::now();
         let is_next = self.next.as_ref().is_some_and(|(next, _)| next == app);
         let may = is_next || self.again_at.is_none_or(|at| at <= now);
@@ -243,7 +265,7 @@ impl Evidence {
             self.next.take_if(|_| is_next);
         } else if self.last.as_ref() != Some(app) && self.next.as_ref().is_none_or(|(_, until)| *until <= now)
         {
-            self.next = Some((Arc::clone(app), now + MAX_WAIT));
+            self.next = Some((Arc::clone(app), now + MAX_WAIT.max(2 * interval)));
         }
         may
     }
@@ -357,7 +379,7 @@ mod tests {
         let [sparse, busy, rare] = ["a", "b", "c"].map(|app| Owner::new("p".into(), app.into()));
         let mut evidence = Evidence::default();
         let pass = async |seconds| tokio::time::advance(Duration::from_secs(seconds)).await;
-        let mut begins = |app| evidence.begin_verification(app);
+        let mut begins = |app| evidence.begin_verification(app, Duration::from_secs(60));
         assert!(begins(&sparse) && !begins(&sparse));
         pass(10).await;
         assert!(!begins(&rare) && !begins(&busy));
@@ -378,6 +400,24 @@ mod tests {
         assert!(begins(&sparse));
         pass(10).await;
         assert!(!begins(&busy) && begins(&busy), "the other app has not come");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn apps_that_are_polled_rarely_check_in_turn() {
+        let apps = ["a", "b", "c"].map(|app| Owner::new("p".into(), app.into()));
+        let mut evidence = Evidence::default();
+        let mut checked = BTreeSet::new();
+        let interval = Duration::from_secs(900);
+        for _ in 0..8 {
+            for app in &apps {
+                if evidence.begin_verification(app, interval) {
+                    checked.insert(Arc::clone(app));
+                }
+                tokio::time::advance(interval / 180).await;
+            }
+            tokio::time::advance(interval / 180 * 177).await;
+        }
+        assert_eq!(checked.len(), apps.len());
     }
 
     #[tokio::test(start_paused = true)]

@@ -86,8 +86,8 @@ impl Telemetry {
         self.0.figures.lock().audit.differences.remove(&(account.into(), age));
     }
 
-    /// `account` is no longer used.
-    pub(super) fn forget_audits(&self, account: &str) {
+    /// Forgets the differences and ratios of `account`.
+    pub fn forget_audits(&self, account: &str) {
         for (age, _) in pds_ledger::sample::AGES {
             self.0.metrics.audit_completeness.set(&[account, age], None);
         }
