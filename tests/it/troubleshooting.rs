@@ -105,7 +105,7 @@ async fn the_newest_cause_leads_and_no_cause_outlives_the_outage() {
     for (kind, code) in [
         (Kind::Latency { millis: 60_000 }, "service_slow"),
         (Fault::status(503).kind, "service_error"),
-        (html(200), "reply_unreadable"),
+        (html(200), "gateway_refuses"),
         (Kind::Reset, "reply_cut"),
     ] {
         world.faults().set([kind.into()]);

@@ -59,7 +59,7 @@ classes! {
     Protocol "protocol" "the reply is not HTTP",
     Body "body" "the reply broke off",
     Interim "interim" "too many interim (1xx) replies",
-    WebPage "web_page" "a web page refuses the request",
+    WebPage "web_page" "a web page answers instead of the service",
     TooLarge "too_large" "the reply is larger than `api.max_response_bytes`",
     Decode "decode" "the reply does not match the interface",
     ErrorReply "error_reply" "a successful reply reports an error",

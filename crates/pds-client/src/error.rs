@@ -58,12 +58,13 @@ pub enum Reason {
         /// The error of the library.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A web page with status 401 or 403: of a login, a gateway or a proxy, so it says nothing about the token.
+    /// A web page instead of a reply, or with status 401 or 403: of a login, a gateway or a proxy, so it says nothing about
+    /// the token.
     #[error("returned {status}: {title}")]
     WebPage {
         /// The HTTP status.
         status: u16,
-        /// The title of the page, in words.
+        /// The page by its title, in words.
         title: String,
     },
     /// A reply larger than the limit.

@@ -146,17 +146,17 @@ impl Client {
         Ok(Self { inner, ..self.clone() })
     }
 
-    /// Puts the limits of this client into force, reports on its accounts instead of those of `before`, and ends their
-    /// pauses.
+    /// Puts the limits of this client into force, reports on the accounts that projects use instead of those of `before`,
+    /// and ends their pauses. Nothing reads the token of an unused account again, so what it reported would never change.
     pub fn take_over(&self, before: Option<&Self>) {
         let Transport { api, shared, .. } = &*self.inner.transport;
         let named: HashMap<&str, &Account> =
-            self.inner.known().map(|account| (account.name(), account)).collect();
+            self.inner.accounts.iter().map(|account| (account.name(), account)).collect();
         let before = before.into_iter().flat_map(|before| before.inner.known());
         before.filter(|old| named.get(old.name()) != Some(old)).for_each(Account::retire);
         let unused = self.inner.known().count() - self.inner.accounts.len();
         shared.admission.configure(api, unused);
-        for account in self.inner.known() {
+        for account in &self.inner.accounts {
             account.end_pause();
             account.report();
         }
@@ -246,6 +246,10 @@ impl Client {
         let read = read.map_err(|error| {
             let reason = match error {
                 DecodeError::Reported(words) => Reason::Reported(redactor.text(words)),
+                DecodeError::WebPage(title) => Reason::WebPage {
+                    status: fetched.status,
+                    title: redactor.text(format!("a web page{title}")),
+                },
                 error => Reason::Decode(excerpt(&redactor.text(with_sources(&error)))),
             };
             transport.failed(request, reason)

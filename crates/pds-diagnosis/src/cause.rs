@@ -163,7 +163,7 @@ causes! {
         "the service returns a redirect"
         "Use https:// in api.base_url if the redirect leads to https://; otherwise set api.base_url to the service itself, not to a login page."
     GATEWAY_REFUSES "gateway_refuses" Numbers Problem Service ["web_page"]
-        "a web page refuses requests"
+        "a web page answers instead of the service"
         "Check api.base_url, and the login, gateway or proxy in front of the service."
     THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
         "the service throttles {token}"
@@ -237,7 +237,7 @@ causes! {
         "At the first start, wait for two scrapes. Otherwise every restart loses the time before it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels in the scrape job of the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
-        "Check time synchronisation on this machine; the exporter uses the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
+        "Check time synchronisation on this machine; if its clock is right, report the service's Date header to its owner. The exporter uses the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
     OVERLOADED "overloaded" Numbers Problem Exporter []
         "the configuration needs more requests than api.max_requests_per_second allows"
         "Raise api.max_requests_per_second, poll less often, or shard."

@@ -185,10 +185,9 @@ async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() 
     let server = Server::start(|_| ok("<html>")).await;
     let asking = Asking::of(&server);
     let error = asking.read("p", "a", get_app::App::decode).await.unwrap_err();
-    let told = "GET http://HOST/v2/projects/p/apps/a returned a reply that cannot be used: \
-                the reply is a web page";
+    let told = "GET http://HOST/v2/projects/p/apps/a returned 200: a web page";
     assert_eq!(with_sources(&error).replace(&server.address.to_string(), "HOST"), told);
-    assert_eq!((asking.ended("decode"), asking.ended("200")), (1.0, 0.0));
+    assert_eq!((asking.ended("web_page"), asking.ended("200")), (1.0, 0.0));
 }
 
 #[tokio::test]

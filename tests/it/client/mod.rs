@@ -68,7 +68,7 @@ impl Asking {
     fn with(server: &Server, change: impl FnOnce(&mut Api)) -> Self {
         let mut api = api(&format!("http://{}", server.address));
         change(&mut api);
-        Self::new(&api, &[])
+        Self::new(&api, &[("p".into(), None)])
     }
 
     fn new(api: &Api, projects: &[(Arc<str>, Option<TokenSource>)]) -> Self {

@@ -127,8 +127,8 @@ pub(super) fn of_the_service() -> Vec<SetUp> {
             &cause::NOT_THE_SERVICE,
             Kind::Redirect { location: "/login".to_owned() },
         ),
-        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, html(200))
-            .saying("the reply is a web page (200)"),
+        SetUp::failing("HTML with 200", &cause::GATEWAY_REFUSES, html(200))
+            .saying("returned 200: a web page (200)"),
     ]
 }
 
