@@ -255,6 +255,7 @@ impl Account {
             state.paused_since = Some(Instant::now());
             let wait = format_duration(whole_seconds(wait)).to_string();
             self.reporter().log(|observer, name| observer.paused(name, &wait));
+            self.reporter().fact(|observer, name| observer.pace(name, Some(0.0)));
         }
     }
 
@@ -268,10 +269,10 @@ impl Account {
         self.adapt(|pace, waits| pace.answered(waits));
         let mut state = self.inner.state.lock();
         // A reply to a request sent before the pause does not end it.
-        if state.paused_since.is_some()
-            && self.inner.queue.pace(|pace, _| pace.pause_left().is_zero())
-            && let Some(since) = state.paused_since.take()
-        {
+        let (is_over, per_second) =
+            self.inner.queue.pace(|pace, _| (pace.pause_left().is_zero(), pace.per_second()));
+        if let Some(since) = state.paused_since.take_if(|_| is_over) {
+            self.reporter().fact(|observer, name| observer.pace(name, per_second));
             let after = format_duration(whole_seconds(since.elapsed())).to_string();
             tracing::info!(token = self.name(), after, "the service accepts requests again after a pause");
         }

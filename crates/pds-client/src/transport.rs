@@ -195,7 +195,7 @@ impl Transport {
             tracing::warn!(
                 skew_seconds = skew.round(),
                 limit_seconds = MAX_SKEW.as_secs(),
-                "the clocks of the service and of this machine differ; synchronise this machine's clock with NTP"
+                "the clocks of the service and of this machine differ; synchronise this machine's clock with NTP, or, if it is right, report the service's Date header to its owner"
             );
         } else if skewed_at.take_if(|at| at.elapsed() >= AGREED).is_some() {
             tracing::info!(
