@@ -143,7 +143,10 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
     let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
     let overloaded = worst(frame, |cause| *cause == cause::OVERLOADED) != Verdict::Ok;
-    let refused = service.state == ServiceState::TokenRefused;
+    let stopped = frame.status.summary.reasons.iter().find(|reason| {
+        let stops = [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE, &cause::THROTTLED];
+        reason.verdict == Verdict::Problem && stops.iter().any(|cause| cause.code == reason.code)
+    });
     html! {
         dl .facts aria-label="Exporter and service" {
             (fact("Service", worst(frame, |cause| cause.scope.is_of_service()), html! { span .address { (service.base_url) } }, match service.last_success {
@@ -164,12 +167,13 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
             (configuration_fact(frame))
             (fact("Token", worst(frame, |cause| cause.scope == Scope::Token),
                 match expiry {
-                    _ if refused => html! { "refused" },
+                    _ if stopped.is_some() => html! { @if stopped.is_some_and(|reason| reason.code == cause::THROTTLED.code) { "throttled" } @else { "refused" } },
                     Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
                     Some((at, _)) => html! { "expires " (until(at, frame.now)) },
                     None => html! { "no expiry date" },
                 },
                 match (unreadable, expiry) {
+                    _ if let Some(reason) = stopped => html! { (reason.text) },
                     (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
                     (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len())) " to expire" },
                     _ => html! { (plural(exporter.tokens.len(), "service account", "service accounts")) },

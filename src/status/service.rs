@@ -159,7 +159,9 @@ fn catches_up(resource: &Resource) -> bool {
 fn silence(cause: &Cause) -> ServiceState {
     match cause {
         _ if *cause == cause::TOKEN_UNREADABLE => ServiceState::NotQueried,
-        _ if [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE].contains(&cause) => ServiceState::TokenRefused,
+        _ if [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE, &cause::TOKEN_EXPIRED].contains(&cause) => {
+            ServiceState::TokenRefused
+        }
         _ if *cause == cause::THROTTLED => ServiceState::Throttled,
         _ => ServiceState::Down,
     }
