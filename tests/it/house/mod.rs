@@ -3,6 +3,7 @@
 mod circles;
 mod layers;
 mod names;
+mod near;
 
 use std::fmt::Write as _;
 
