@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pds_ledger::restore::{Login, Prometheus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::helm::{example, template};
 use super::kubernetes::{container, flags, kustomize, object};
@@ -50,7 +50,7 @@ fn shards_without_disks_read_their_counters_back() {
     let secret = volumes.iter().find(|volume| volume["name"] == "prometheus").unwrap();
     assert_eq!(secret["secret"]["secretName"], "mimir");
     assert!(set["spec"].get("volumeClaimTemplates").is_none(), "no disk");
-    assert_eq!(reachable(&objects), [53, 53, 443, 8443]);
+    assert_eq!(reachable(&objects), [53, 53, 5353, 5353, 443, 8443]);
 }
 
 #[test]
@@ -61,14 +61,26 @@ fn the_port_of_prometheus_is_reachable_once() {
         ("http://prometheus-operated.monitoring.svc:9090/", Some(9090)),
     ] {
         let objects = template(&[&format!("state.prometheus.url={url}")]);
-        let expected: Vec<u64> = [53, 53, 443].into_iter().chain(port).collect();
+        let expected: Vec<u64> = [53, 53, 5353, 5353, 443].into_iter().chain(port).collect();
         assert_eq!(reachable(&objects), expected, "{url}");
         // A plain Deployment suffices, and never two at once.
         let deployment = object(&objects, "Deployment");
         assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
         assert!(!deployment.to_string().contains("persistentVolumeClaim"));
     }
-    assert_eq!(reachable(&template(&[])), [53, 53, 443]);
+    assert_eq!(reachable(&template(&[])), [53, 53, 5353, 5353, 443]);
+}
+
+/// CoreDNS listens on 53, and behind the DNS Service of OpenShift on 5353; a policy applies to the port of the pod.
+#[test]
+fn dns_is_reachable_on_both_ports_over_udp_and_tcp() {
+    for objects in [template(&[]), example("openshift"), yaml(&kustomize("base"))] {
+        let ports = object(&objects, "NetworkPolicy")["spec"]["egress"][0]["ports"].clone();
+        for (protocol, port) in [("UDP", 53), ("TCP", 53), ("UDP", 5353), ("TCP", 5353)] {
+            let dns = json!({ "protocol": protocol, "port": port });
+            assert!(list(&ports).contains(&dns), "{protocol} {port}: {ports}");
+        }
+    }
 }
 
 #[test]
@@ -76,7 +88,7 @@ fn the_operator_overlay_reads_back_from_the_prometheus_that_it_is_scraped_by() {
     let objects = yaml(&kustomize("overlays/operator"));
     let prometheus = prometheus(&object(&objects, "Deployment"), "");
     assert_eq!(prometheus.url.as_str(), "http://prometheus-operated.monitoring.svc:9090/");
-    assert_eq!(reachable(&objects), [53, 53, 443, 9090]);
+    assert_eq!(reachable(&objects), [53, 53, 5353, 5353, 443, 9090]);
 }
 
 #[test]
