@@ -148,7 +148,9 @@ fn the_page_is_followed_from_its_top_to_its_bottom() {
     let wanted = machine.root("etc/systemd/system/sockets.target.wants/pds-exporter.socket");
     assert!(wanted.is_symlink(), "the socket is enabled");
     let unit = fs::read_to_string(machine.root("unit")).unwrap();
-    assert!(unit.contains("LoadCredential=tokens:/etc/pds-exporter/tokens"), "{unit}");
+    let credentials: Vec<&str> =
+        unit.lines().filter_map(|line| line.strip_prefix("LoadCredential=")).collect();
+    assert_eq!(credentials, ["token:/etc/pds-exporter/token", "tokens:/etc/pds-exporter/tokens"]);
     // And the cluster objects that its API accepts.
     let rendered = machine.rendered();
     for kind in ["Namespace", "Secret", "ConfigMap", "Deployment", "StatefulSet", "PodMonitor"] {

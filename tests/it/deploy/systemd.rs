@@ -42,12 +42,12 @@ fn the_service_starts_the_exporter_with_flags_it_has() {
 }
 
 #[test]
-fn several_tokens_come_from_a_folder_in_place_of_the_one() {
+fn several_tokens_come_from_a_folder_beside_the_default_one() {
     let settings = text("systemd/tokens.conf");
     let credentials: Vec<&str> =
         settings.lines().filter_map(|line| line.strip_prefix("LoadCredential=")).collect();
-    // The empty one takes back what the unit says.
-    assert_eq!(credentials, ["", "tokens:/etc/pds-exporter/tokens"]);
+    // An empty one would remove the default token, which the configuration still names.
+    assert_eq!(credentials, ["tokens:/etc/pds-exporter/tokens"]);
     let page = text("README.md");
     assert!(page.contains("/run/credentials/pds-exporter.service/tokens_search"));
 }

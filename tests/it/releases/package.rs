@@ -39,8 +39,8 @@ fn the_debian_package_installs_into_a_clean_root_and_its_units_are_valid() {
 
     let installed = |name: &str| root.join(name);
     documents_lead_somewhere(&installed("usr/share/doc/pds-exporter"));
-    let documents =
-        ["copyright", "examples/config.example.toml"].map(|name| format!("doc/pds-exporter/{name}"));
+    let documents = ["copyright", "examples/config.example.toml", "examples/tokens.conf"]
+        .map(|name| format!("doc/pds-exporter/{name}"));
     let completions = ["pds-exporter", "pdstool"].map(|name| {
         [
             format!("bash-completion/completions/{name}"),
