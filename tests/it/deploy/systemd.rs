@@ -42,6 +42,22 @@ fn the_service_starts_the_exporter_with_flags_it_has() {
 }
 
 #[test]
+fn the_unit_names_each_step_to_run_without_its_socket() {
+    let unit = text("systemd/pds-exporter.service");
+    let settings = unit.lines().filter(|line| !line.starts_with('#') && line.contains("socket"));
+    let keys: Vec<&str> = settings.filter_map(|line| line.split('=').next()).collect();
+    assert_eq!(keys, ["Requires", "After", "ExecStart", "Also"]);
+    for step in [
+        "`systemctl disable --now pds-exporter.socket`",
+        "these two lines",
+        "`--web.systemd-socket`",
+        "`Also=`",
+    ] {
+        assert!(unit.contains(step), "{step}");
+    }
+}
+
+#[test]
 fn several_tokens_come_from_a_folder_beside_the_default_one() {
     let settings = text("systemd/tokens.conf");
     let credentials: Vec<&str> =
