@@ -246,18 +246,17 @@ projected:
 projected:
   defaultMode: {{ .mode }}
   sources:
+    {{- /* For keys of one name, the last source applies. */}}
+    {{- range append .token.moreSecrets .token.existingSecret }}
     - secret:
-        name: {{ .token.existingSecret | quote }}
+        name: {{ . | quote }}
+    {{- end }}
     {{- if $renamed }}
     - secret:
         name: {{ .token.existingSecret | quote }}
         items:
           - key: {{ .token.key | quote }}
             path: token
-    {{- end }}
-    {{- range .token.moreSecrets }}
-    - secret:
-        name: {{ . | quote }}
     {{- end }}
 {{- else -}}
 secret:

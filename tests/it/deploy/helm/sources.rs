@@ -107,7 +107,12 @@ fn every_token_of_a_secret_is_a_file() {
     assert_eq!(sources[0], json!({ "secret": { "name": "pds-exporter-token" } }));
     assert_eq!(sources[1]["secret"]["items"], json!([{ "key": "maps", "path": "token" }]));
     let teams = volume(&object(&example("files"), "Deployment"), "token");
-    assert_eq!(teams["projected"]["sources"][2]["secret"]["name"], "team-b-tokens");
+    let sources = json!([
+        { "secret": { "name": "team-b-tokens" } },
+        { "secret": { "name": "pds-exporter-token" } },
+        { "secret": { "name": "pds-exporter-token", "items": [{ "key": "maps", "path": "token" }] } },
+    ]);
+    assert_eq!(teams["projected"]["sources"], sources, "the last one of a key applies: the default token");
     assert_eq!(teams["projected"]["defaultMode"], 0o440);
 }
 
