@@ -77,6 +77,26 @@ fn the_rules_of_a_release_alert_on_an_exporter_that_never_answered_or_never_was_
 }
 
 #[test]
+fn a_release_scraped_by_another_job_is_known_by_that_job() {
+    let sets = ["--set", "prometheusRule.enabled=true,prometheusRule.job=annotated"];
+    let rules = object(&release("pds", "a", &sets), "PrometheusRule")["spec"].to_string();
+    let series = [
+        ("up{namespace=\"a\", job=\"annotated\", instance=\"pds\"}", "1x80 0x80"),
+        ("pds_exporter_build_info{namespace=\"a\", job=\"annotated\", instance=\"pds\"}", "1x80"),
+        // Not an exporter.
+        ("up{namespace=\"a\", job=\"annotated\", instance=\"web\"}", "0x160"),
+    ];
+    let firing =
+        "count by (alertname, instance) (ALERTS{alertstate=\"firing\", alertname=~\"PdsExporter.+\"})";
+    let down = json!({ "labels": "{alertname=\"PdsExporterDown\", instance=\"pds\"}", "value": 1 });
+    let cases = json!([
+        { "expr": firing, "eval_time": "20m7s", "exp_samples": [] },
+        { "expr": firing, "eval_time": "40m7s", "exp_samples": [down] },
+    ]);
+    assert_evaluated(&[rules], &series, cases);
+}
+
+#[test]
 fn rules_for_all_releases_leave_the_figures_of_a_release_with_rules_of_its_own_alone() {
     let sets = ["--set", "prometheusRule.enabled=true,prometheusRule.objectives.costCeiling=5"];
     let objectives = |objects: &[Value]| {

@@ -69,6 +69,9 @@ async fn two_releases_in_two_namespaces_load_with_all_their_rules() {
             let rule = object(&objects, "PrometheusRule");
             let of_release = match example.as_str() {
                 "sidecar" => format!("{{namespace=~\"|{namespace}\", job=\"prometheus-sidecar\""),
+                "persistent" => {
+                    format!("{{namespace=~\"|{namespace}\", job=\"kubernetes-service-endpoints\"")
+                }
                 _ => format!("{{namespace=\"{}\", job=\"{name}\"", string(&rule, "/metadata/namespace")),
             };
             for rule in list(&rule["spec"]["groups"]).iter().flat_map(|group| list(&group["rules"])) {

@@ -206,9 +206,6 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- if and $rule.enabled $isSidecar $rule.thisReleaseOnly (not $rule.job) -}}
 {{- fail "prometheusRule: set job, that of the sidecar's series, or thisReleaseOnly: false in one release for all" -}}
 {{- end -}}
-{{- if and $rule.job (not $isSidecar) -}}
-{{- fail "prometheusRule: job is for mode sidecar; elsewhere it is the release's name" -}}
-{{- end -}}
 {{- $gke := .Values.podMonitoring -}}
 {{- if and $gke.enabled (or $gke.namespace $gke.relabelings $gke.targetLimit) -}}
 {{- fail "podMonitoring: Google Cloud knows no namespace, relabelings and targetLimit" -}}
