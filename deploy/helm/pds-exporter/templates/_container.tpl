@@ -90,6 +90,14 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
+{{/* The field of the pod with the Secrets of a private registry. */}}
+{{- define "pds-exporter.pullSecrets" -}}
+{{- with concat .Values.image.pullSecrets .Values.global.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{/* Fields that all pods of the chart share. */}}
 {{- define "pds-exporter.podSpec" -}}
 automountServiceAccountToken: false
@@ -98,10 +106,7 @@ enableServiceLinks: false
 securityContext:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with concat .Values.image.pullSecrets .Values.global.imagePullSecrets }}
-imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "pds-exporter.pullSecrets" . }}
 {{- if kindIs "bool" .Values.hostUsers }}
 hostUsers: {{ .Values.hostUsers }}
 {{- end }}

@@ -177,9 +177,13 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- end -}}
 {{- $rule := .Values.prometheusRule -}}
 {{- $isSidecar := eq .Values.mode "sidecar" -}}
+{{- $ofPods := pick .Values "extraContainers" "extraInitContainers" "hostAliases" -}}
 {{- range list "podMonitor" "serviceMonitor" "scrapeConfig" "podMonitoring" "ingress" "httpRoute" "verticalPodAutoscaler" -}}
-{{- if and $isSidecar (get $.Values .).enabled -}}
-{{- fail (printf "%s: mode sidecar has no pods of its own; enable it for the workload that the exporter is added to" .) -}}
+{{- $_ := set $ofPods . (get $.Values .).enabled -}}
+{{- end -}}
+{{- range $path, $value := $ofPods -}}
+{{- if and $isSidecar $value -}}
+{{- fail (printf "%s: mode sidecar has no pods of its own; set it for the workload that the exporter is added to" $path) -}}
 {{- end -}}
 {{- end -}}
 {{- range $path, $names := dict

@@ -64,6 +64,14 @@ fn the_sidecar_patch_is_that_of_the_manifests() {
 }
 
 #[test]
+fn the_sidecar_brings_the_secrets_of_its_registry() {
+    let secrets = |values: &[&str]| patch(values)["spec"]["template"]["spec"]["imagePullSecrets"].clone();
+    let given = ["image.pullSecrets[0].name=own", "global.imagePullSecrets[0].name=global"];
+    assert_eq!(secrets(&given), json!([{ "name": "own" }, { "name": "global" }]));
+    assert_eq!(secrets(&[]), Value::Null);
+}
+
+#[test]
 fn the_sidecar_has_the_group_of_its_container_or_else_of_the_pod() {
     for (values, group) in [
         (&["podSecurityContext.runAsGroup=1"][..], json!(1)),
