@@ -142,6 +142,10 @@ fn a_release_is_refused_unless_tag_version_and_address_agree() {
     let environment = |name| [("GITHUB_SERVER_URL", server), ("GITHUB_REPOSITORY", name)];
     assert!(check("\"repository", &environment(name.trim_start_matches('/'))));
     assert!(!check("\"repository", &environment("somebody/else")));
+    // The chart names the image that the workflow publishes.
+    let owner = name.split('/').nth(1).unwrap();
+    assert!(check("\"  repository", &[("GITHUB_REPOSITORY_OWNER", owner)]));
+    assert!(!check("\"  repository", &[("GITHUB_REPOSITORY_OWNER", "somebody")]));
 }
 
 #[test]

@@ -76,7 +76,8 @@ fn each_alias_in_a_parent_chart_is_a_release_of_its_own() {
 fn a_global_registry_replaces_the_charts_own() {
     let objects = example("community");
     let deployment = object(&objects, "Deployment");
-    let image = format!("registry.example.com/example/pds-exporter:{}", env!("CARGO_PKG_VERSION"));
+    let repository = env!("CARGO_PKG_REPOSITORY").strip_prefix("https://github.com/").unwrap();
+    let image = format!("registry.example.com/{repository}:{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(container(&deployment)["image"], image);
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["imagePullSecrets"], json!([{ "name": "own" }, { "name": "global" }]));
@@ -85,8 +86,8 @@ fn a_global_registry_replaces_the_charts_own() {
     assert_eq!(notes["data"]["image"], image);
     assert!(objects.iter().any(|object| object["metadata"]["name"] == "as-text"));
     for (value, image) in [
-        ("image.registry=", "example/pds-exporter"),
-        ("global.imageRegistry=mirror:5000", "mirror:5000/example/pds-exporter"),
+        ("image.registry=", repository.to_owned()),
+        ("global.imageRegistry=mirror:5000", format!("mirror:5000/{repository}")),
     ] {
         let deployment = object(&template(&[value]), "Deployment");
         let tag = env!("CARGO_PKG_VERSION");
