@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use pds_diagnosis::{Scope, cause::ALL};
+use pds_diagnosis::Scope;
+use pds_diagnosis::cause::{ALL, Cause};
 
 use super::dashboards::{dashboards, expressions};
 use super::{command, deploy, files, list, rules, string, succeed, text, unknown_series, yaml};
@@ -260,6 +261,13 @@ fn a_runbook_has_the_remedies_of_the_causes_that_it_names() {
             named.insert(cause.code);
         }
         assert_current(path.to_str().unwrap(), codes, &remedies);
+        // Each can fail a single target; an address that only it lacks is a missing call.
+        let of_target = ALL.iter().filter(|cause| [Scope::Service, Scope::Target].contains(&cause.scope));
+        for class in of_target.flat_map(|cause| cause.classes) {
+            let code = Cause::within(class, false, false, || false).code;
+            let is_named = codes.split(' ').any(|named| named == code);
+            assert!(is_named || !path.ends_with("PdsTargetFailing.md"), "{}: no {code}", path.display());
+        }
     }
     let unnamed = ALL.iter().filter(|cause| {
         !cause.classes.is_empty() && cause.scope != Scope::Consequence && !named.contains(cause.code)
