@@ -269,6 +269,10 @@ async fn a_token_that_is_accepted_has_not_expired() {
     assert_eq!(codes(&fixture).await, ["token_expired"]);
     fixture.context.telemetry.token_accepted("default", true);
     assert_eq!(codes(&fixture).await, ["token_expires_soon"]);
+    fixture.context.telemetry.token_accepted("default", false);
+    fixture.fail("401", "expired", |_| true);
+    assert_eq!(codes(&fixture).await, ["token_expired"]);
+    assert_eq!(fixture.source.status().service.state, ServiceState::TokenRefused);
 }
 
 #[tokio::test(start_paused = true)]

@@ -237,7 +237,7 @@ causes! {
         "At the first start, wait for two scrapes. Otherwise every restart loses the time before it: check the tenant in state.prometheus_headers and state.prometheus_selector, and set honor_labels in the scrape job of the exporter."
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
-        "Check time synchronisation on this machine; if its clock is right, report the service's Date header to its owner. The exporter uses the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
+        "Synchronise the clocks of this machine and of the service; the exporter uses the clock that is behind." => "/metrics-catalogue#pds_api_clock_skew_seconds"
     OVERLOADED "overloaded" Numbers Problem Exporter []
         "the configuration needs more requests than api.max_requests_per_second allows"
         "Raise api.max_requests_per_second, poll less often, or shard."

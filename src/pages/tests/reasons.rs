@@ -83,6 +83,10 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
         remedy,
         "Create a new token in the service's dashboard and replace /run/secrets/p-1 (on Kubernetes, its Secret); no restart is needed, and the kubelet updates the file within two minutes."
     );
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let (_, tile) = page.split_once("<dt>Token</dt>").unwrap();
+    let tile = super::texts(tile.split_once("</div>").unwrap().0);
+    assert!(tile.contains("refused The service refuses the token of p-1 (401)"), "{tile}");
     let app = fixture.source.status().apps[2].problems.clone();
     let texts: Vec<&str> = app.iter().map(|problem| &*problem.text).collect();
     assert_eq!(

@@ -81,6 +81,8 @@ async fn a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_a
     let error = asking.ask("p-1", "a").await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
     assert_eq!(error.message(), "slow down");
+    let pace = || asking.value("pds_api_pace_requests_per_second{token=\"default\"}");
+    assert_eq!(pace(), Some(0.0));
     tokio::time::advance(Duration::from_secs(60)).await;
     let error = asking.ask("p-1", "a").await.unwrap_err();
     let told = format!(
@@ -91,6 +93,7 @@ async fn a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_a
     assert_eq!((server.count(), asking.ended("429"), asking.ended("paused")), (1, 1.0, 1.0));
     tokio::time::advance(Duration::from_secs(240)).await;
     asking.ask("p-1", "a").await.unwrap();
+    assert_eq!(pace(), None);
 }
 
 #[tokio::test(start_paused = true)]

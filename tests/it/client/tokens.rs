@@ -287,6 +287,8 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     let token_series: Vec<_> =
         asking.page().lines().filter(|l| l.starts_with("pds_token")).map(str::to_owned).collect();
     assert_eq!(token_series, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
+    // Nothing reads a token that no project uses again.
+    assert!(!Asking::new(&api, &projects[..2]).page().contains("pds_token_expiry"));
     // A connection that the client after a reload does not use is gone.
     api.token = inline(LASTING);
     asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));
