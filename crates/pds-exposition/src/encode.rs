@@ -47,8 +47,11 @@ pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
         (Kind::Info, Format::Text) => Kind::Gauge,
         (kind, _) => kind,
     };
-    line(out, &["# HELP ", name, " ", family.help, family.separator(), family.source]);
-    line(out, &["\n# TYPE ", name, " ", kind.as_str(), "\n"]);
+    let (separator, source) = (family.separator(), family.source);
+    line(
+        out,
+        &["# HELP ", name, " ", family.help, separator, source, "\n# TYPE ", name, " ", kind.as_str(), "\n"],
+    );
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         line(out, &["# UNIT ", name, " ", unit, "\n"]);
     }
