@@ -48,7 +48,7 @@ pub use demand::{AppDemand, Demand};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin, toml};
 pub use projects::{App, Objective, Project};
-pub use reader::MAX_DURATION;
+pub use reader::{MAX_DURATION, no_token};
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::Shard;
 pub use state::State;

@@ -12,7 +12,7 @@ use humantime::format_duration;
 
 use super::key::{Kind, in_bytes};
 use super::raw::Position;
-use pds_client::surplus;
+use pds_client::{is_jwt, surplus};
 use pds_core::secret::Secret;
 use pds_interface::Resource;
 
@@ -285,8 +285,19 @@ pub(super) fn token() -> Reader<Secret> {
 pub(super) fn file() -> Reader<PathBuf> {
     Reader::at(Kind::Other("path"), |raw, position| {
         let path = position.check(not_empty(raw, "; set the path of a file, or remove the key"))?;
-        Some(position.shared.folder.join(path))
+        Some(position.shared.folder.join(position.check(no_token(path))?))
     })
+}
+
+/// Returns the path `text` of a file.
+///
+/// # Errors
+/// If it looks like a token. The message does not show it.
+pub fn no_token(text: &str) -> Result<&str, String> {
+    match text.split_whitespace().any(is_jwt) {
+        true => Err("looks like a token; write the path of its file".to_owned()),
+        false => Ok(text),
+    }
 }
 
 #[cfg(test)]

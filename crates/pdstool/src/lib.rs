@@ -48,6 +48,7 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use pds_client::is_jwt;
 use pds_core::error_chain::with_sources;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
@@ -114,9 +115,11 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
     }
     let has_user = arguments.iter().any(|argument| argument.to_string_lossy().contains('@'))
         || environment.iter().any(|(name, value)| name == exporter::VARIABLE && value.contains('@'));
+    let tokens: Vec<String> =
+        arguments.iter().flat_map(|argument| tokens(&argument.to_string_lossy())).collect();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return explain(&mut console, error, has_user),
+        Err(error) => return explain(&mut console, error, has_user, &tokens),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
@@ -158,9 +161,15 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
     }
 }
 
-/// Prints clap's message: help, version, or the error in the arguments. If some URL `has_user`, shows no part of an
-/// invalid or misplaced URL: any part may belong to the password.
-fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> ExitCode {
+/// The tokens in an argument, also in `--flag=TOKEN`.
+fn tokens(argument: &str) -> Vec<String> {
+    let words = argument.split(|c: char| c == '=' || c.is_whitespace());
+    words.filter(|word| is_jwt(word)).map(str::to_owned).collect()
+}
+
+/// Prints clap's message: help, version, or the error in the arguments. Shows none of the `tokens` in the arguments. If
+/// some URL `has_user`, shows no part of an invalid or misplaced URL: any part may belong to the password.
+fn explain(console: &mut Console, mut error: clap::Error, has_user: bool, tokens: &[String]) -> ExitCode {
     let is_url = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(arg)) if arg.ends_with("<URL>"));
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
         let is_value = kind == ContextKind::InvalidValue;
@@ -175,6 +184,7 @@ fn explain(console: &mut Console, mut error: clap::Error, has_user: bool) -> Exi
     }
     let text = error.render();
     let text = if console.color { text.ansi().to_string() } else { text.to_string() };
+    let text = tokens.iter().fold(text, |text, token| text.replace(token, REDACTED));
     if error.use_stderr() {
         console.say(text.trim_end());
     } else {

@@ -37,6 +37,25 @@ pub(super) fn token(expires: &str) -> String {
 }
 
 #[test]
+fn a_token_in_place_of_its_file_is_not_shown() {
+    const PASTED: &str = "eyJhbGciOi.hunter2.c2ln";
+    const PROBLEM: &str = "for '--token-file <FILE>': looks like a token; write the path of its file";
+    let equals = &*format!("--token-file={PASTED}");
+    for (words, problem) in [
+        (&["check", "token", "--base-url=http://127.0.0.1:1", "--token-file", PASTED][..], PROBLEM),
+        (&["doctor", "--base-url=http://127.0.0.1:1", equals], PROBLEM),
+        (&["init", "--base-url=http://127.0.0.1:1", "--token-file", PASTED], PROBLEM),
+        (&["check", "token", PASTED], "unexpected argument '[redacted]'"),
+        (&["check", PASTED], "unrecognized subcommand '[redacted]'"),
+        (&[PASTED], "unrecognized subcommand '[redacted]'"),
+    ] {
+        let said = ended(&pdstool(words).output().unwrap());
+        assert_has(&said, &["exit code 2\n", problem]);
+        assert!(!said.contains("c2ln"), "{said}");
+    }
+}
+
+#[test]
 fn check_token_shows_projects_expiry_and_which_calls_succeed() {
     let service = Service::start(|seen| match seen.target.split(['?']).next().unwrap().rsplit('/').next() {
         Some("projects") => ok(r#"[{"id":"p-1","name":"n","role":"r"}]"#),

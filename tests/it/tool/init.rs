@@ -99,6 +99,9 @@ fn prompts_on_a_terminal_repeat_until_the_answer_is_valid() {
     session.exp_string("must begin with http").unwrap();
     session.send_line(&service.url).unwrap();
     session.exp_string("File with the token [token]:").unwrap();
+    session.send_line("eyJhbGciOi.e30.c2ln").unwrap();
+    session.exp_string("The answer looks like a token").unwrap();
+    session.exp_string("File with the token [token]:").unwrap();
     session.send_line("").unwrap();
     session.exp_string("Paste the token (hidden) to create it:").unwrap();
     session.send(&format!("{token}\r")).unwrap();
