@@ -26,8 +26,13 @@ const MAX_INCLUDED: usize = 10_000;
 const MAX_LISTING: Duration = Duration::from_secs(10);
 
 /// The files that the patterns of `include` in the file at `path` match, sorted, without duplicates and without that
-/// file. A pattern without a wildcard is the name of a file that must exist.
-fn files(include: Option<&Value>, path: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
+/// file. A pattern without a wildcard is the name of a file that must exist; another that matches no file is a warning.
+fn files(
+    include: Option<&Value>,
+    path: &Path,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> BTreeSet<PathBuf> {
     let (mut files, folder) = (BTreeSet::new(), path.parent().unwrap_or(Path::new("")));
     // The row refuses anything but a list of strings.
     let Some(ValueKind::Array(patterns)) = include.map(|value| &value.kind) else { return files };
@@ -38,14 +43,20 @@ fn files(include: Option<&Value>, path: &Path, problems: &mut Vec<Problem>) -> B
             continue;
         }
         match matching(pattern, folder) {
-            Ok(found) => files.extend(found.into_iter().filter(|found| found != path)),
+            Ok(mut found) => {
+                found.retain(|found| found != path);
+                if found.is_empty() {
+                    warnings.push(format!("include[{index}] matches no file: {pattern}"));
+                }
+                files.extend(found);
+            }
             Err(message) => problems.push(Problem { key: format!("include[{index}]"), message }),
         }
     }
     files
 }
 
-/// The files below `folder` that `pattern` matches. Below `**` no link is followed.
+/// The files below `folder` that `pattern` matches, also links to missing ones. Below `**` no link is followed.
 ///
 /// # Errors
 /// Why they cannot be listed: the pattern is invalid, a folder is unreadable, or there are too many.
@@ -70,25 +81,36 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
                 humantime::format_duration(MAX_LISTING)
             ));
         }
-        match entry {
-            Ok(entry) => {
-                let path = entry.path().strip_prefix(listed).unwrap_or(entry.path());
-                if wild_pattern.matches_path_with(path, SHELL) {
-                    found.push(root.join(path));
+        let path = match &entry {
+            Ok(entry) => entry.path(),
+            // A link to a folder around it leads to no other file.
+            Err(error) if error.loop_ancestor().is_some() => continue,
+            // No such folder, or a link that leads nowhere, which may match.
+            Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+                match error.path().filter(|path| *path != listed) {
+                    Some(path) => path,
+                    None => continue,
                 }
             }
-            // No such folder, or a link that leads nowhere: nothing matches.
-            Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
             Err(error) => return Err(format!("cannot list the files of {pattern}: {error}")),
+        };
+        let path = path.strip_prefix(listed).unwrap_or(path);
+        if wild_pattern.matches_path_with(path, SHELL) {
+            found.push(root.join(path));
         }
     }
     Ok(found)
 }
 
 /// Reads the files that the file at `path` includes. A problem with a file names the file.
-pub(super) fn read(include: Option<&Value>, path: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
+pub(super) fn read(
+    include: Option<&Value>,
+    path: &Path,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> Vec<Included> {
     let mut included = Vec::new();
-    for path in files(include, path, problems) {
+    for path in files(include, path, problems, warnings) {
         let mut table = match file::read(&path) {
             Ok(table) => table,
             Err(error) => {
@@ -120,7 +142,7 @@ fn unreadable(error: LoadError) -> String {
 
 /// A checksum over names and contents of the file at `path` and of the files that `include` matches.
 pub(super) fn checksum(path: &Path, include: Option<&Value>) -> u64 {
-    let mut files = files(include, path, &mut Vec::new());
+    let mut files = files(include, path, &mut Vec::new(), &mut Vec::new());
     files.insert(path.to_owned());
     let mut hasher = SipHasher13::new();
     for path in files {
@@ -174,8 +196,35 @@ mod tests {
         let found = matching("*.toml", Path::new("")).unwrap();
         assert_eq!(found, [Path::new("Cargo.toml")], "tests run in the folder of their crate");
         let include = Value::new(None, ValueKind::Array(vec!["*.toml".into()]));
-        let files = |path: &str| files(Some(&include), Path::new(path), &mut Vec::new());
+        let files = |path: &str| files(Some(&include), Path::new(path), &mut Vec::new(), &mut Vec::new());
         assert_eq!((files("exporter.toml").len(), files("Cargo.toml").len()), (1, 0));
+    }
+
+    #[test]
+    fn a_link_to_a_missing_file_is_a_problem_and_a_loop_of_folders_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+        };
+        let (file, project) = (folder.path().join("exporter.toml"), "[[projects]]\nid = \"p-1\"\n");
+        std::fs::create_dir(folder.path().join("p.d")).unwrap();
+        let patterns = r#"["p.d/*.toml", "p.d/*/*.toml", "missing/**"]"#;
+        let api = "[api]\nbase_url = \"http://x\"\ntoken = \"t\"\n";
+        std::fs::write(&file, format!("include = {patterns}\n{api}{project}")).unwrap();
+        std::fs::write(folder.path().join("p.d/one.toml"), project.replace("p-1", "p-2")).unwrap();
+        link(".", "p.d/loop");
+        link("nowhere", "p.d/..data");
+        link("nowhere", "p.d/notes");
+        let config = load(&file, []).unwrap().config;
+        assert_eq!(config.projects.len(), 2);
+        let unmatched =
+            ["include[1] matches no file: p.d/*/*.toml", "include[2] matches no file: missing/**"];
+        assert_eq!(config.warnings(), unmatched);
+        let before = checksum(&file, []);
+        link("nowhere", "p.d/team.toml");
+        assert_ne!(checksum(&file, []), before);
+        let error = load(&file, []).unwrap_err().to_string();
+        assert!(error.ends_with("/p.d/team.toml: no such file"), "{error}");
     }
 
     #[test]

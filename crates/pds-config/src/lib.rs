@@ -113,12 +113,13 @@ fn load_layers(
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let proxy_variables = proxy_variables(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let mut problems = Vec::new();
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let environment = file::read_environment(environment, &mut problems);
     let include = environment.get("include").or_else(|| values.get("include"));
     // Without a file no projects are wanted.
     let taken_labels = file.map(|_| taken_labels());
-    let included = file.map(|path| include::read(include, path, &mut problems)).unwrap_or_default();
+    let included = file.map(|path| include::read(include, path, &mut problems, &mut warnings));
+    let included = included.unwrap_or_default();
     let found = RefCell::new(Found { problems, ..Found::default() });
     let (environment, taken_labels) = (&environment, taken_labels.as_deref());
     let shared = Shared { folder, environment, taken_labels, included: &included, found: &found };
@@ -129,6 +130,7 @@ fn load_layers(
         return Err(LoadError::Problems { file: file.map(Path::to_owned), problems });
     };
     config.api.proxy_variables = proxy_variables;
+    config.include_warnings = warnings;
     Ok(Loaded { config, explained })
 }
 

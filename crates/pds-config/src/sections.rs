@@ -27,6 +27,8 @@ section! {
         /// Patterns of files that hold further projects.
         include: Vec<String> = default(list(text()), "[]",
             "Files with further [[projects]], such as \"projects.d/*.toml\", relative to this file. A path in such a file is relative to that file."),
+        /// A sentence per pattern that matches no file.
+        include_warnings: Vec<String> = fixed(Vec::new()),
         /// Access to the service.
         api: Api = inner,
         /// Polled resources and intervals.

@@ -22,7 +22,8 @@ impl Config {
         });
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.restore_warnings(prometheus));
         let api = overload.into_iter().chain(self.base_url_warning()).chain(self.proxy_warning());
-        api.chain(self.rate_warning()).chain(restore).collect()
+        let included = self.include_warnings.iter().cloned();
+        api.chain(included).chain(self.rate_warning()).chain(restore).collect()
     }
 
     /// The [`warnings`](Self::warnings), plain HTTP, and the tokens that cannot be used. These are no errors: a token may
