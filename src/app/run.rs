@@ -111,7 +111,7 @@ pub fn main(
 fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
-    config.check_ca_files().map_err(DaemonError::from)?;
+    config.check_ca_files()?;
     checked_web_config(flags)?;
     if let Some(path) = &flags.web_config_file {
         pds_web::webconfig::check(path)
@@ -180,7 +180,9 @@ async fn run(
             loaded = async { resumed(loading.await).await } => loaded,
             () = stop_signal(&mut signals.terminate, &mut signals.interrupt) => return Ok(()),
         };
-        (loaded?, Some((source, checksum)))
+        let loaded = loaded?;
+        loaded.config.check_ca_files()?;
+        (loaded, Some((source, checksum)))
     };
     log.set_level(loaded.config.log.level);
     let server = pds_web::Config { memory, ..checked_web_config(flags)? }.bind(telemetry.clone())?;

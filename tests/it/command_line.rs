@@ -126,22 +126,26 @@ fn the_check_refuses_the_flags_that_the_daemon_refuses() {
 fn files_that_cannot_be_used_are_reported_by_the_check_as_by_the_daemon() {
     let folder = tempfile::tempdir().unwrap();
     let api = "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"one\"\nca_file = \"ca.pem\"\n";
-    configuration(folder.path(), &format!("{api}{PROJECT}token_file = \"two\"\n"));
+    let state = "[state]\nprometheus_url = \"https://p\"\nprometheus_ca_file = \"ca.pem\"\n\
+                 prometheus_token_file = \"three\"\n";
+    configuration(folder.path(), &format!("{api}{state}{PROJECT}token_file = \"two\"\n"));
     for file in ["two", "ca.pem"] {
         std::fs::write(folder.path().join(file), "\n").unwrap();
     }
-    let problem = "api.ca_file: ca.pem must hold CA certificates in PEM form: no certificate in it";
-    assert_ends(&["--config.check"], &[], folder.path(), 78, problem);
-    assert_ends(&["--web.listen-address=127.0.0.1:0"], &[], folder.path(), 78, problem);
+    let problem = "ca.pem must hold CA certificates in PEM form: no certificate in it";
+    let problems = format!("api.ca_file: {problem}\nstate.prometheus_ca_file: {problem}");
+    assert_ends(&["--config.check"], &[], folder.path(), 78, &problems);
+    assert_ends(&["--web.listen-address=127.0.0.1:0"], &[], folder.path(), 78, &problems);
     let _ = crate::client::transport::authority(folder.path(), "localhost");
     let (code, said) = run(&["--config.check"], &[], folder.path());
     let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
     let wanted = [
         "warning: api.token_file: cannot read the token file one: No such file or directory (os error 2)",
         "warning: projects[0].token_file: the token file two is empty",
+        "warning: state.prometheus_token_file: cannot read the token file three: No such file or directory (os error 2)",
     ];
     assert_eq!((code, &*warnings), (Some(0), &wanted[..]), "{said}");
-    for file in ["one", "two"] {
+    for file in ["one", "two", "three"] {
         std::fs::write(folder.path().join(file), "t0ken").unwrap();
     }
     let (code, said) = run(&["--config.check"], &[], folder.path());

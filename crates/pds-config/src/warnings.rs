@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use pds_client::{TokenSource, plain_http_warning, read_token};
 use pds_core::error_chain::with_sources;
-use pds_http::{BuildError, is_exposed_plaintext, tls_config};
-use pds_ledger::restore::Prometheus;
+use pds_http::{is_exposed_plaintext, tls_config};
+use pds_ledger::restore::{Login, Prometheus};
 
-use super::Config;
+use super::{Config, LoadError, Problem};
 
 /// The longest time between steps of a counter at which rates over five minutes are right.
 const MAX_PERIOD_OF_RATES: Duration = Duration::from_secs(120);
@@ -36,27 +36,42 @@ impl Config {
     /// The tokens that cannot be sent, by key.
     fn unusable_tokens(&self) -> impl Iterator<Item = String> {
         let projects = self.projects.iter().enumerate();
-        let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
-        let sections = std::iter::once(("api".to_owned(), &self.api.token)).chain(projects);
-        sections.filter_map(|(section, source)| {
-            let source = source.as_ref()?;
+        let projects =
+            projects.map(|(index, project)| (format!("projects[{index}]."), project.token.clone()));
+        let of_prometheus = self.state.prometheus.iter().filter_map(|prometheus| match &prometheus.login {
+            Some(Login::Token(path)) => Some(TokenSource::File(path.clone())),
+            _ => None,
+        });
+        let of_prometheus = of_prometheus.map(|source| ("state.prometheus_".to_owned(), Some(source)));
+        let api = std::iter::once(("api.".to_owned(), self.api.token.clone()));
+        api.chain(projects).chain(of_prometheus).filter_map(|(start, source)| {
+            let source = source?;
             let key = match source {
                 TokenSource::File(_) => "token_file",
                 TokenSource::Inline(_) => "token",
             };
-            Some(format!("{section}.{key}: {}", with_sources(&read_token(source).err()?)))
+            Some(format!("{start}{key}: {}", with_sources(&read_token(&source).err()?)))
         })
     }
 
     /// Reads the CA files. Without them, the daemon does not start.
     ///
     /// # Errors
-    /// The first one that cannot be used.
-    pub fn check_ca_files(&self) -> Result<(), BuildError> {
+    /// All that cannot be used.
+    pub fn check_ca_files(&self) -> Result<(), LoadError> {
         let of_prometheus = self.state.prometheus.iter().map(|prometheus| &prometheus.ca_file);
         let files = of_prometheus.map(|file| ("state.prometheus_ca_file", file));
-        let mut files = std::iter::once(("api.ca_file", &self.api.ca_file)).chain(files);
-        files.try_for_each(|(key, file)| tls_config(key, file.as_deref()).map(drop))
+        let files = std::iter::once(("api.ca_file", &self.api.ca_file)).chain(files);
+        let problems = files.filter_map(|(key, file)| {
+            let message = with_sources(&tls_config(key, file.as_deref()).err()?);
+            // The error names the key, too.
+            let message = message.strip_prefix(&format!("{key}: ")).unwrap_or(&message).to_owned();
+            Some(Problem { key: key.to_owned(), message })
+        });
+        match problems.collect::<Vec<_>>() {
+            problems if problems.is_empty() => Ok(()),
+            problems => Err(LoadError::Problems { file: None, problems }),
+        }
     }
 
     /// A warning if the base URL ends in a version, as requests add it themselves.
