@@ -47,7 +47,10 @@ fn mistakes_of_a_new_user_get_a_sentence_and_an_exit_code() {
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
     assert_ends(&["--demo", "--web.telemetry-path=metrics"], &[], at, 2, "--web.telemetry-path");
     assert_ends(&["--demo", "--web.telemetry-path=/api/v1/status"], &[], at, 2, "another page has this path");
-    assert_ends(&["--demo", "--web.external-url=ftp://h"], &[], at, 2, "http or https");
+    for url in ["ftp://h", "localhost:10090"] {
+        let flag = format!("--web.external-url={url}");
+        assert_ends(&["--demo", &flag], &[], at, 2, "the scheme of an external URL is http or https");
+    }
     assert_ends(
         &["--demo", "--web.allowed-hosts=http://h"],
         &[],

@@ -73,6 +73,12 @@ impl Config {
     /// The first one that [`Config::bind`] would refuse whatever the state of the system.
     pub fn check_flags(&self) -> Result<(), Error> {
         self.listen_addresses.iter().try_for_each(|address| listen::check(address))?;
+        // Its path may be the route prefix.
+        let scheme = self.external_url.as_ref().map_or("http", |url| url.scheme());
+        if !matches!(scheme, "http" | "https") {
+            let problem = "the scheme of an external URL is http or https";
+            return Err(Error::flag("--web.external-url", scheme, problem));
+        }
         let metrics = self.telemetry_path.as_str();
         let bad_metrics = |problem| Err(Error::flag("--web.telemetry-path", metrics, problem));
         check_path("--web.telemetry-path", metrics)?;
@@ -82,11 +88,6 @@ impl Config {
         }
         if metrics.starts_with("/-/") {
             return bad_metrics("paths below /-/ are for health and lifecycle");
-        }
-        let scheme = self.external_url.as_ref().map_or("http", |url| url.scheme());
-        if !matches!(scheme, "http" | "https") {
-            let problem = "the scheme of an external URL is http or https";
-            return Err(Error::flag("--web.external-url", scheme, problem));
         }
         if let Some(host) = self.allowed_hosts.iter().find(|host| host.contains('/')) {
             return Err(Error::flag("--web.allowed-hosts", host, "a host has neither scheme nor path"));
