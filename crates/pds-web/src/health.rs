@@ -47,6 +47,10 @@ fn send(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     match stream.take(64).read_to_end(&mut answer) {
+        // On Linux, the error of a read that takes too long.
+        Err(error) if answer.is_empty() && error.kind() == io::ErrorKind::WouldBlock => {
+            Err(io::Error::new(io::ErrorKind::TimedOut, format!("timed out after {TIMEOUT:?}")))
+        }
         // A server that requires TLS sends an alert and closes.
         Err(error) if answer.is_empty() => Err(error),
         _ => Ok(answer),
@@ -75,6 +79,8 @@ pub fn local_address(address: &str) -> Result<SocketAddr, Error> {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+
+    use pds_core::error_chain::with_sources;
 
     use super::*;
 
@@ -112,6 +118,10 @@ mod tests {
         let error = checked(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").unwrap_err().to_string();
         assert!(error.contains("HTTP/1.1 503 Service Unavailable"), "{error}");
         assert!(checked(b"").is_err());
+        let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen_addresses = vec![hung.local_addr().unwrap().to_string()];
+        let error = Config { listen_addresses, ..Config::default() }.check_health().unwrap_err();
+        assert!(with_sources(&error).ends_with(": timed out after 2s"), "{error}");
         let nobody = Config { listen_addresses: vec!["127.0.0.1:1".to_owned()], ..Config::default() };
         assert!(matches!(nobody.check_health(), Err(Error::Unreachable { .. })));
     }
