@@ -272,7 +272,11 @@ pub(super) fn id() -> Reader<Arc<str>> {
 /// A bearer token: visible ASCII, which a header can carry, and nothing else. Messages never show it.
 pub(super) fn token() -> Reader<Secret> {
     Reader::new(Kind::Secret, |raw| {
-        let token = not_empty(raw, "; set the token, or remove the key")?;
+        // A variable that is made from a file may end in a line end.
+        let token = as_text(raw)?.trim_end();
+        if token.is_empty() {
+            return Err("must not be empty; set the token, or remove the key".to_owned());
+        }
         let unfit = !token.bytes().all(|byte| byte.is_ascii_graphic());
         match surplus(token).or(unfit.then_some("holds other characters")) {
             Some(problem) => Err(format!("{problem}; write only the token, on one line")),

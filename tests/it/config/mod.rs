@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use pds_config::key::Preset;
 use pds_config::{LoadError, Loaded, Origin, TokenSource};
+use pds_core::secret::Secret;
 
 use crate::golden::assert_golden;
 use crate::process::assert_has;
@@ -179,6 +180,18 @@ fn the_view_of_the_configuration_in_force_shows_each_origin_and_no_secret() {
     assert!(explained("api.token").is_none());
     let explained = format!("{:?}", loaded.explained);
     assert!(!explained.contains("hunter"), "{explained}");
+}
+
+#[test]
+fn a_token_ends_before_the_line_end_of_its_variable() {
+    let load = |token: &str| {
+        let variables = [("BASE_URL", "https://api.example.com"), ("TOKEN", token)];
+        let variables = variables.map(|(name, text)| (format!("PDS_EXPORTER__API__{name}"), text.to_owned()));
+        pds_config::load_without_file(variables).map(|config| config.api.token)
+    };
+    assert_eq!(load("abc\r\n").unwrap(), Some(TokenSource::Inline(Secret::new("abc"))));
+    assert_has(&load(" \n").unwrap_err().to_string(), &["api.token: must not be empty"]);
+    assert_has(&load("a\nb\n").unwrap_err().to_string(), &["api.token: has more than one line"]);
 }
 
 #[test]
