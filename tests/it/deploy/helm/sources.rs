@@ -121,7 +121,9 @@ const ANNOTATIONS: usize = 256 * 1024;
 
 /// The configuration of a thousand projects with a hundred apps each.
 fn a_hundred_thousand_apps() -> String {
-    let mut text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"none\"\n\n".to_owned();
+    // The line is that of the example configuration.
+    let mut text =
+        "include = []\n\n[api]\nbase_url = \"https://api.example.com\"\ntoken = \"none\"\n\n".to_owned();
     for project in 0..1_000 {
         let id = format!("p-{:08x}", 0x9e37_79b9_u32.wrapping_mul(project));
         let apps = (0..100).map(|app| format!("\"{id}-recommender-v2-{app:02}\""));
