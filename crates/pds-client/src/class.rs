@@ -114,7 +114,7 @@ pub enum ReplyStage {
 }
 
 /// The class of an error of `reqwest` or `hyper`, through a proxy (`proxied`) or not.
-pub(super) fn classify(error: &(dyn Error + 'static), stage: ReplyStage, proxied: bool) -> Class {
+pub fn classify(error: &(dyn Error + 'static), stage: ReplyStage, proxied: bool) -> Class {
     let causes = || std::iter::successors(Some(error), |error| inner(*error));
     let io = |kinds: &[io::ErrorKind]| {
         causes().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| kinds.contains(&io.kind())))

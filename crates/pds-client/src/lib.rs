@@ -40,7 +40,7 @@ use url::Url;
 pub use account::{Account, Outcome};
 pub use admission::Permit;
 pub use attempt::Turn;
-pub use class::{Class, ReplyStage};
+pub use class::{Class, ReplyStage, classify};
 pub use config::Config;
 pub use credentials::{CredentialsError, TokenSource, is_jwt, read_token, surplus};
 pub use error::{FetchError, Reason};

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::console::{Console, repeat};
 use super::error::{Result, ToolError};
-use super::exporter::{Exporter, read_all};
+use super::exporter::Exporter;
+use super::fleet::read_all;
 use super::options::OutputFormat;
 use super::output::{self, Align, Block, Table};
 use super::status::{ReadArgs, say_gaps};
@@ -52,7 +53,7 @@ fn name(text: &str) -> Result<String, String> {
 /// # Errors
 /// If an exporter does not reply, or no app has the given name.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
-    let exporters = args.read.exporters.open().await?;
+    let exporters = args.read.exporters.open(&[]).await?;
     let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
     match args.read.watch {
         Some(every) => repeat(console, every, show).await,
@@ -151,7 +152,10 @@ fn details(Row { exporter, app, .. }: &Row) -> Vec<(&'static str, String)> {
         ("Polled", format!("{title}: {state}, last success {polled}{}", failing.unwrap_or_default()))
     }));
     facts.extend(app.problems.iter().map(|problem| ("Problem", problem.text.clone())));
-    facts.push(("Page", exporter.page_of(app)));
+    // No browser opens a socket file.
+    if exporter.name.starts_with("http") {
+        facts.push(("Page", exporter.page_of(app)));
+    }
     facts.push(("Series", format!("{{{}}}", app.selector())));
     facts
 }

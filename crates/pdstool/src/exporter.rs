@@ -1,20 +1,19 @@
 //! Running exporters, each read through its `/api/v1/status`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use futures_util::future::join_all;
 use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::Value;
 use url::{Host, Url};
 
 use crate::error::{Result, ToolError};
-use crate::report::{first_few, grouped};
 use crate::service::flags_of_exporter;
+use pds_client::{Class, ReplyStage, classify};
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_core::error_chain::with_sources;
 use pds_core::redact::Redactor;
@@ -22,6 +21,7 @@ use pds_core::secret::Secret;
 use pds_core::template::percent_encode;
 use pds_diagnosis::{App, Summary, model};
 use pds_http::read_body;
+use pds_web::webconfig;
 
 /// Path of an exporter's status, below its own path.
 const STATUS_PATH: &str = "/api/v1/status";
@@ -32,8 +32,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest status that is read: some 100,000 apps.
 const MAX_STATUS: usize = 64 << 20;
 
-/// Missing shards are searched below this number: an exporter may report any number of shards.
-const MAX_SHARDS: u32 = 10_000;
+/// The flags with which an exporter that requires TLS or a password is read.
+pub const LOGIN: &str =
+    "--exporter https://USER:PASSWORD@NAME, and --exporter-ca-file FILE for a private certificate authority";
 
 /// The variable with the addresses of exporters.
 pub const VARIABLE: &str = "PDSTOOL_EXPORTER";
@@ -71,24 +72,43 @@ pub fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The address of the exporter on this machine: the first of `given`; if there is none, that of the running exporter's
-/// flags; if none runs, the default.
+/// The endpoint of an exporter whose URL does not suffice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// One of the addresses of its name.
+    Address(SocketAddr),
+    /// The socket file on which it listens.
+    Socket(PathBuf),
+}
+
+/// The exporter on this machine: the first address of `given`; if there is none, that of the running exporter's flags;
+/// if none runs, the default. It is reached over TLS if the running exporter's web configuration requires TLS.
 ///
 /// # Errors
-/// If its first listen address has no port, such as a socket file.
-pub fn local_exporter(given: &[String]) -> Result<Url> {
+/// If its address is invalid.
+pub fn local_exporter(given: &[String]) -> Result<(Url, Option<Endpoint>)> {
     let flags = flags_of_exporter().filter(|_| given.is_empty());
     let listens = flags.as_ref().map_or(given, |flags| &flags.web_listen_address).first();
     let listens = listens.map_or(DEFAULT_LISTEN_ADDRESS, String::as_str);
     let prefix = flags.as_ref().map_or("", Flags::route_prefix);
-    let local = pds_web::local_address(listens).map_err(|error| ToolError::failed(with_sources(&error)))?;
-    address(&format!("http://{local}{prefix}")).map_err(ToolError::failed)
+    let web_config = flags.as_ref().and_then(|flags| flags.web_config_file.as_ref());
+    let is_tls = web_config.is_some_and(|file| webconfig::check(file).is_ok_and(|found| found.tls));
+    let scheme = if is_tls { "https" } else { "http" };
+    let socket = listens.strip_prefix("unix:").map(|path| Endpoint::Socket(path.into()));
+    let host = match socket {
+        Some(_) => "localhost".to_owned(),
+        None => {
+            let local = pds_web::local_address(listens);
+            local.map_err(|error| ToolError::failed(with_sources(&error)))?.to_string()
+        }
+    };
+    Ok((address(&format!("{scheme}://{host}{prefix}")).map_err(ToolError::failed)?, socket))
 }
 
 /// A running exporter.
 #[derive(Clone, Debug)]
 pub struct Exporter {
-    /// Its address without user, password and the path of the status.
+    /// Its address without user, password and the path of the status; `unix:/path` for a socket file.
     pub name: String,
     http: reqwest::Client,
     url: Url,
@@ -137,37 +157,63 @@ impl From<reqwest::Error> for ExporterError {
 impl ExporterError {
     /// Whether no connection could be made.
     pub fn is_connect(&self) -> bool {
-        matches!(self, Self::Http(error) if error.is_connect())
+        matches!(self, Self::Http(error) if error.is_connect()) && !self.is_locked()
+    }
+
+    /// Whether it requires a password, TLS, or trust in its certificate.
+    pub fn is_locked(&self) -> bool {
+        let Self::Http(error) = self else {
+            return matches!(self, Self::Refused(status) if *status == reqwest::StatusCode::UNAUTHORIZED);
+        };
+        match classify(error, ReplyStage::BeforeHead, false) {
+            // A TLS alert is not HTTP.
+            Class::Protocol => true,
+            class => class.code() == "tls" && class != Class::TlsPlain,
+        }
+    }
+
+    /// What to do about it, after the error.
+    pub(super) fn hint(&self) -> String {
+        match self.is_locked() {
+            true => format!("; if it requires TLS or a password, use {LOGIN}"),
+            false if self.is_connect() => "; is it running? --exporter sets another address".to_owned(),
+            false => String::new(),
+        }
     }
 }
 
 impl Exporter {
-    /// The exporter at `url`, reached at `address` if the name in `url` has several.
+    /// The exporter at `url`, reached at `endpoint`.
     ///
     /// # Errors
     /// If no HTTP client can be set up.
-    pub fn new(url: &Url, address: Option<SocketAddr>, ca_file: Option<&Path>) -> Result<Self> {
+    pub fn new(url: &Url, endpoint: Option<Endpoint>, ca_file: Option<&Path>) -> Result<Self> {
         let reached = pds_http::Config {
             ca_key: "--exporter-ca-file",
             ca_file,
             proxy_url: None,
             connect_timeout: TIMEOUT,
         };
-        let mut named = url.clone();
-        let http = reached.client().and_then(|mut client| {
-            if let (Some(address), Some(host)) = (address, url.host_str()) {
-                client = client.resolve(host, address);
-            }
+        let http = reached.client().and_then(|client| {
+            let client = match (&endpoint, url.host_str()) {
+                (Some(Endpoint::Address(address)), Some(host)) => client.resolve(host, *address),
+                (Some(Endpoint::Socket(path)), _) => client.unix_socket(&**path),
+                _ => client,
+            };
             Ok(client.timeout(TIMEOUT).build()?)
         });
         let http = http.map_err(|error| ToolError::failed(with_sources(&error)))?;
-        if let Some(address) = address {
+        let path = url.path().trim_end_matches('/');
+        let mut named = url.clone();
+        if let Some(Endpoint::Address(address)) = endpoint {
             // Cannot fail for a URL that has a host.
             let _ = named.set_ip_host(address.ip());
         }
-        let path = url.path().trim_end_matches('/');
-        // Without user and password.
-        let name = format!("{}{path}", named.origin().ascii_serialization());
+        let name = match &endpoint {
+            Some(Endpoint::Socket(path)) => format!("unix:{}", path.display()),
+            // Without user and password.
+            _ => format!("{}{path}", named.origin().ascii_serialization()),
+        };
         let mut url = url.clone();
         url.set_path(&format!("{path}{STATUS_PATH}"));
         let redactor = Redactor::of(url.password().map(Secret::new).as_ref());
@@ -201,117 +247,38 @@ impl Exporter {
     }
 }
 
-/// Replies of exporters.
-#[derive(Debug, Default)]
-pub struct Fleet {
-    /// Each exporter with its status and the whole reply.
-    pub replies: Vec<(Exporter, ExporterStatus, Value)>,
-    /// The addresses of the others, and why they have no status.
-    pub failures: Vec<(String, String)>,
-}
-
-impl Fleet {
-    /// The number of exporters.
-    pub fn count(&self) -> usize {
-        self.replies.len() + self.failures.len()
-    }
-
-    /// Succeeds if every exporter replied.
-    ///
-    /// # Errors
-    /// The first failure.
-    pub fn complete(&self) -> Result<()> {
-        self.failures.first().map_or(Ok(()), |(_, failure)| Err(ToolError::failed(failure)))
-    }
-
-    /// For each service and number of shards: the number, and how often each shard replied.
-    fn shards(&self) -> Vec<(u32, BTreeMap<u32, u32>)> {
-        let exporters = self.replies.iter().map(|(_, status, _)| {
-            let exporter = &status.exporter;
-            ((&*status.service.base_url, exporter.shards), exporter.shard)
-        });
-        let times = |((_, count), shards): ((&str, u32), Vec<u32>)| {
-            let mut times: BTreeMap<u32, u32> = (0..count.min(MAX_SHARDS)).map(|shard| (shard, 0)).collect();
-            shards.into_iter().for_each(|shard| *times.entry(shard).or_default() += 1);
-            (count, times)
-        };
-        grouped(exporters).into_iter().map(times).filter(|(count, _)| *count > 1).collect()
-    }
-
-    /// Whether a shard did not reply.
-    pub fn lacks_shards(&self) -> bool {
-        self.shards().iter().any(|(_, times)| times.values().any(|times| *times == 0))
-    }
-
-    /// Shards of the same service that are missing, or replied more than once, in a sentence.
-    pub fn gaps(&self) -> Option<String> {
-        let text = |(count, times): (u32, BTreeMap<u32, u32>)| {
-            let part = |what: &str, is_gap: fn(u32) -> bool| {
-                let found = times.iter().filter(|(_, times)| is_gap(**times));
-                let found: Vec<String> = found.map(|(shard, _)| shard.to_string()).collect();
-                (!found.is_empty()).then(|| format!("of {count} shards, {what}: {}", first_few(&found)))
-            };
-            [part("missing", |times| times == 0), part("queried more than once", |times| times > 1)]
-        };
-        let gaps: Vec<String> = self.shards().into_iter().flat_map(text).flatten().collect();
-        let mut names: Vec<&str> = self.replies.iter().map(|(exporter, ..)| &*exporter.name).collect();
-        names.sort_unstable();
-        let twice = names.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| pair.first());
-        let twice = twice.map(|name| format!("{name} is queried more than once"));
-        let gaps: Vec<String> = gaps.into_iter().chain(twice).collect();
-        (!gaps.is_empty()).then(|| gaps.join("; "))
-    }
-}
-
 impl ExporterArgs {
-    /// The exporters that the arguments name.
+    /// The exporters that the arguments name; if there are none, the [`local_exporter`] at the addresses of `listens`.
     ///
     /// # Errors
     /// If no HTTP client can be set up.
-    pub async fn open(&self) -> Result<Vec<Exporter>> {
+    pub async fn open(&self, listens: &[String]) -> Result<Vec<Exporter>> {
+        let ca_file = self.exporter_ca_file.as_deref();
+        if self.exporters.is_empty() {
+            let (url, endpoint) = local_exporter(listens)?;
+            return Ok(vec![Exporter::new(&url, endpoint, ca_file)?]);
+        }
         let mut exporters = Vec::new();
-        let local = if self.exporters.is_empty() { Some(local_exporter(&[])?) } else { None };
-        for url in self.exporters.iter().chain(&local) {
+        for url in &self.exporters {
             let addresses = addresses(url).await;
             let addresses = if addresses.is_empty() { vec![None] } else { addresses };
             for address in addresses {
-                exporters.push(Exporter::new(url, address, self.exporter_ca_file.as_deref())?);
+                exporters.push(Exporter::new(url, address, ca_file)?);
             }
         }
         Ok(exporters)
     }
 }
 
-/// The statuses of `exporters`, requested at once.
-///
-/// # Errors
-/// If none replies with its status.
-pub async fn read_all(exporters: &[Exporter]) -> Result<Fleet> {
-    let mut fleet = Fleet::default();
-    let replies = join_all(exporters.iter().map(Exporter::status)).await;
-    for (exporter, reply) in exporters.iter().zip(replies) {
-        match reply {
-            Ok((status, sent)) => fleet.replies.push((exporter.clone(), status, sent)),
-            Err(error) => {
-                let hint =
-                    if error.is_connect() { "; is it running? --exporter sets another address" } else { "" };
-                let why = with_sources(&error);
-                let failure = format!("no status from {}: {why}{hint}", exporter.name);
-                fleet.failures.push((exporter.name.clone(), failure));
-            }
-        }
-    }
-    if fleet.replies.is_empty() { fleet.complete().map(|()| fleet) } else { Ok(fleet) }
-}
-
 /// The addresses of the name in `url` if it has several, like the name of a headless Service.
-async fn addresses(url: &Url) -> Vec<Option<SocketAddr>> {
+async fn addresses(url: &Url) -> Vec<Option<Endpoint>> {
     let (Some(Host::Domain(host)), Some(port)) = (url.host(), url.port_or_known_default()) else {
         return Vec::new();
     };
     let lookup = tokio::time::timeout(TIMEOUT, tokio::net::lookup_host((host, port)));
     let Ok(Ok(found)) = lookup.await else { return Vec::new() };
-    several(found.map(|address| address.ip())).map(|ip| Some(SocketAddr::new(ip, port))).collect()
+    let found = several(found.map(|address| address.ip())).map(|ip| SocketAddr::new(ip, port));
+    found.map(|address| Some(Endpoint::Address(address))).collect()
 }
 
 /// The addresses of one family, if it has several: one address of each family is the same host.
@@ -347,7 +314,8 @@ mod tests {
             assert_eq!(found.map(|ip| ip.to_string()).collect::<Vec<_>>(), read);
         }
         let [url, address] = ["http://pds:10090/prefix", "10.0.0.2:10090"];
-        let exporter = Exporter::new(&url.parse().unwrap(), address.parse().ok(), None).unwrap();
+        let exporter =
+            Exporter::new(&url.parse().unwrap(), address.parse().ok().map(Endpoint::Address), None).unwrap();
         assert_eq!(exporter.name, "http://10.0.0.2:10090/prefix", "its pages are linked at its address");
     }
 }

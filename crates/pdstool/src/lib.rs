@@ -15,7 +15,8 @@
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: replies to
 //!   the scripts.
-//! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
+//! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter; [`fleet`]: the
+//!   statuses of several.
 //! - [`console`], [`output`], [`table`]: output; [`options`]: shared options.
 //! - [`error`]: why a command failed, and its exit code.
 
@@ -28,6 +29,7 @@ pub mod console;
 pub mod doctor;
 pub mod error;
 pub mod exporter;
+pub mod fleet;
 pub mod init;
 pub mod manual;
 pub mod options;

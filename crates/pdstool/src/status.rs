@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::console::{Console, WARN, repeat};
 use super::error::{Result, ToolError};
-use super::exporter::{Exporter, ExporterArgs, ExporterStatus, Fleet, read_all};
+use super::exporter::{Exporter, ExporterArgs, ExporterStatus};
+use super::fleet::{Fleet, read_all};
 use super::options::{OutputArg, OutputFormat};
 use super::output::{self, Align, Block, Table};
 use super::report::{Finding, Report};
@@ -69,7 +70,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If an exporter does not reply, numbers cannot be trusted, an app is unhealthy, or a shard is missing.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
-    let exporters = args.read.exporters.open().await?;
+    let exporters = args.read.exporters.open(&[]).await?;
     if let Some(every) = args.read.watch {
         // The screen shows whether something is wrong.
         let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);

@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 
 use super::console::Console;
 use super::error::Result;
-use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, local_exporter};
+use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, LOGIN, local_exporter};
 use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
@@ -77,12 +77,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     step("looking at the daemon");
     let mut listens = args.listen_addresses.clone();
     let ours = service.as_ref().map(|service| &service.config);
-    let mut known = args.daemons.clone();
-    if known.exporters.is_empty() {
-        // Fails for a socket file, whose daemon is not examined.
-        known.exporters.extend(local_exporter(&listens));
-    }
-    let exporters = if known.exporters.is_empty() { Vec::new() } else { known.open().await? };
+    // No daemon listens on an invalid address.
+    let is_address = !args.daemons.exporters.is_empty() || local_exporter(&listens).is_ok();
+    let exporters = if is_address { args.daemons.open(&listens).await? } else { Vec::new() };
     let mut daemons = Vec::new();
     for exporter in exporters {
         daemons.push(daemon(args, exporter, &mut listens, ours).await);
@@ -167,6 +164,10 @@ async fn daemon(
                 (daemon::verdict(&name, &summary), true, true)
             }
         }
+        Err(error) if flags.is_some() && error.is_locked() => {
+            let text = format!("{name} runs, but requires TLS or a password: use {LOGIN}");
+            (vec![Finding::note(text)], true, true)
+        }
         Err(error) if means_none(&error) => {
             let why = if error.is_connect() { String::new() } else { format!(": {}", with_sources(&error)) };
             let text = format!("no daemon at {name}{why}; use --exporter for another address");
@@ -174,7 +175,10 @@ async fn daemon(
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
-            let remedy = "Start the daemon, or set --exporter to its address.";
+            let remedy = match error.is_locked() {
+                true => format!("If it requires TLS or a password, use {LOGIN}."),
+                false => "Start the daemon, or set --exporter to its address.".to_owned(),
+            };
             (vec![Finding::problem(text, remedy)], true, !error.is_connect())
         }
     };

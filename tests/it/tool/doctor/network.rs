@@ -1,6 +1,7 @@
 //! The doctor on the way to the service, whose failures are in the table of causes, and on the address of the daemon.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
@@ -8,7 +9,9 @@ use tokio_rustls::TlsAcceptor;
 use super::{PROJECT, Patient, answering, polling};
 use crate::client::server::{Server, status};
 use crate::client::transport::authority;
-use crate::tool::{Service, TOKEN, pdstool};
+use crate::process::{Alone, Exporter, assert_has};
+use crate::tool::{Found, Service, TOKEN, ended, pdstool};
+use crate::web::certificates::Authority;
 
 /// A server over TLS with a certificate for `name`, its CA's file, and what keeps it alive.
 fn secure(name: &str) -> (Server, PathBuf, TempDir, tokio::runtime::Runtime) {
@@ -59,6 +62,54 @@ fn an_address_that_another_program_has_is_a_problem() {
     let daemon = crate::process::Exporter::start(&["--demo"]);
     let found = listening(&[daemon.url.trim_start_matches("http://")]);
     assert!(!found.json.to_string().contains("listening address"), "{:#}", found.json);
+}
+
+#[test]
+fn a_daemon_with_tls_a_password_or_a_socket_is_found_without_its_address() {
+    let authority = Authority::new();
+    authority.sign_server();
+    let tls = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n";
+    let users = format!("basic_auth_users:\n  me: {}\n", bcrypt::hash("secret", 4).unwrap());
+    let ca = format!("--exporter-ca-file={}", authority.path("ca.crt").display());
+    let (patient, service) = (Patient::new(), Service::start(answering));
+    let file = patient.path("pds-exporter.toml");
+    std::fs::write(&file, format!("[api]\n{}", polling(&service, ""))).unwrap();
+    let login = "TLS or a password";
+    for (web, flag, is_socket, is_read) in [
+        ("http_server_config: {http2: true}\n", None, true, true),
+        (tls, Some(&ca), false, true),
+        (tls, Some(&ca), true, true),
+        (tls, None, false, false),
+        (&*users, None, false, false),
+    ] {
+        let alone = Alone::new();
+        std::fs::write(authority.path("web.yml"), web).unwrap();
+        let folder = alone.path("").canonicalize().unwrap();
+        let socket = format!("unix:{}", folder.join("web.sock").display());
+        let mut daemon = alone.daemon();
+        if is_socket {
+            daemon = Command::new(alone.path("pds-exporter"));
+            daemon.arg("--web.listen-address=unix:web.sock").current_dir(folder);
+        }
+        daemon.arg("--demo").arg("--web.config.file").arg(authority.path("web.yml"));
+        let daemon = Exporter::of(daemon);
+        let scheme = if web == tls { "https" } else { "http" };
+        let name = if is_socket { socket } else { daemon.url.replacen("http", scheme, 1) };
+        let run = |args: &[&str]| alone.pdstool(args).args(flag).output().unwrap();
+        let doctor = Found::of(&run(&["doctor", "-o", "json", "--config.file", file.to_str().unwrap()]));
+        assert_eq!((doctor.code, doctor.wrong()), (Some(0), vec![]), "{:#}", doctor.json);
+        let said = ended(&run(&["status"]));
+        if is_read {
+            doctor.says("daemon", &format!("{name} is a demo and polls another service"));
+            assert_has(&said, &[&name, env!("CARGO_PKG_VERSION")]);
+        } else {
+            doctor.finds("daemon", "note", &format!("{name} runs, but requires {login}: use --exporter"));
+            let hint = format!("; if it requires {login}, use --exporter https://USER:PASSWORD@NAME");
+            assert_has(&said, &[&format!("error: no status from {name}: "), &hint]);
+            // Plain HTTP.
+            assert_has(&ended(&run(&["status", "--exporter", &daemon.url])), &[&hint]);
+        }
+    }
 }
 
 #[test]
