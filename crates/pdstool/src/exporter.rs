@@ -15,6 +15,7 @@ use crate::error::{Result, ToolError};
 use crate::service::flags_of_exporter;
 use pds_client::{Class, ReplyStage, classify};
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
+use pds_config::parse_url;
 use pds_core::error_chain::with_sources;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
@@ -61,15 +62,10 @@ pub struct ExporterArgs {
 /// The address of an exporter; `localhost:10090` is `http://localhost:10090`.
 ///
 /// # Errors
-/// If it is not an http or https address.
+/// If it is not an http or https address. The message does not show it: it may hold a password.
 pub fn address(text: &str) -> Result<Url, String> {
-    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&whole).map_err(|error| error.to_string())?;
-    if matches!(url.scheme(), "http" | "https") {
-        Ok(url)
-    } else {
-        Err("must be an http or https address".to_owned())
-    }
+    let has_scheme = text.contains("://");
+    if has_scheme { parse_url(text) } else { parse_url(&format!("http://{text}")) }
 }
 
 /// The endpoint of an exporter whose URL does not suffice.
