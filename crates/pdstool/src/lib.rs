@@ -46,7 +46,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -119,7 +119,8 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
         || environment.iter().any(|(name, value)| name == exporter::VARIABLE && value.contains('@'));
     let tokens: Vec<String> =
         arguments.iter().flat_map(|argument| tokens(&argument.to_string_lossy())).collect();
-    let cli = match Cli::try_parse_from(arguments) {
+    let parsed = without_empty(Cli::command(), &environment).try_get_matches_from(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return explain(&mut console, error, has_user, &tokens),
     };
@@ -142,6 +143,16 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
             error.code().into()
         }
     }
+}
+
+/// `command` and all below it, without the variables of arguments that are empty: an empty variable is unset.
+fn without_empty(command: clap::Command, environment: &Environment) -> clap::Command {
+    let is_empty = |arg: &clap::Arg| {
+        let is_own = |name: &str| arg.get_env().is_some_and(|own| own == name);
+        environment.iter().any(|(name, value)| value.is_empty() && is_own(name))
+    };
+    let command = command.mut_args(|arg| if is_empty(&arg) { arg.env(None) } else { arg });
+    command.mut_subcommands(|command| without_empty(command, environment))
 }
 
 async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<()> {
@@ -215,8 +226,6 @@ fn log() -> impl tracing::Subscriber + Send + Sync {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -313,7 +313,13 @@ pub fn meant_apps(config: &Config, given: Option<&str>, names: &[String]) -> Res
         }
     }
     if meant.is_empty() {
-        return Err(ToolError::Usage("no apps are configured; use --project and --app".to_owned()));
+        let none = match given {
+            Some(id) => format!(
+                "no app of project {id} is configured; use --app, or another --project or PDSTOOL_PROJECT"
+            ),
+            None => "no apps are configured; use --project and --app".to_owned(),
+        };
+        return Err(ToolError::Usage(none));
     }
     Ok(meant)
 }

@@ -9,6 +9,7 @@ use super::simulated::{Process, Simulated};
 use super::{Found, Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::ok;
 use crate::golden::assert_golden;
+use crate::process::{Alone, assert_has, assert_lacks};
 use crate::rig::{Configuration, FaultExt as _};
 
 /// The findings of the check about a service with these habits, with these lines of the configuration.
@@ -272,6 +273,32 @@ fn a_missing_app_is_reported_with_the_option_to_set() {
     let output = pdstool(&["check", "service", "--base-url", "http://127.0.0.1:1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
     assert!(ended(&output).contains("use --project and --app"), "{}", ended(&output));
+}
+
+#[test]
+fn an_empty_variable_is_unset_and_a_project_without_apps_is_named() {
+    let alone = Alone::new();
+    let file = alone.path("pds-exporter.toml");
+    let api = "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken = \"t\"\n";
+    std::fs::write(&file, format!("{api}[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n")).unwrap();
+    let run = |args: &[&str], variable: &str, value: &str| {
+        let mut command = alone.pdstool(args);
+        ended(&command.env(variable, value).current_dir(alone.path("")).output().unwrap())
+    };
+    let backfill = ["backfill", "--start", "2025-01-01", "--end", "2025-01-02", "history.om"];
+    let service = ["check", "service"];
+    for command in [&backfill[..], &service] {
+        let said = run(command, "PDSTOOL_PROJECT", "p-wrong");
+        assert_has(
+            &said,
+            &["exit code 2\n", "no app of project p-wrong is configured; use --app, or another"],
+        );
+    }
+    assert_has(&run(&service, "PDSTOOL_PROJECT", ""), &["exit code 1\n", "/projects/p-1/apps/p-1-a"]);
+    let call = run(&["call", "app", "get", "a", "--dry-run"], "PDSTOOL_PROJECT", "");
+    assert_has(&call, &["exit code 0\n", "/projects/p-1/apps/a\n"]);
+    // Others may listen on the default port.
+    assert_lacks(&run(&["status"], "PDSTOOL_EXPORTER", ""), &["exit code 2\n", "invalid value"]);
 }
 
 #[test]
