@@ -106,8 +106,17 @@ pub fn listening(address: &str) -> Finding {
     match pds_web::try_listen(address) {
         Ok(()) => Finding::ok(format!("{address} is free")),
         Err(error) => {
-            let remedy = "Stop the program that uses it, or set another address with --web.listen-address; if that program \
-                          is the daemon, set --exporter to its address.";
+            let remedy = match &error {
+                pds_web::Error::Flag { source: Some(source), .. }
+                    if source.kind() == ErrorKind::AddrInUse =>
+                {
+                    "Stop the program that uses it, or set another address with --web.listen-address; if that program \
+                     is the daemon, set --exporter to its address."
+                }
+                _ => {
+                    "Set --web.listen-address to an address of this machine on which the daemon's user may listen."
+                }
+            };
             Finding::problem(with_sources(&error), remedy)
         }
     }

@@ -58,7 +58,9 @@ fn an_address_that_another_program_has_is_a_problem() {
     found.says("daemon", "no daemon at http://127.0.0.1:0; use --exporter");
     found.says("listening address", "web.sock is free");
     let found = listening(&["10090"]);
-    assert!(found.only().1.contains("the port is missing"), "{:#}", found.json);
+    let (_, said, remedy) = found.only();
+    assert!(said.contains("the port is missing"), "{said}");
+    assert!(remedy.starts_with("Set --web.listen-address to an address of this machine"), "{remedy}");
     let daemon = crate::process::Exporter::start(&["--demo"]);
     let found = listening(&[daemon.url.trim_start_matches("http://")]);
     assert!(!found.json.to_string().contains("listening address"), "{:#}", found.json);
