@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Service, call, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{Reply, Seen, ok, status};
 use crate::golden::assert_golden;
-use crate::process::Alone;
+use crate::process::{Alone, assert_has};
 
 const APP: &str = r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"active","errorMessage":"","createdAt":"2026-01-02T03:04:05Z","runtime":"custom","entrypoint":["serve","--fast"],"port":8000,"disableAuth":false,"computeTier":"interruptible","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"2.5","memory":"12","gpuCount":"1","costPerSecondCents":"0.012","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"","cooldownPeriodSeconds":"90","evaluationIntervalSeconds":"0","responseGracePeriodSeconds":3600,"lastBuildStatus":"success","latestBuildId":"b-2","somethingNew":{"a":[1,2]}}"#;
 const RESPONSE_TIME: &str = r#"{"data":{"percentiles":{"p50":12.34,"p90":"250","p95":null,"p99":4200},"distribution":{"1ms":0,"10ms":40.0,"100ms":"75.5","1s":97.25,"1hr":100},"total_requests":1234567,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z","sampled":false},"status":"success"}"#;
@@ -179,7 +179,10 @@ fn a_failure_is_one_sentence_with_its_exit_code() {
     assert_eq!(refused.status.code(), Some(1));
     let no_token =
         call(&service.url(), &["app", "get", "a"]).env_remove("PDS_EXPORTER__API__TOKEN").output().unwrap();
-    assert_eq!(no_token.status.code(), Some(4), "{}", stderr(&no_token));
+    assert_has(
+        &ended(&no_token),
+        &["exit code 4\n", "use --token-file with --base-url, or set api.token_file"],
+    );
     let no_project =
         call(&service.url(), &["app", "get", "a"]).env_remove("PDSTOOL_PROJECT").output().unwrap();
     assert_eq!(no_project.status.code(), Some(2), "{}", stderr(&no_project));

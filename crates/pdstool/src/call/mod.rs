@@ -89,6 +89,10 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     if args.secret_file.is_some() && call.command.secret.is_none() {
         return Err(ToolError::Usage("--secret-file is only for calls that create a secret".to_owned()));
     }
+    if config.api.token.is_none() && config.projects.is_empty() {
+        let message = "no token is configured: use --token-file with --base-url, or set api.token_file";
+        return Err(ToolError::Failed { message: message.to_owned(), code: 4 });
+    }
     if let Some(consequence) = call.command.consequence {
         let filled = consequence.fill(|name, text| text.push_str(arguments.get(name).unwrap_or_default()));
         console.confirm(&filled, args.yes)?;
