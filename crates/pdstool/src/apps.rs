@@ -27,7 +27,7 @@ use pds_diagnosis::{App, Verdict, class_title, resource_title};
 pub struct AppsArgs {
     /// Show everything about one app: its id, its name, or the end of its id.
     #[arg(value_name = "NAME", value_parser = name, conflicts_with_all = ["problems", "filter"])]
-    name: Option<String>,
+    app: Option<String>,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -77,7 +77,7 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
         apps.map(move |(app, sent)| Row { exporter: exporter.clone(), app, sent })
     });
     let mut rows: Vec<Row> = rows.collect();
-    if let Some(name) = &args.name {
+    if let Some(name) = &args.app {
         rows = named(rows, name).or_else(|error| {
             say_gaps(console, &fleet.failures, gaps.clone());
             // It may be of an exporter that does not reply.
@@ -99,7 +99,7 @@ async fn show_apps(console: &mut Console, args: &AppsArgs, exporters: &[Exporter
             });
             output::print_json(console, &apps.collect())?;
         }
-        (OutputFormat::Table | OutputFormat::Wide, [row]) if args.name.is_some() => {
+        (OutputFormat::Table | OutputFormat::Wide, [row]) if args.app.is_some() => {
             output::print_as(console, format, &[Block::Facts(details(row))])?;
         }
         _ => {

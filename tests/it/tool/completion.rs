@@ -90,6 +90,7 @@ fn shells_complete_the_ids_of_the_configuration() {
             ("pdstool check token --project p-other --app p-", &["--app p-other-search"]),
             ("pdstool backfill --app p-first-r", &["--app p-first-ranker"]),
             ("pdstool apps --filter p-o", &["--filter p-other"]),
+            ("pdstool apps p-first-r", &["apps p-first-ranker"]),
             ("pdstool check web-con", &["check web-config"]),
             ("pdstool status --ou", &["--output"]),
         ] {
