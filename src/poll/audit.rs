@@ -235,8 +235,13 @@ impl<'a> Check<'a> {
         let usual = newest(self.poll.plan, end).seconds().cast_signed();
         let is_long = end - start >= usual.min(5 * step);
         let inside = middle + step / 2;
-        // The steps of a short range may be its parts. If a bound is ignored, a range without length is not empty.
-        let is_sure = async || Ok(end - start >= 5 * step || self.total(inside, inside).await? > 0);
+        // The steps of a short range may be its parts. If a bound is ignored, an instant is not nearly empty. A margin at
+        // the end of ranges takes a second at most.
+        let instant = inside + i64::from(self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive);
+        let is_sure = async || {
+            let is_long = end - start >= 5 * step;
+            Ok(is_long || self.total(inside, instant).await?.saturating_mul(10) > whole)
+        };
         if all.range.is_none() && whole > 0 && !parts.contains(&0) && is_long && is_sure().await? {
             let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];
             if parts.iter().chain(&steps).all(|part| *part >= whole - whole / 100) {

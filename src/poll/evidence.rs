@@ -140,8 +140,9 @@ pub(super) struct Evidence {
     again_at: Option<Instant>,
     /// The app that checked last.
     last: Option<Arc<Owner>>,
-    /// The app that may check at any time, and until when no other becomes that.
-    next: Option<(Arc<Owner>, Instant)>,
+    /// The apps that may check at any time, and until when no others become that: one that is polled often, and one that
+    /// is polled rarely, for which no other waits.
+    next: [Option<(Arc<Owner>, Instant)>; 2],
 }
 
 /// Time between two attempts to determine whether an account's replies can be trusted.
@@ -258,14 +259,15 @@ impl Evidence {
     /// keep others from checking.
     pub(super) fn begin_verification(&mut self, app: &Arc<Owner>, interval: Duration) -> bool {
         let now = Instant::now();
-        let is_next = self.next.as_ref().is_some_and(|(next, _)| next == app);
+        let places = self.next.iter_mut();
+        let is_next = places.filter_map(|place| place.take_if(|(next, _)| *next == *app)).count() > 0;
         let may = is_next || self.again_at.is_none_or(|at| at <= now);
+        let [often, rarely] = &mut self.next;
+        let (place, wait) = if 2 * interval > MAX_WAIT { (rarely, 2 * interval) } else { (often, MAX_WAIT) };
         if may {
             (self.again_at, self.last) = (Some(now + VERIFY_AGAIN), Some(Arc::clone(app)));
-            self.next.take_if(|_| is_next);
-        } else if self.last.as_ref() != Some(app) && self.next.as_ref().is_none_or(|(_, until)| *until <= now)
-        {
-            self.next = Some((Arc::clone(app), now + MAX_WAIT.max(2 * interval)));
+        } else if self.last.as_ref() != Some(app) && place.as_ref().is_none_or(|(_, until)| *until <= now) {
+            *place = Some((Arc::clone(app), now + wait));
         }
         may
     }
@@ -418,6 +420,22 @@ mod tests {
             tokio::time::advance(interval / 180 * 177).await;
         }
         assert_eq!(checked.len(), apps.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_app_that_is_polled_once_a_day_keeps_no_other_from_checking() {
+        let [sparse, rare, busy] = ["a", "b", "c"].map(|app| Owner::new("p".into(), app.into()));
+        let mut evidence = Evidence::default();
+        let (minute, day) = (Duration::from_secs(60), Duration::from_secs(86_400));
+        assert!(evidence.begin_verification(&sparse, minute));
+        assert!(!evidence.begin_verification(&rare, day));
+        assert!(!evidence.begin_verification(&busy, minute));
+        tokio::time::advance(minute).await;
+        assert!(evidence.begin_verification(&sparse, minute));
+        assert!(evidence.begin_verification(&busy, minute));
+        tokio::time::advance(day).await;
+        assert!(evidence.begin_verification(&sparse, minute));
+        assert!(evidence.begin_verification(&rare, day));
     }
 
     #[tokio::test(start_paused = true)]

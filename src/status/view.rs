@@ -60,15 +60,6 @@ impl Part<'_> {
     }
 }
 
-/// A token that states another project than it is set for.
-#[derive(Debug)]
-struct Mismatched {
-    /// Both projects.
-    words: String,
-    /// Whether anything of its project was read since the start.
-    has_worked: bool,
-}
-
 /// The input of the model at one moment.
 #[derive(Debug)]
 pub(super) struct View {
@@ -83,7 +74,7 @@ pub(super) struct View {
     pub(super) refused: Option<String>,
     wrong_address: OnceLock<bool>,
     lacks_settings: OnceLock<bool>,
-    mismatched_tokens: OnceLock<BTreeMap<String, Mismatched>>,
+    mismatched_tokens: OnceLock<BTreeMap<String, String>>,
     /// The number of unknown ids compared so far.
     compared: AtomicUsize,
 }
@@ -180,34 +171,27 @@ impl View {
     pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
         let token = || self.snapshot.tokens.get(account.name()).filter(|token| !token.accepted);
         let has_expired = || token().and_then(|token| token.expires).is_some_and(|at| at <= self.now);
-        // A token that has worked there is not refused because of its project.
-        let refused_since = || Cause::of_class(class) == &cause::TOKEN_REFUSED;
-        let mismatched = self.mismatched_tokens().get(account.name());
-        let is_elsewhere = mismatched.is_some_and(|token| !(token.has_worked && refused_since()));
-        Cause::within(class, self.has_wrong_address(), is_elsewhere, has_expired)
+        Cause::within(
+            class,
+            self.has_wrong_address(),
+            self.other_project(account.name()).is_some(),
+            has_expired,
+        )
     }
 
     /// The project of a token that is set for another one, in words, unless the token reads anything there.
     pub(super) fn other_project(&self, token: &str) -> Option<&str> {
-        self.mismatched_tokens().get(token).map(|mismatched| &*mismatched.words)
-    }
-
-    fn mismatched_tokens(&self) -> &BTreeMap<String, Mismatched> {
-        self.mismatched_tokens.get_or_init(|| {
-            let all = self.plan.client.mismatched_tokens().into_iter();
-            let mut others: BTreeMap<_, _> =
-                all.map(|(token, words)| (token, Mismatched { words, has_worked: false })).collect();
+        let others = self.mismatched_tokens.get_or_init(|| {
+            let mut others = self.plan.client.mismatched_tokens();
             for target in self.plan.targets.iter().filter(|target| target.endpoint.scope != Scope::Account) {
                 let token = target.account.name();
-                let Some(other) = others.get_mut(token) else { continue };
-                let health = self.health(target);
-                other.has_worked |= health.last_success.is_some();
-                if health.up == Some(true) {
+                if others.contains_key(token) && self.health(target).up == Some(true) {
                     others.remove(token);
                 }
             }
             others
-        })
+        });
+        others.get(token).map(String::as_str)
     }
 
     /// Whether the service has no list of projects at the configured address, and answers nothing else there.

@@ -107,6 +107,14 @@ async fn bursts_between_two_steps_are_not_taken_for_ignored_ranges() {
     let audit = found(&rig);
     let remedies: BTreeSet<&str> = audit.differences.values().map(|difference| &*difference.remedy).collect();
     assert_eq!(Vec::from_iter(remedies), ["set accounting.range_end = \"inclusive\""], "{audit:?}");
+    // With a margin at the end of ranges, an instant would end before it begins.
+    let tables =
+        "[poll]\ninterval = \"5m\"\n[accounting]\nstep = \"30m\"\nrange_end = \"inclusive-second\"\n";
+    let rig = Rig::start(settings(Quirks { longest_range: 3600, ..unnamed() }), tables).await;
+    for _ in 0..10 {
+        rig.pass(300).await;
+    }
+    assert_eq!(remedy_of_requests(&rig), "set accounting.range_end = \"exclusive\"");
 }
 
 #[tokio::test(start_paused = true)]
