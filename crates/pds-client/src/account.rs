@@ -1,6 +1,7 @@
 //! A service account: its token, its queue, and its refusals.
 
 mod ranges;
+mod throttling;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,12 +18,8 @@ use super::body::AccountRoom;
 use super::class::Class;
 use super::credentials::{Credentials, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
-use super::pace::Pace;
 use super::reporter::Reporter;
 use ranges::RangeSupport;
-
-/// The longest pause of a whole account. If a reply requests a longer pause, only its target waits for the rest.
-const MAX_PAUSE: Duration = Duration::from_secs(300);
 
 /// The longest time for which a refused token is not sent, unless it changes: to the service, or to one path.
 const MAX_REFUSAL: Duration = Duration::from_secs(60);
@@ -143,14 +140,9 @@ impl Account {
         &self.inner.credentials.reporter
     }
 
-    /// Ends a pause that the service requested.
-    pub(super) fn end_pause(&self) {
-        self.inner.queue.pace(|pace, _| pace.resume());
-    }
-
     /// Starts to report its state and changes, unless it has started before.
     pub(super) fn report(&self) {
-        let (AccountParts { credentials, queue, state, .. }, reporter) = (&*self.inner, self.reporter());
+        let (AccountParts { credentials, state, .. }, reporter) = (&*self.inner, self.reporter());
         if !reporter.begin(&self.name) {
             return;
         }
@@ -164,8 +156,7 @@ impl Account {
             RangeSupport::Honoured => observer.range_honoured(name, None),
             RangeSupport::Ignored(explanation) => observer.range_honoured(name, Some(explanation)),
         });
-        let per_second = queue.pace(|pace, _| pace.per_second());
-        reporter.fact(|observer, name| observer.pace(name, per_second));
+        self.report_pace(&state);
     }
 
     /// Removes its metrics, and reports nothing more.
@@ -229,6 +220,9 @@ impl Account {
         if state.last.is_none_or(|last| last.sent <= sent) {
             state.last = Some(Outcome { sent, ended: Instant::now(), failed });
         }
+        if state.paused_since.is_some() {
+            self.report_pace(&state);
+        }
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
             state.refusals.remove(path);
         }
@@ -242,61 +236,6 @@ impl Account {
         if failed.is_none() {
             self.end_refusal(&mut state);
             self.note_accepted(&mut state, true);
-        }
-    }
-
-    /// Records that the service requests a pause of the account. Logs a pause longer than `patience`, which requests do
-    /// not wait for.
-    pub(super) fn pause(&self, wait: Duration, patience: Duration) {
-        let wait = wait.min(MAX_PAUSE);
-        self.inner.queue.pace(|pace, _| pace.pause(wait));
-        let mut state = self.inner.state.lock();
-        if wait > patience && state.paused_since.is_none() {
-            state.paused_since = Some(Instant::now());
-            let wait = format_duration(whole_seconds(wait)).to_string();
-            self.reporter().log(|observer, name| observer.paused(name, &wait));
-            self.reporter().fact(|observer, name| observer.pace(name, Some(0.0)));
-        }
-    }
-
-    /// Records that a request sent at `sent` was answered by a 429.
-    pub(super) fn too_many(&self, sent: Instant) {
-        self.adapt(|pace, _| pace.too_many(sent));
-    }
-
-    /// Records that a request was answered without a 429.
-    pub(super) fn answered(&self) {
-        self.adapt(|pace, waits| pace.answered(waits));
-        let mut state = self.inner.state.lock();
-        // A reply to a request sent before the pause does not end it.
-        let (is_over, per_second) =
-            self.inner.queue.pace(|pace, _| (pace.pause_left().is_zero(), pace.per_second()));
-        if let Some(since) = state.paused_since.take_if(|_| is_over) {
-            self.reporter().fact(|observer, name| observer.pace(name, per_second));
-            let after = format_duration(whole_seconds(since.elapsed())).to_string();
-            tracing::info!(token = self.name(), after, "the service accepts requests again after a pause");
-        }
-    }
-
-    /// Changes the pace, and reports it.
-    fn adapt(&self, change: impl FnOnce(&mut Pace, bool)) {
-        let (before, now) = self.inner.queue.pace(|pace, waits| {
-            let before = pace.per_second();
-            change(pace, waits);
-            (before, pace.per_second())
-        });
-        if before == now {
-            return;
-        }
-        self.reporter().fact(|observer, name| observer.pace(name, now));
-        match (before, now) {
-            (None, Some(requests_per_second)) => tracing::warn!(
-                token = self.name(),
-                requests_per_second = (requests_per_second * 100.0).round() / 100.0,
-                "the service repeatedly answers 429: requests are slowed down"
-            ),
-            (Some(_), None) => tracing::info!(token = self.name(), "requests are back at full pace"),
-            _ => {}
         }
     }
 

@@ -40,8 +40,10 @@ impl Reporter {
     /// Forgets the facts, and reports none from now on.
     pub(super) fn end(&self) {
         let mut name = self.name.lock();
-        name.in_force = false;
-        self.shared.observer.forget_token(&name.text);
+        // Another account may have its name since.
+        if std::mem::take(&mut name.in_force) {
+            self.shared.observer.forget_token(&name.text);
+        }
     }
 
     /// Reports a fact about the account.

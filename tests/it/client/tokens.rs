@@ -289,6 +289,16 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     assert_eq!(token_series, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
     // Nothing reads a token that no project uses again.
     assert!(!Asking::new(&api, &projects[..2]).page().contains("pds_token_expiry"));
+    // An account at rest removes nothing of the account that has its name since.
+    let own = |name: &str, token| project(name, inline(token));
+    let before = Asking::new(&api, &[own("p-1", LASTING), own("p-2", "opaque")]);
+    let mut rests = api.clone();
+    (rests.token, api.token) = (inline(LASTING), None);
+    let next = before.client.successor(&rests, &[own("p-1", EXPIRING)]).unwrap();
+    next.take_over(Some(&before.client));
+    assert!(before.page().contains("pds_token_expiry_timestamp_seconds{token=\"p-1\"}"));
+    next.successor(&rests, &[own("p-1", EXPIRING)]).unwrap().take_over(Some(&next));
+    assert!(before.page().contains("pds_token_expiry_timestamp_seconds{token=\"p-1\"}"));
     // A connection that the client after a reload does not use is gone.
     api.token = inline(LASTING);
     asking.client.successor(&api, &[]).unwrap().take_over(Some(&asking.client));
