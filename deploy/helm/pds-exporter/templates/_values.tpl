@@ -210,6 +210,11 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- if and $rule.enabled $isSidecar $rule.thisReleaseOnly (not $rule.job) -}}
 {{- fail "prometheusRule: set job, that of the sidecar's series, or thisReleaseOnly: false in one release for all" -}}
 {{- end -}}
+{{- range list "podMonitor" "serviceMonitor" "scrapeConfig" "podMonitoring" -}}
+{{- if and $rule.enabled $rule.job (get $.Values .).enabled -}}
+{{- fail (printf "prometheusRule: job is for series that no monitor of the chart scrapes, and %s is enabled" .) -}}
+{{- end -}}
+{{- end -}}
 {{- $gke := .Values.podMonitoring -}}
 {{- if and $gke.enabled (or $gke.namespace $gke.relabelings $gke.targetLimit) -}}
 {{- fail "podMonitoring: Google Cloud knows no namespace, relabelings and targetLimit" -}}
