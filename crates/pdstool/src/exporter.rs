@@ -34,8 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_STATUS: usize = 64 << 20;
 
 /// The flags with which an exporter that requires TLS or a password is read.
-pub const LOGIN: &str =
-    "--exporter https://USER:PASSWORD@NAME, and --exporter-ca-file FILE for a private certificate authority";
+pub const LOGIN: &str = "--exporter https://USER:PASSWORD@NAME (http:// without TLS), and --exporter-ca-file FILE for a private authority";
 
 /// The variable with the addresses of exporters.
 pub const VARIABLE: &str = "PDSTOOL_EXPORTER";
@@ -164,11 +163,14 @@ impl ExporterError {
         match classify(error, ReplyStage::BeforeHead, false) {
             // A TLS alert is not HTTP.
             Class::Protocol => true,
-            class => class.code() == "tls" && class != Class::TlsPlain,
+            class => {
+                let is_other = [Class::TlsPlain, Class::TlsExpired, Class::TlsNotYetValid].contains(&class);
+                class.code() == "tls" && !is_other
+            }
         }
     }
 
-    /// What to do about it, after the error.
+    /// The remedy, to follow the error.
     pub(super) fn hint(&self) -> String {
         match self.is_locked() {
             true => format!("; if it requires TLS or a password, use {LOGIN}"),

@@ -48,13 +48,7 @@ pub struct ServiceArgs {
     pub base_url: Option<Url>,
 
     /// With --base-url: file with the token [default: the variable PDS_EXPORTER__API__TOKEN].
-    #[arg(
-        long = "token-file",
-        value_name = "FILE",
-        value_parser = token_file,
-        requires = "base_url",
-        global = true
-    )]
+    #[arg(long, value_name = "FILE", value_parser = token_file, requires = "base_url", global = true)]
     pub token_file: Option<PathBuf>,
 }
 

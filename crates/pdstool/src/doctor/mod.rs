@@ -165,7 +165,10 @@ async fn daemon(
             }
         }
         Err(error) if flags.is_some() && error.is_locked() => {
-            let text = format!("{name} runs, but requires TLS or a password: use {LOGIN}");
+            let text = format!(
+                "{name} runs, but requires TLS or a password: use {LOGIN} ({})",
+                with_sources(&error)
+            );
             (vec![Finding::note(text)], true, true)
         }
         Err(error) if means_none(&error) => {

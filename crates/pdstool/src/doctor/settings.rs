@@ -34,6 +34,8 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
             found.push(Finding::warning(cause::NO_APPS.says, cause::NO_APPS.remedy));
         }
     }
+    let warnings = config.include_warnings.iter();
+    found.extend(warnings.map(|warning| Finding::warning(warning, "Correct the pattern, or remove it.")));
     if let Some(warning) = plain_http_warning(&config.api.base_url) {
         found.push(Finding::warning(warning, "Use https:// in api.base_url."));
     }
