@@ -203,6 +203,12 @@ impl Account {
             last: now,
             until: now + again.min(if whole { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
         };
+        if before.is_none() {
+            // A path that is no longer requested.
+            state
+                .refusals
+                .retain(|key, refusal| key == WHOLE_ACCOUNT || now < refusal.until + MAX_PATH_REFUSAL);
+        }
         state.refusals.insert(key.to_owned(), refusal);
         if whole {
             self.inner.queue.set_probed(true);

@@ -136,8 +136,8 @@ impl Pace {
         self.slowed = Some(cut);
     }
 
-    /// Records a reply other than 429. The adaptation ends when it reaches the pace before it, unless requests wait
-    /// (`waits`), which would all be sent at once.
+    /// Records a reply other than 429. The adaptation ends when it reaches the pace before it, or a minute after the last
+    /// 429, unless requests wait (`waits`), which would all be sent at once.
     pub(super) fn answered(&mut self, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };
@@ -146,7 +146,9 @@ impl Pace {
         let span = (slowed.worked - slowed.cut_to).max(slowed.worked * (1.0 - DECREASE_FACTOR));
         let grown = slowed.cut_to + span * steps;
         slowed.per_second = grown.min(MAX_AHEAD * measured).max(slowed.per_second);
-        if slowed.per_second >= slowed.before && !waits {
+        // At fewer requests than before, the pace does not grow as far.
+        let is_quiet = slowed.cut_at.elapsed() >= REPEATED_WITHIN;
+        if (slowed.per_second >= slowed.before || is_quiet) && !waits {
             self.slowed = None;
         }
     }
@@ -229,6 +231,20 @@ mod tests {
         assert!((0.69..0.71).contains(&shares[0]) && (0.98..1.02).contains(&shares[15]), "{shares:?}");
         assert_eq!(shares.len(), 30, "nothing waits any more: the pace is free");
         assert_eq!(pace.next(Duration::MAX), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pace_is_free_a_minute_after_the_last_429_if_there_are_fewer_requests() {
+        let mut pace = slowed_down().await;
+        for _ in 0..59 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            pace.sent();
+            pace.answered(false);
+        }
+        assert!(pace.per_second().is_some());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        pace.answered(false);
+        assert_eq!(pace.per_second(), None);
     }
 
     #[tokio::test(start_paused = true)]
