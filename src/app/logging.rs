@@ -7,7 +7,7 @@ use std::panic::PanicHookInfo;
 
 use jiff::Timestamp;
 use prometheus::IntCounter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -53,7 +53,9 @@ pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> io::Result
         .then(|| tracing_logfmt::builder().with_target(false).layer().with_writer(writer.clone()));
     let json = (format == LogFormat::Json)
         .then(|| fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer));
-    let registry = tracing_subscriber::registry().with(filter).with(logfmt).with(json);
+    // The frames of HTTP/2 may hold what the service echoes.
+    let frames = Targets::new().with_default(LevelFilter::TRACE).with_target("h2", LevelFilter::INFO);
+    let registry = tracing_subscriber::registry().with(filter).with(frames).with(logfmt).with(json);
     registry.try_init().map_err(io::Error::other)?;
     Ok(RunningLog { queue, running, flag: level })
 }

@@ -28,8 +28,9 @@ use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::{Config, Shared, plain_http_warning};
 use pds_core::clock::{MAX_SKEW, is_skewed};
+use pds_core::error_chain::with_sources;
 use pds_core::memory::Room;
-use pds_core::printable::excerpt;
+use pds_core::printable::{excerpt, long_excerpt};
 use pds_core::secret::Secret;
 use pds_http::{BuildError, Connector, Held};
 use pds_interface::Request;
@@ -130,6 +131,17 @@ impl Transport {
         })
     }
 
+    /// Why no reply arrived. The error may hold words of the peer, such as those that end a connection of HTTP/2.
+    fn broken(&self, error: impl Error + Send + Sync + 'static, stage: ReplyStage) -> Reason {
+        match broken(error, stage, self.proxy.as_deref(), &self.api.base_url) {
+            Reason::Transport { class, proxy, source } => {
+                let text = long_excerpt(&self.shared.redactor.text(with_sources(&*source)));
+                Reason::Transport { class, proxy, source: text.into() }
+            }
+            reason => reason,
+        }
+    }
+
     /// The error of `request`, which has failed for this reason.
     pub(super) fn failed(&self, request: &Request, reason: Reason) -> FetchError {
         FetchError { request: format!("{} {}{}", request.method.as_str(), self.base, request.path), reason }
@@ -151,8 +163,7 @@ impl Transport {
         let idlest = self.clients.iter().min_by_key(|client| Arc::strong_count(client));
         let client = Arc::clone(idlest.unwrap_or(&self.clients[0]));
         let head = timeout_at(deadline, client.request(prepared)).await.map_err(timeout)?;
-        let response =
-            head.map_err(|error| broken(error, BeforeHead, self.proxy.as_deref(), &self.api.base_url))?;
+        let response = head.map_err(|error| self.broken(error, BeforeHead))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             self.compare_clocks(date, sent_at, began.elapsed());
@@ -172,7 +183,7 @@ impl Transport {
         }
         let mut body = Body::new(self.api.max_response_bytes);
         let read = timeout_at(deadline, body.read(response, room, own)).await.map_err(timeout)?;
-        if !read.map_err(|error| broken(error, AfterHead, self.proxy.as_deref(), &self.api.base_url))? {
+        if !read.map_err(|error| self.broken(error, AfterHead))? {
             return Err(Reason::TooLarge(self.api.max_response_bytes));
         }
         let (bytes, room) = (self.shared.redactor.reply(body.bytes), Arc::new(body.room));

@@ -9,9 +9,10 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
+use pds_core::error_chain::with_sources;
 use pds_core::memory::Share;
 use pds_core::plain_file;
-use pds_core::printable::excerpt;
+use pds_core::printable::{excerpt, long_excerpt};
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
@@ -77,8 +78,8 @@ pub enum Error {
     #[error("{0} contains characters that are not allowed in HTTP headers")]
     Unsendable(String),
     /// The connection failed or was interrupted.
-    #[error("{0} cannot be reached")]
-    Unreachable(String, #[source] reqwest::Error),
+    #[error("{0} cannot be reached: {1}")]
+    Unreachable(String, String),
     /// No complete reply within the time limit.
     #[error("{0} did not answer within {limit}", limit = humantime::format_duration(TIMEOUT))]
     Timeout(String),
@@ -150,7 +151,11 @@ impl Http {
         let (headers, secrets) = self.headers()?;
         let url = self.url.clone();
         let redactor = Redactor::of(&secrets);
-        let unreachable = |error: reqwest::Error| Error::Unreachable(self.url.clone(), error.without_url());
+        // The error may hold words of the peer, such as those that end a connection of HTTP/2.
+        let unreachable = |error: reqwest::Error| {
+            let text = redactor.text(with_sources(&error.without_url()));
+            Error::Unreachable(self.url.clone(), long_excerpt(&text))
+        };
         let response = self.client.post(&self.url).headers(headers).body(form).send();
         let response = response.await.map_err(unreachable)?;
         let status = response.status();
@@ -175,7 +180,7 @@ impl Http {
             let bad = reply::read(&redactor.reply(body), &mut |_| ()).err().unwrap_or(bad);
             match bad {
                 Bad::TooMany => Error::TooMany(url),
-                Bad::NotPrometheus(problem) => Error::NotPrometheus(url, redactor.text(problem)),
+                Bad::NotPrometheus(problem) => Error::NotPrometheus(url, excerpt(&redactor.text(problem))),
                 Bad::Failed(said) => Error::Failed(url, redactor.text(said)),
                 Bad::Incomplete(said) => Error::Incomplete(url, redactor.text(said)),
             }
