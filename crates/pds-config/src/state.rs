@@ -106,8 +106,11 @@ fn headers() -> Reader<Vec<(HeaderName, Secret)>> {
         let members: BTreeMap<&String, &Value> = members.iter().collect();
         let mut headers: Vec<(HeaderName, Secret)> = Vec::with_capacity(members.len());
         for (written, raw) in members {
+            // An invalid name may be a whole header, with its value.
+            let parsed = written.parse().map_err(|_| "a name is not a valid header name".to_owned());
+            let Some(name) = position.check(parsed) else { continue };
             let position = position.member(&as_written(written));
-            let name = position.check(header_name(written));
+            let name = position.check(configurable(name));
             let value = position.check(header_value(raw));
             let Some((name, value)) = name.zip(value) else { continue };
             if headers.iter().any(|(known, _)| *known == name) {
@@ -119,9 +122,8 @@ fn headers() -> Reader<Vec<(HeaderName, Secret)>> {
     })
 }
 
-/// A header that may be configured.
-fn header_name(name: &str) -> Result<HeaderName, String> {
-    let header: HeaderName = name.parse().map_err(|_| "not a valid header name".to_owned())?;
+/// Returns `header` if it may be configured.
+fn configurable(header: HeaderName) -> Result<HeaderName, String> {
     if header == http::header::AUTHORIZATION {
         return Err(
             "use prometheus_token_file, or prometheus_username and prometheus_password_file".to_owned()
