@@ -98,6 +98,10 @@ impl Router {
             // Comes first, so that a stranger does not learn which paths exist.
             self.authenticate(current, &request, in_flight.connection.peer(), probe).await?;
         }
+        let kind = found.as_ref().map_or(Kind::Page, |(route, _)| route.kind);
+        if let Some(sentence) = self.hosts.refusal(kind, &request) {
+            return Err(refusal(StatusCode::FORBIDDEN, sentence));
+        }
         let (route, segments) = match found {
             Some(found) => found,
             None => (self.elsewhere(&request)?, Vec::new()),
@@ -190,10 +194,7 @@ impl Router {
             let sentence = "The lifecycle API is not enabled: start with --web.enable-lifecycle.\n";
             return Err(refusal(StatusCode::FORBIDDEN, sentence));
         }
-        match self.hosts.refusal(route.kind, request) {
-            Some(sentence) => Err(refusal(StatusCode::FORBIDDEN, sentence)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {

@@ -163,7 +163,7 @@ async fn a_rebound_host_name_cannot_read_pages_and_the_refusal_names_the_flag() 
     let allowed_hosts = vec!["pds.internal".to_owned()];
     let server = Running::start(Config { allowed_hosts, ..Config::default() });
     let asked = async |header: &str, path: &str| curl(&["-H", header, &server.url(path)]).await;
-    for path in ["/metrics", "/", "/apps/p/a"] {
+    for path in ["/metrics", "/", "/apps/p/a", "/metrics/", "/nowhere"] {
         let refused = asked("Host: evil.example", path).await;
         assert_eq!(refused.status, 403, "{path}");
         assert_has(refused.text(), &["--web.allowed-hosts"]);
