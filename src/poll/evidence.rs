@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant};
 use pds_client::{Account, Client};
 use pds_config::Config;
 use pds_core::units;
-use pds_interface::{Ignored, Resource, TimeRange};
+use pds_interface::{Ignored, Resource, TimeRange, response_time};
 use pds_ledger::sample::AGES;
 use pds_ledger::{HOUR, Ledger, Owner};
 use pds_telemetry::Telemetry;
@@ -175,9 +175,17 @@ impl EvidenceStore {
     ) -> Arc<Self> {
         let settings = settings(config);
         let names = client.accounts().map(|account| (account.number(), account.name().into())).collect();
-        if !config.accounting.audit {
-            // Without audits, nothing would end the differences.
+        // Without audits, nothing would end the differences.
+        if !(config.accounting.audit && config.accounting.enabled) {
             telemetry.forget_differences();
+        }
+        let is_polled = |call: Resource| config.poll.resources.contains(&call);
+        for account in client.accounts().map(Account::name) {
+            let unpolled = Resource::all().filter(|call| !is_polled(*call));
+            unpolled.for_each(|call| telemetry.audit_agrees(account, call));
+            if !is_polled(response_time::RESOURCE) {
+                AGES.iter().for_each(|(age, _)| telemetry.forget_sample(account, age));
+            }
         }
         if let Some(known) = before.filter(|known| known.settings == settings) {
             // A recheck at that age now adds what was missing.
@@ -186,6 +194,7 @@ impl EvidenceStore {
                 client.accounts().for_each(|account| telemetry.forget_sample(account.name(), age));
             }
             known.keep(names, telemetry);
+            known.known.lock().evidence.retain(|(_, call), _| is_polled(*call));
             return Arc::clone(known);
         }
         telemetry.forget_differences();

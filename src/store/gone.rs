@@ -68,6 +68,11 @@ impl GoneApps {
         }
     }
 
+    /// Forgets the wrong address of accounts whose list of projects `is_polled` no longer.
+    pub(crate) fn keep_addresses(&mut self, is_polled: impl Fn(&str) -> bool) {
+        self.misled.retain(|account| is_polled(account));
+    }
+
     /// Records that the service answered for the app. A removed app stays gone: the poll began before its removal.
     pub fn found(&mut self, owner: &Owner) {
         if self.apps.get(owner).is_some_and(|gone| gone.reason == NOT_FOUND) {
@@ -127,7 +132,15 @@ mod tests {
             assert_eq!(found, [false, minutes == 6]);
             tokio::time::advance(Duration::from_secs(60)).await;
         }
+        // A configuration without the list of projects.
+        gone.keep_addresses(|_| false);
+        for is_gone in [false, true] {
+            let at = Timestamp::UNIX_EPOCH;
+            assert_eq!(gone.not_found(&one, "one", at, Duration::from_secs(300)), is_gone);
+            tokio::time::advance(Duration::from_secs(301)).await;
+        }
     }
+
     #[tokio::test(start_paused = true)]
     async fn a_removed_app_is_named_for_a_day_since_it_was_last_there_and_then_forgotten() {
         let app: Arc<Owner> = Owner::new("p".into(), "a".into());

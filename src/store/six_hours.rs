@@ -107,15 +107,15 @@ impl SixHours {
         let width = u16::try_from(width).unwrap_or(u16::MAX).max(1);
         let Ok(number) = u32::try_from(at / i64::from(width)) else { return };
         let most = (REACH_SECONDS / u32::from(width)) as usize;
-        if self.width != width || number.saturating_sub(self.newest) as usize >= most {
-            // Another width, or all slots are too old.
+        if self.width != width || number.abs_diff(self.newest) as usize >= most {
+            // Another width, all slots are too old, or the clock was far ahead.
             *self = Self { newest: number, width, ..Self::default() };
             if most <= FEW {
                 self.slots.reserve_exact(most);
             }
             self.slots.push(Slot::default());
         }
-        // If the clock was set back, polls go into the newest slot.
+        // If the clock was set back a little, polls go into the newest slot.
         let further = number.saturating_sub(self.newest) as usize;
         self.newest = self.newest.max(number);
         self.slots.drain(..(self.slots.len() + further).saturating_sub(most));
@@ -213,6 +213,9 @@ mod tests {
         six_hours.push(1_000_000, 60, point(1.0), false);
         six_hours.push(999_000, 60, point(2.0), false);
         assert_eq!(six_hours.summaries().len(), 1);
+        six_hours.push(900_000, 60, point(2.0), false);
+        assert_eq!(six_hours.summaries().len(), 1);
+        assert_eq!(six_hours.summaries()[0].start, 900_000);
         six_hours.push(1_100_000, 60, point(1.0), false);
         assert_eq!(six_hours.summaries().len(), 1, "nothing before is recent");
         six_hours.push(1_100_100, 900, point(1.0), false);

@@ -220,6 +220,9 @@ impl Plan {
         }
         plan.targets = targets.into_iter().map(Arc::new).collect();
         cells.replace(now);
+        let lists = plan.targets.iter().filter(|target| target.endpoint.scope == Scope::Account);
+        let lists: HashSet<&str> = lists.map(|target| target.account.name()).collect();
+        context.store.gone().keep_addresses(|account| lists.contains(account));
         plan.targets.iter().for_each(|target| plan.show_known(context, target));
         // Ledgers now share the names of configured apps, which makes comparing them quick.
         if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
