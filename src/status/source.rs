@@ -134,6 +134,8 @@ impl Source {
         let view = Arc::new(self.view());
         let (status, going_on) = view.status(self.0.started);
         self.0.observed.record(going_on, view.now);
+        // A reading of another plan would keep its targets and accounts until somebody opens a page.
+        self.0.read.lock().take_if(|last| !Arc::ptr_eq(&last.in_force.plan, &view.plan));
         status.summary.reasons
     }
 
