@@ -147,7 +147,7 @@ impl Pace {
         let grown = slowed.cut_to + span * steps;
         slowed.per_second = grown.min(MAX_AHEAD * measured).max(slowed.per_second);
         // At fewer requests than before, the pace does not grow as far.
-        let is_quiet = slowed.cut_at.elapsed() >= REPEATED_WITHIN;
+        let is_quiet = self.counted_at.is_none_or(|at| at.elapsed() >= REPEATED_WITHIN);
         if (slowed.per_second >= slowed.before || is_quiet) && !waits {
             self.slowed = None;
         }
