@@ -178,6 +178,9 @@ impl EvidenceStore {
         // Without audits, nothing would end the differences.
         if !(config.accounting.audit && config.accounting.enabled) {
             telemetry.forget_differences();
+            if let Some(known) = before {
+                known.known.lock().evidence.values_mut().for_each(Evidence::forget_shown);
+            }
         }
         let is_polled = |call: Resource| config.poll.resources.contains(&call);
         for account in client.accounts().map(Account::name) {
@@ -256,6 +259,11 @@ impl Evidence {
             Some(violation) if !self.passed => Err(violation),
             _ => Ok(self.passed),
         }
+    }
+
+    /// Forgets the last difference and results, so that they are shown again if they persist.
+    fn forget_shown(&mut self) {
+        (self.violation, self.results_of) = (None, Default::default());
     }
 
     /// Whether a check has found that the service ignores the requested range.

@@ -57,7 +57,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
         // Other failures say nothing about the app.
         (Scope::App, _) => store.gone().is_gone(owner),
         (Scope::Account, answer) => {
-            if gone || answer.is_ok() {
+            if (gone || answer.is_ok()) && !plan.is_replaced() {
                 store.gone().note_address(account, gone);
             }
             false
