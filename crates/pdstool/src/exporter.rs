@@ -152,7 +152,9 @@ impl From<reqwest::Error> for ExporterError {
 impl ExporterError {
     /// Whether no connection could be made.
     pub fn is_connect(&self) -> bool {
-        matches!(self, Self::Http(error) if error.is_connect()) && !self.is_locked()
+        // A failed TLS handshake counts as a connection that could not be made.
+        let is_tls = |error| classify(error, ReplyStage::BeforeHead, false).code() == "tls";
+        matches!(self, Self::Http(error) if error.is_connect() && !is_tls(error)) && !self.is_locked()
     }
 
     /// Whether it requires a password, TLS, or trust in its certificate.

@@ -178,9 +178,10 @@ async fn daemon(
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
-            let remedy = match error.is_locked() {
-                true => format!("If it requires TLS or a password, use {LOGIN}."),
-                false => "Start the daemon, or set --exporter to its address.".to_owned(),
+            let remedy = match (error.is_locked(), error.is_connect()) {
+                (true, _) => format!("If it requires TLS or a password, use {LOGIN}."),
+                (_, true) => "Start the daemon, or set --exporter to its address.".to_owned(),
+                _ => "Check that --exporter is its address, and look at its log and certificate.".to_owned(),
             };
             (vec![Finding::problem(text, remedy)], true, !error.is_connect())
         }
