@@ -166,16 +166,16 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None if overloaded => "more are due than the limit allows", None if exporter.poll_lag_seconds.is_none() => "no polls", None => "polls are on schedule" } }))
             (configuration_fact(frame))
             (fact("Token", worst(frame, |cause| cause.scope == Scope::Token),
-                match expiry {
-                    _ if stopped.is_some() => html! { @if stopped.is_some_and(|reason| reason.code == cause::THROTTLED.code) { "throttled" } @else { "refused" } },
-                    Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
-                    Some((at, _)) => html! { "expires " (until(at, frame.now)) },
-                    None => html! { "no expiry date" },
+                match (stopped, expiry) {
+                    (Some(reason), _) => html! { @if reason.code == cause::THROTTLED.code { "throttled" } @else { "refused" } },
+                    (None, Some((at, _))) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
+                    (None, Some((at, _))) => html! { "expires " (until(at, frame.now)) },
+                    (None, None) => html! { @if unreadable.is_some() { "unusable" } @else { "no expiry date" } },
                 },
-                match (unreadable, expiry) {
-                    _ if let Some(reason) = stopped => html! { (reason.text) },
-                    (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
-                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len())) " to expire" },
+                match (stopped, unreadable, expiry) {
+                    (Some(reason), ..) => html! { (reason.text) },
+                    (None, Some(token), _) => html! { "the token of " (token.name) " cannot be used" },
+                    (None, None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len())) " to expire" },
                     _ => html! { (plural(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             @if exporter.shards > 1 {
