@@ -232,17 +232,17 @@ impl<'a> Check<'a> {
         // are about the same: the count of a default range, which moves.
         // A range that is shorter because longer ones fail may be within a bucket.
         let TimeRange { start, end } = self.range;
-        let usual = newest(self.poll.plan, end).seconds().cast_signed();
-        let is_long = end - start >= usual.min(5 * step);
+        let (length, usual) = (end - start, newest(self.poll.plan, end).seconds().cast_signed());
         let inside = middle + step / 2;
         // The steps of a short range may be its parts. If a bound is ignored, an instant is not nearly empty. A margin at
         // the end of ranges takes a second at most.
         let instant = inside + i64::from(self.poll.plan.config.accounting.range_end != RangeEnd::Exclusive);
-        let is_sure = async || {
-            let is_long = end - start >= 5 * step;
-            Ok(is_long || self.total(inside, instant).await?.saturating_mul(10) > whole)
-        };
-        if all.range.is_none() && whole > 0 && !parts.contains(&0) && is_long && is_sure().await? {
+        if all.range.is_none()
+            && whole > 0
+            && !parts.contains(&0)
+            && (length >= 5 * step
+                || (length >= usual && self.total(inside, instant).await?.saturating_mul(10) > whole))
+        {
             let steps = [self.total(start, start + step).await?, self.total(end - step, end).await?];
             if parts.iter().chain(&steps).all(|part| *part >= whole - whole / 100) {
                 return Ok(Violation::IgnoresBounds(Ignored::Both));

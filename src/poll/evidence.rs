@@ -1,6 +1,6 @@
 //! Evidence of how a service counts: violations of the assumptions of counting, for each service account and call.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -106,15 +106,8 @@ impl Violation {
 pub struct EvidenceStore {
     /// The settings that it holds for, as in [`Ledger::verified`].
     settings: u32,
-    known: Mutex<Known>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    /// The names of the accounts, by number.
-    names: HashMap<u64, Arc<str>>,
     /// By the number of the account.
-    evidence: HashMap<(u64, Resource), Evidence>,
+    known: Mutex<HashMap<(u64, Resource), Evidence>>,
 }
 
 /// The evidence of one call of a service account.
@@ -148,8 +141,9 @@ pub(super) struct Evidence {
 /// Time between two attempts to determine whether an account's replies can be trusted.
 const VERIFY_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a place is kept for an app that was to check and has not come; two poll intervals if that is longer.
-const MAX_WAIT: Duration = Duration::from_secs(600);
+/// How long a place is kept for an app that was to check and has not come. An app of which two poll intervals are longer
+/// takes the place for rare apps, for two intervals.
+const PLACE_KEPT: Duration = Duration::from_secs(600);
 
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
@@ -165,55 +159,46 @@ const SAMPLED_EVERY: i64 = 24 * HOUR;
 const POLLS_APART: i64 = 300;
 
 impl EvidenceStore {
-    /// The evidence for `config` with the accounts of `client`: what is known from `before` if both configurations query
-    /// the same service in the same way.
+    /// The evidence for `config` with the accounts of `client`: what is known from `before`, the former evidence and
+    /// client, of accounts that keep their names and calls that are still polled, if both configurations query the same
+    /// service in the same way.
     pub fn new(
         config: &Config,
         client: &Client,
-        before: Option<&Arc<Self>>,
+        before: Option<(&Arc<Self>, &Client)>,
         telemetry: &Telemetry,
     ) -> Arc<Self> {
         let settings = settings(config);
-        let names = client.accounts().map(|account| (account.number(), account.name().into())).collect();
+        let Some((known, former)) = before.filter(|(known, _)| known.settings == settings) else {
+            telemetry.forget_differences();
+            return Arc::new(Self { settings, known: Mutex::default() });
+        };
         // Without audits, nothing would end the differences.
         if !(config.accounting.audit && config.accounting.enabled) {
             telemetry.forget_differences();
-            if let Some(known) = before {
-                known.known.lock().evidence.values_mut().for_each(Evidence::forget_shown);
-            }
+            known.known.lock().values_mut().for_each(Evidence::forget_shown);
         }
         let is_polled = |call: Resource| config.poll.resources.contains(&call);
+        let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
+        // A recheck at that age adds what was missing.
+        let is_sampled = |age: i64| is_polled(response_time::RESOURCE) && age.unsigned_abs() > last;
         for account in client.accounts().map(Account::name) {
             let unpolled = Resource::all().filter(|call| !is_polled(*call));
             unpolled.for_each(|call| telemetry.audit_agrees(account, call));
-            if !is_polled(response_time::RESOURCE) {
-                AGES.iter().for_each(|(age, _)| telemetry.forget_sample(account, age));
-            }
+            let unsampled = AGES.iter().filter(|(_, age)| !is_sampled(*age));
+            unsampled.for_each(|(age, _)| telemetry.forget_sample(account, age));
         }
-        if let Some(known) = before.filter(|known| known.settings == settings) {
-            // A recheck at that age now adds what was missing.
-            let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
-            for (age, _) in AGES.iter().filter(|(_, seconds)| seconds.unsigned_abs() <= last) {
-                client.accounts().for_each(|account| telemetry.forget_sample(account.name(), age));
-            }
-            known.keep(names, telemetry);
-            known.known.lock().evidence.retain(|(_, call), _| is_polled(*call));
-            return Arc::clone(known);
-        }
-        telemetry.forget_differences();
-        Arc::new(Self { settings, known: Mutex::new(Known { names, evidence: HashMap::new() }) })
-    }
-
-    /// Keeps the evidence of the accounts that stay under their names. Forgets that of the others, and their metrics.
-    fn keep(&self, names: HashMap<u64, Arc<str>>, telemetry: &Telemetry) {
-        let mut known = self.known.lock();
-        let before = std::mem::replace(&mut known.names, names);
-        for (number, name) in before {
-            if known.names.get(&number) != Some(&name) {
-                known.evidence.retain(|(account, _), _| *account != number);
-                telemetry.forget_audits(&name);
-            }
-        }
+        let named = |client: &Client| -> HashSet<(u64, String)> {
+            client.accounts().map(|account| (account.number(), account.name().to_owned())).collect()
+        };
+        let names = named(former);
+        let kept: HashSet<u64> = named(client)
+            .into_iter()
+            .filter(|account| names.contains(account))
+            .map(|(number, _)| number)
+            .collect();
+        known.known.lock().retain(|(account, call), _| is_polled(*call) && kept.contains(account));
+        Arc::clone(known)
     }
 
     /// Whether `ledger` has counted with these settings after an audit passed with them.
@@ -231,9 +216,7 @@ impl EvidenceStore {
 
     /// The evidence of this call of an account.
     pub(super) fn of_call(&self, account: &Account, call: Resource) -> MappedMutexGuard<'_, Evidence> {
-        MutexGuard::map(self.known.lock(), |known| {
-            known.evidence.entry((account.number(), call)).or_default()
-        })
+        MutexGuard::map(self.known.lock(), |known| known.entry((account.number(), call)).or_default())
     }
 }
 
@@ -280,7 +263,8 @@ impl Evidence {
         let is_next = places.filter_map(|place| place.take_if(|(next, _)| *next == *app)).count() > 0;
         let may = is_next || self.again_at.is_none_or(|at| at <= now);
         let [often, rarely] = &mut self.next;
-        let (place, wait) = if 2 * interval > MAX_WAIT { (rarely, 2 * interval) } else { (often, MAX_WAIT) };
+        let (place, wait) =
+            if 2 * interval > PLACE_KEPT { (rarely, 2 * interval) } else { (often, PLACE_KEPT) };
         if may {
             (self.again_at, self.last) = (Some(now + VERIFY_AGAIN), Some(Arc::clone(app)));
         } else if self.last.as_ref() != Some(app) && place.as_ref().is_none_or(|(_, until)| *until <= now) {

@@ -1,6 +1,5 @@
 //! One poll of a metrics call: its windows, the range to count, and the hour to recheck.
 
-use crate::store::Variant;
 use pds_interface::TimeRange;
 use pds_ledger::{HOUR, Ledger, Refusal};
 
@@ -210,16 +209,6 @@ impl<'a> MetricsPoll<'a, '_> {
         }
     }
 
-    /// Hides the samples of the range's window.
-    fn forget(&self, asked: &RangeRequest<'_>) {
-        // The datapoint is stored once for all windows.
-        let shared = Variant { window: 0, container: asked.container.clone() };
-        let gone = [asked.variant(), shared];
-        for subject in &self.poll.target.subjects {
-            subject.cell.retain(|variant| !gone.contains(variant));
-        }
-    }
-
     async fn answer(&mut self, asked: &RangeRequest<'a>) -> Result<(), PollError> {
         let Poll { plan, target, .. } = self.poll;
         let subjects = self.poll.subjects(asked.to_window());
@@ -238,7 +227,7 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         if tally.range.is_none() && plan.evidence(target).ignores_ranges() {
             self.replies = Replies::default();
-            ranges::windows(plan, target).iter().for_each(|window| self.forget(window));
+            target.subjects.iter().for_each(|subject| subject.cell.retain(|_| false));
         } else {
             self.poll.show(reading, &asked.variant());
         }

@@ -208,3 +208,22 @@ fn add_examples(found: &mut HashMap<String, String>, page: &[u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::fixture::fixture;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_former_plan_is_not_kept_until_somebody_reads_the_status() {
+        let (old, new) = (fixture(1).await, fixture(1).await);
+        old.source.status();
+        let former = Arc::downgrade(&old.plan);
+        old.source.set_plan(new.plan, Vec::new());
+        drop(old.plan);
+        assert!(former.upgrade().is_some());
+        old.source.look();
+        assert!(former.upgrade().is_none());
+    }
+}

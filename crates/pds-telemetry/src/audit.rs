@@ -87,7 +87,7 @@ impl Telemetry {
     }
 
     /// Forgets the differences and ratios of `account`.
-    pub fn forget_audits(&self, account: &str) {
+    pub(super) fn forget_audits(&self, account: &str) {
         for (age, _) in pds_ledger::sample::AGES {
             self.0.metrics.audit_completeness.set(&[account, age], None);
         }

@@ -172,7 +172,7 @@ impl Plan {
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
             .collect();
-        let evidence = before.map(|plan| &plan.evidence);
+        let evidence = before.map(|plan| (&plan.evidence, &plan.client));
         let evidence = EvidenceStore::new(&config, &client, evidence, &context.telemetry);
         let mut plan = Self {
             config: Arc::clone(&config),

@@ -66,6 +66,25 @@ async fn reloads_during_the_first_round_keep_no_target_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wrong_address_is_forgotten_with_the_list_of_projects() {
+    let settings = Settings { projects: 1, apps: 1, ..Settings::default() };
+    let (world, context, first) = rig_of(settings, UNCOUNTED).await;
+    world.faults().set([Fault::status(404)]);
+    rig::poll(&context, &first, |_| true).await;
+    let mut config = (*first.config).clone();
+    config.poll.resources.retain(|resource| *resource != list_projects::RESOURCE);
+    let plan = rig::plan(config, &context, Some(&first));
+    // A late reply to the former plan.
+    rig::poll(&context, &first, |target| target.key.resource == list_projects::RESOURCE).await;
+    for is_gone in [false, true] {
+        rig::poll(&context, &plan, |_| true).await;
+        let page = rig::page(&context, pds_exposition::Format::Text);
+        assert_eq!(page.contains("\npds_app_gone_timestamp_seconds{"), is_gone, "{page}");
+        tokio::time::advance(Duration::from_secs(600)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plan_that_was_replaced_drops_no_hold_of_the_next() {
     let settings = Settings { projects: 1, apps: 1, ..Settings::default() };
     let (_world, context, first) = rig_of(settings, "").await;

@@ -119,6 +119,39 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_difference_lasts_no_longer_than_the_audits_that_may_end_it() {
+    let quirks = Quirks { inclusive_ends: true, ..unnamed() };
+    let mut rig = after(quirks, "", 130).await;
+    let has_found = |rig: &Rig| !found(rig).differences.is_empty();
+    assert!(has_found(&rig));
+    for off in [
+        "[accounting]\naudit = false\n",
+        "[accounting]\nenabled = false\n",
+        "[poll]\nresources = [\"app\"]\n",
+    ] {
+        rig.reload(off);
+        assert!(!has_found(&rig), "{off}");
+        rig.reload("");
+        rig.minutes(130).await;
+        assert!(has_found(&rig), "{off}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_difference_is_found_anew_under_another_name_of_its_account() {
+    let quirks = Quirks { inclusive_ends: true, ..unnamed() };
+    let mut rig = after(quirks, "", 130).await;
+    let mut config = rig.config();
+    config.api.token = config.projects[0].token.take();
+    let plan = rig::plan(config, rig.context(), Some(rig.plan_in_force()));
+    rig.running.as_mut().unwrap().1 = Arc::new(plan);
+    assert!(found(&rig).differences.is_empty());
+    rig.minutes(130).await;
+    assert!(found(&rig).differences.keys().all(|(account, _)| &**account == "default"), "{:?}", found(&rig));
+    assert!(!found(&rig).differences.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_begins_to_ignore_ranges_is_not_counted_until_a_check_passes() {
     let folder = tempfile::tempdir().unwrap();
     let state = Some(folder.path().join("ledgers"));
