@@ -84,6 +84,8 @@ pub fn main(
     let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
     let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
     let running = program.and_then(|program| running_exporter(&program));
+    // A demo has no file to check.
+    let running = running.filter(|running| health || !running.flags.demo);
     let flags = running.as_ref().map_or(&line.flags, |running| &running.flags);
     let variables = running.iter().flat_map(|running| &running.environment).flatten().cloned();
     // The last of a name counts.
@@ -111,7 +113,6 @@ pub fn main(
 fn check(line: &CommandLine, flags: &Flags, source: &ConfigSource) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
-    config.check_ca_files()?;
     checked_web_config(flags)?;
     if let Some(path) = &flags.web_config_file {
         pds_web::webconfig::check(path)
@@ -180,9 +181,7 @@ async fn run(
             loaded = async { resumed(loading.await).await } => loaded,
             () = stop_signal(&mut signals.terminate, &mut signals.interrupt) => return Ok(()),
         };
-        let loaded = loaded?;
-        loaded.config.check_ca_files()?;
-        (loaded, Some((source, checksum)))
+        (loaded?, Some((source, checksum)))
     };
     log.set_level(loaded.config.log.level);
     let server = pds_web::Config { memory, ..checked_web_config(flags)? }.bind(telemetry.clone())?;

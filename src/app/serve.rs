@@ -77,10 +77,11 @@ impl ConfigSource {
     /// Loads the configuration.
     ///
     /// # Errors
-    /// As [`pds_config::load`].
+    /// As [`pds_config::load`], and if CA files cannot be used.
     pub fn load(&self) -> Result<Loaded, LoadError> {
         let loaded = pds_config::load(&self.path, self.environment.iter().cloned())?;
         let loaded = self.override_keys(loaded);
+        loaded.config.check_ca_files()?;
         for warning in loaded.config.warnings() {
             tracing::warn!("{warning}");
         }

@@ -38,13 +38,16 @@ pub struct AppDemand {
     pub rate: f64,
 }
 
+/// The limit to set, as a multiple of the needed rate: a tenth more, to catch up.
+pub const HEADROOM: f64 = 1.1;
+
 impl Demand {
-    /// Excess over the limit of `api`, if any: the value to set, a tenth above the needed rate, and both figures.
+    /// Excess over the limit of `api`, if any: the value to set, [`HEADROOM`] times the needed rate, and both figures.
     pub fn overload(&self, api: &Api) -> Option<String> {
         let (needed, allowed) = (self.total / 60.0, api.max_requests_per_second?.get());
         (needed > allowed.into()).then(|| {
             // Without groups of digits: it is to be copied.
-            let set = (needed * 1.1).ceil();
+            let set = (needed * HEADROOM).ceil();
             let [needed, allowed] = [needed.ceil(), allowed.into()].map(units::rounded);
             format!("set api.max_requests_per_second = {set} ({needed} a second needed, {allowed} allowed)")
         })

@@ -44,11 +44,11 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
 
-pub use demand::{AppDemand, Demand};
+pub use demand::{AppDemand, Demand, HEADROOM};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin, toml};
 pub use projects::{App, Objective, Project};
-pub use reader::{MAX_DURATION, no_token};
+pub use reader::{MAX_DURATION, file_path};
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::Shard;
 pub use state::State;
@@ -184,7 +184,7 @@ pds_core::worded! {
         Info = "info",
         /// Each poll and scrape.
         Debug = "debug",
-        /// Each step of each request, the libraries' included; never a token.
+        /// Each step of each request, the libraries' included, without frames of HTTP/2; never a token.
         Trace = "trace",
     }
 }

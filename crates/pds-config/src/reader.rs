@@ -289,18 +289,18 @@ pub(super) fn token() -> Reader<Secret> {
 pub(super) fn file() -> Reader<PathBuf> {
     Reader::at(Kind::Other("path"), |raw, position| {
         let path = position.check(not_empty(raw, "; set the path of a file, or remove the key"))?;
-        Some(position.shared.folder.join(position.check(no_token(path))?))
+        Some(position.shared.folder.join(position.check(file_path(path))?))
     })
 }
 
-/// Returns the path `text` of a file.
+/// The path of a file as written.
 ///
 /// # Errors
 /// If it looks like a token. The message does not show it.
-pub fn no_token(text: &str) -> Result<&str, String> {
+pub fn file_path(text: &str) -> Result<PathBuf, String> {
     match text.split_whitespace().any(is_jwt) {
         true => Err("looks like a token; write the path of its file".to_owned()),
-        false => Ok(text),
+        false => Ok(text.into()),
     }
 }
 

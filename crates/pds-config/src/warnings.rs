@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pds_client::{TokenSource, plain_http_warning, read_token};
 use pds_core::error_chain::with_sources;
-use pds_http::{is_exposed_plaintext, tls_config};
+use pds_http::{BuildError, is_exposed_plaintext, tls_config};
 use pds_ledger::restore::{Login, Prometheus};
 
 use super::{Config, LoadError, Problem};
@@ -63,9 +63,10 @@ impl Config {
         let files = of_prometheus.map(|file| ("state.prometheus_ca_file", file));
         let files = std::iter::once(("api.ca_file", &self.api.ca_file)).chain(files);
         let problems = files.filter_map(|(key, file)| {
-            let message = with_sources(&tls_config(key, file.as_deref()).err()?);
-            // The error names the key, too.
-            let message = message.strip_prefix(&format!("{key}: ")).unwrap_or(&message).to_owned();
+            let message = match tls_config(key, file.as_deref()).err()? {
+                BuildError::Ca { problem, .. } => problem,
+                error => with_sources(&error),
+            };
             Some(Problem { key: key.to_owned(), message })
         });
         match problems.collect::<Vec<_>>() {

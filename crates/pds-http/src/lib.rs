@@ -97,10 +97,11 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
     let mut configured = Vec::new();
     if let Some(path) = ca_file {
         let file = path.display();
-        let unreadable = |error| BuildError::Ca(format!("{key}: cannot read {file}: {error}"));
+        let unreadable = |error| BuildError::Ca { key, problem: format!("cannot read {file}: {error}") };
         let pem = plain_file::read(path, MAX_CA_BYTES).map_err(unreadable)?.bytes;
-        let bad = |problem: &dyn Display| {
-            BuildError::Ca(format!("{key}: {file} must hold CA certificates in PEM form: {problem}"))
+        let bad = |problem: &dyn Display| BuildError::Ca {
+            key,
+            problem: format!("{file} must hold CA certificates in PEM form: {problem}"),
         };
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|_| bad(&NOT_PEM))?;
@@ -128,8 +129,13 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The CA file cannot be read, or holds no certificate, or one that cannot be a trust anchor.
-    #[error("{0}")]
-    Ca(String),
+    #[error("{key}: {problem}")]
+    Ca {
+        /// The key or flag that names the file.
+        key: &'static str,
+        /// The problem, with the path.
+        problem: String,
+    },
     /// The URL of the proxy is invalid.
     #[error("api.proxy_url: not the URL of an http or https proxy")]
     Proxy(#[source] reqwest::Error),

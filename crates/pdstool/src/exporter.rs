@@ -152,23 +152,21 @@ impl From<reqwest::Error> for ExporterError {
 impl ExporterError {
     /// Whether no connection could be made.
     pub fn is_connect(&self) -> bool {
-        // A failed TLS handshake counts as a connection that could not be made.
+        // For the library, a failed TLS handshake is one.
         let is_tls = |error| classify(error, ReplyStage::BeforeHead, false).code() == "tls";
-        matches!(self, Self::Http(error) if error.is_connect() && !is_tls(error)) && !self.is_locked()
+        matches!(self, Self::Http(error) if error.is_connect() && !is_tls(error))
     }
 
     /// Whether it requires a password, TLS, or trust in its certificate.
     pub fn is_locked(&self) -> bool {
-        let Self::Http(error) = self else {
-            return matches!(self, Self::Refused(status) if *status == reqwest::StatusCode::UNAUTHORIZED);
-        };
-        match classify(error, ReplyStage::BeforeHead, false) {
-            // A TLS alert is not HTTP.
-            Class::Protocol => true,
-            class => {
-                let is_other = [Class::TlsPlain, Class::TlsExpired, Class::TlsNotYetValid].contains(&class);
-                class.code() == "tls" && !is_other
-            }
+        match self {
+            Self::Http(error) => match classify(error, ReplyStage::BeforeHead, false) {
+                // A TLS alert is not HTTP.
+                Class::Protocol => true,
+                Class::TlsPlain | Class::TlsExpired | Class::TlsNotYetValid => false,
+                class => class.code() == "tls",
+            },
+            error => matches!(error, Self::Refused(reqwest::StatusCode::UNAUTHORIZED)),
         }
     }
 
@@ -251,7 +249,7 @@ impl ExporterArgs {
     /// The exporters that the arguments name; if there are none, the [`local_exporter`] at the addresses of `listens`.
     ///
     /// # Errors
-    /// If no HTTP client can be set up.
+    /// If no HTTP client can be set up, or, without `--exporter`, the first address of `listens` is invalid.
     pub async fn open(&self, listens: &[String]) -> Result<Vec<Exporter>> {
         let ca_file = self.exporter_ca_file.as_deref();
         if self.exporters.is_empty() {

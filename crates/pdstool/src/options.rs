@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use url::Url;
 
 use super::error::{Result, ToolError};
-use pds_config::{no_token, parse_url};
+use pds_config::parse_url;
 use pds_core::plain_file::{self, PRIVATE};
 
 /// An output format.
@@ -78,14 +78,6 @@ pub fn base_url(text: &str) -> Result<Url, String> {
     let url = parse_url(text)?;
     let has_user = !url.username().is_empty() || url.password().is_some();
     if has_user { Err("must not contain credentials; use --token-file".to_owned()) } else { Ok(url) }
-}
-
-/// The path of a token's file as a flag.
-///
-/// # Errors
-/// If it looks like the token itself.
-pub fn token_file(text: &str) -> Result<PathBuf, String> {
-    no_token(text).map(PathBuf::from)
 }
 
 /// The point in time that `text` gives, perhaps relative to `now`, in seconds since the Unix epoch.

@@ -22,7 +22,7 @@ use pds_interface::reader::{Subject, Window};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Request, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
-use super::options::{base_url, token_file};
+use super::options::base_url;
 use super::report::Finding;
 
 /// The environment, as pairs of name and value.
@@ -48,7 +48,7 @@ pub struct ServiceArgs {
     pub base_url: Option<Url>,
 
     /// With --base-url: file with the token [default: the variable PDS_EXPORTER__API__TOKEN].
-    #[arg(long, value_name = "FILE", value_parser = token_file, requires = "base_url", global = true)]
+    #[arg(long, value_name = "FILE", value_parser = pds_config::file_path, requires = "base_url", global = true)]
     pub token_file: Option<PathBuf>,
 }
 

@@ -117,7 +117,7 @@ const RECIPES: &[Recipe] = &[
         let config = load("", recipe, &many);
         let (demand, limit) = (config.requests_per_minute(), config.api.max_requests_per_second.unwrap());
         assert_eq!(demand.overload(&config.api), None);
-        assert!(demand.total / 60.0 * 1.2 <= f64::from(limit.get()), "{} a minute and a fifth", demand.total);
+        assert!(demand.total / 60.0 * pds_config::HEADROOM <= f64::from(limit.get()), "{}", demand.total);
         let [example] = &blocks(recipe, "toml")[..] else { panic!("one block: {recipe}") };
         let file = stage.machine.folder.path().join("many.toml");
         let all = format!("{}{many}", example.replace("/run/secrets/pds/token", "token"));

@@ -85,7 +85,7 @@ fn an_interrupted_run_resumes_with_the_same_result() {
     while service.world.requests().total < all + all / 2 + 16 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let sent = command("kill", ["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", ended(&output));

@@ -36,19 +36,30 @@ impl Authority {
 
     /// Signs a certificate for the names: its text and its key's.
     pub(super) fn sign(&self, names: &[&str], usage: ExtendedKeyUsagePurpose) -> (String, String) {
+        self.sign_until(4096, names, usage)
+    }
+
+    fn sign_until(&self, year: i32, names: &[&str], usage: ExtendedKeyUsagePurpose) -> (String, String) {
         let common_name = names[0];
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         // Another name than the authority's, else it would look signed by itself.
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.extended_key_usages = vec![usage];
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
     /// `server.crt` and `server.key`.
     pub(crate) fn sign_server(&self) {
-        let (certificate, key) = self.sign(&["localhost", "127.0.0.1"], ExtendedKeyUsagePurpose::ServerAuth);
+        self.sign_server_until(4096);
+    }
+
+    /// The same, expired at the beginning of `year`, or to expire then.
+    pub(crate) fn sign_server_until(&self, year: i32) {
+        let names = ["localhost", "127.0.0.1"];
+        let (certificate, key) = self.sign_until(year, &names, ExtendedKeyUsagePurpose::ServerAuth);
         write_settled(&self.path("server.crt"), &certificate);
         write_settled(&self.path("server.key"), &key);
         self.set_mode("server.key", 0o600);

@@ -104,7 +104,7 @@ fn token(account: &Account) -> Vec<Finding> {
         .map_or("in the configuration or the environment".to_owned(), |file| format!("in {file}"));
     found.push(match (account.problem(), account.expiry()) {
         (Some(problem), _) => wrong(&cause::TOKEN_UNREADABLE, format!(": {problem}")),
-        (None, None) => Finding::ok(format!("token {}, {place}: has no expiry", account.name())),
+        (None, None) => Finding::ok(format!("token {}, {place}: states no expiry", account.name())),
         (None, Some(expiry)) => {
             let left = expiry.as_second() - Timestamp::now().as_second();
             let (when, wait) = (units::time(expiry), units::seconds(left as f64));

@@ -18,7 +18,7 @@ use super::check::service::probe::Prober;
 use super::check::service::{MAX_EXAMINED, examine, toml};
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::options::{self, base_url, write_private};
+use super::options::{base_url, write_private};
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
 use draft::{Draft, DraftProject};
@@ -47,7 +47,7 @@ pub struct InitArgs {
     base_url: Option<Url>,
 
     /// File with the token.
-    #[arg(long = "token-file", value_name = "FILE", value_parser = options::token_file)]
+    #[arg(long = "token-file", value_name = "FILE", value_parser = pds_config::file_path)]
     token_file: Option<PathBuf>,
 
     /// Project; repeatable [default: all projects of the token].
@@ -156,7 +156,7 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf> {
         Some(path) => path.clone(),
         None => loop {
             let answer = console.ask("File with the token [token]:", "--token-file")?;
-            match options::token_file(if answer.is_empty() { "token" } else { &answer }) {
+            match pds_config::file_path(if answer.is_empty() { "token" } else { &answer }) {
                 Ok(path) => break path,
                 Err(problem) => console.say(&format!("The answer {problem}.")),
             }

@@ -312,7 +312,7 @@ fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy()
     let is_sent = |seen: &Seen| seen.header("authorization").is_some_and(|it| it.contains("abc"));
     assert!(!service.server.seen().iter().any(is_sent), "nothing of it is sent");
     std::fs::write(patient.path("token"), "\u{feff}abc==").unwrap();
-    patient.examined(&usual("token_file = \"token\"")).says("tokens", "has no expiry");
+    patient.examined(&usual("token_file = \"token\"")).says("tokens", "states no expiry");
 }
 
 #[test]

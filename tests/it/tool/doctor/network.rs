@@ -115,6 +115,30 @@ fn a_daemon_with_tls_a_password_or_a_socket_is_found_without_its_address() {
 }
 
 #[test]
+fn an_expired_certificate_of_a_daemon_is_a_problem() {
+    let authority = Authority::new();
+    authority.sign_server_until(2020);
+    let web = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n";
+    std::fs::write(authority.path("web.yml"), web).unwrap();
+    let ca = format!("--exporter-ca-file={}", authority.path("ca.crt").display());
+    let (patient, service, alone) = (Patient::new(), Service::start(answering), Alone::new());
+    let file = patient.path("pds-exporter.toml");
+    std::fs::write(&file, format!("include = [\"none/*.toml\"]\n[api]\n{}", polling(&service, ""))).unwrap();
+    let mut daemon = alone.daemon();
+    daemon.arg("--demo").arg("--web.config.file").arg(authority.path("web.yml"));
+    let _daemon = Exporter::of(daemon);
+    let run = |args: &[&str]| alone.pdstool(args).arg(&ca).output().unwrap();
+    let doctor = Found::of(&run(&["doctor", "-o", "json", "--config.file", file.to_str().unwrap()]));
+    doctor.finds("configuration", "warning", "include[0] matches no file: none/*.toml");
+    doctor.finds("daemon", "problem", "no status from https://");
+    let text = doctor.json.to_string();
+    assert_has(&text, &["certificate expired", "look at its log and certificate"]);
+    assert!(!text.contains("requires TLS") && !text.contains("no daemon at"), "{:#}", doctor.json);
+    let said = ended(&run(&["status"]));
+    assert!(!said.contains("is it running") && !said.contains("USER:PASSWORD"), "{said}");
+}
+
+#[test]
 fn the_status_of_a_proxy_that_refuses_a_tunnel_is_reported() {
     let patient = Patient::new();
     let proxy = Service::start(|seen| {
