@@ -53,11 +53,14 @@ pub fn start(level: Level, format: LogFormat, dropped: IntCounter) -> io::Result
         .then(|| tracing_logfmt::builder().with_target(false).layer().with_writer(writer.clone()));
     let json = (format == LogFormat::Json)
         .then(|| fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer));
-    // The frames of HTTP/2 may hold what the service echoes.
-    let frames = Targets::new().with_default(LevelFilter::TRACE).with_target("h2", LevelFilter::INFO);
-    let registry = tracing_subscriber::registry().with(filter).with(frames).with(logfmt).with(json);
+    let registry = tracing_subscriber::registry().with(filter).with(no_frames()).with(logfmt).with(json);
     registry.try_init().map_err(io::Error::other)?;
     Ok(RunningLog { queue, running, flag: level })
+}
+
+/// The filter of all logs at any level: frames of HTTP/2 may hold a token that the service echoes.
+pub fn no_frames() -> Targets {
+    Targets::new().with_default(LevelFilter::TRACE).with_target("h2", LevelFilter::INFO)
 }
 
 /// The line that reports how many lines were dropped.

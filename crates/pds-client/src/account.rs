@@ -289,3 +289,27 @@ impl PartialEq for Account {
 }
 
 impl Eq for Account {}
+
+#[cfg(test)]
+mod tests {
+    use pds_core::clock::Clock;
+    use pds_core::secret::Secret;
+
+    use super::*;
+    use crate::observer::Unobserved;
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_of_paths_that_are_no_longer_requested_are_removed() {
+        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
+        let source = TokenSource::Inline(Secret::new("token"));
+        let account = Account::new("p-1".into(), Some(source), &shared);
+        let token = account.inner.credentials.current().unwrap();
+        let reason = || Reason::Status { status: 403, message: String::new(), retry_after: None };
+        for (path, days) in [("/gone", 1), ("/rare", 3), ("/new", 0)] {
+            let error = FetchError { request: "GET".to_owned(), reason: reason() };
+            account.record_refusal(path, &token, &error, Duration::MAX);
+            tokio::time::advance(days * MAX_PATH_REFUSAL).await;
+        }
+        assert_eq!(account.inner.state.lock().refusals.len(), 1);
+    }
+}

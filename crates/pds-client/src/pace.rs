@@ -248,6 +248,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_pace_is_not_free_after_a_429_that_is_not_repeated() {
+        let mut pace = slowed_down().await;
+        tokio::time::advance(REPEATED_WITHIN + Duration::from_secs(1)).await;
+        pace.too_many(Instant::now());
+        pace.answered(false);
+        assert!(pace.per_second().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_pace_grows_only_as_far_as_the_service_has_accepted() {
         let mut pace = slowed_down().await;
         for _ in 0..20 {

@@ -133,13 +133,11 @@ impl Transport {
 
     /// Why no reply arrived. The error may hold words of the peer, such as those that end a connection of HTTP/2.
     fn broken(&self, error: impl Error + Send + Sync + 'static, stage: ReplyStage) -> Reason {
-        match broken(error, stage, self.proxy.as_deref(), &self.api.base_url) {
-            Reason::Transport { class, proxy, source } => {
-                let text = long_excerpt(&self.shared.redactor.text(with_sources(&*source)));
-                Reason::Transport { class, proxy, source: text.into() }
-            }
-            reason => reason,
+        let mut reason = broken(error, stage, self.proxy.as_deref(), &self.api.base_url);
+        if let Reason::Transport { source, .. } = &mut reason {
+            *source = long_excerpt(&self.shared.redactor.text(with_sources(&**source))).into();
         }
+        reason
     }
 
     /// The error of `request`, which has failed for this reason.

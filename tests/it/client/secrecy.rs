@@ -5,14 +5,12 @@ use std::time::{Duration, SystemTime};
 use pds_client::Turn;
 use pds_core::error_chain::with_sources;
 use pds_interface::response_time;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use tracing::Level;
 
 use crate::rig::Log;
 
 use super::server::{Server, ok, status};
-use super::transport::authority;
+use super::transport::{authority, goaway};
 use super::{Asking, TOKEN, api, inline, project, request};
 
 /// A text that is cut off in the midst of the token when it is shortened to 200 characters.
@@ -81,33 +79,14 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
 async fn words_that_end_a_connection_of_http_2_are_redacted_and_shortened() {
     let dir = tempfile::tempdir().unwrap();
     let (ca, tls) = authority(dir.path(), "127.0.0.1");
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut api = api(&format!("https://{}", listener.local_addr().unwrap()));
+    let (log, _guard) = Log::start(Level::TRACE);
+    let mut api = api(&format!("https://{}", goaway(tls, format!("bad token {TOKEN}")).await));
     api.ca_file = Some(ca);
-    tokio::spawn(async move {
-        let mut stream = tls.accept(listener.accept().await.unwrap().0).await.unwrap();
-        // An empty frame SETTINGS.
-        stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
-        stream.read_exact(&mut [0; 24]).await.unwrap();
-        let mut head = [0; 9];
-        // Until the frame HEADERS of the request.
-        while head[3] != 1 {
-            stream.read_exact(&mut head).await.unwrap();
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-            stream.read_exact(&mut vec![0; length as usize]).await.unwrap();
-        }
-        let words = format!("bad token {TOKEN}{}", "\x01".repeat(8_000));
-        let length = u32::try_from(8 + words.len()).unwrap().to_be_bytes();
-        // GOAWAY for ENHANCE_YOUR_CALM.
-        let frame =
-            [&length[1..], &[7, 0, 0, 0, 0, 0], &[0, 0, 0, 0, 0, 0, 0, 11], words.as_bytes()].concat();
-        stream.write_all(&frame).await.unwrap();
-        stream.read_to_end(&mut Vec::new()).await.ok();
-    });
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
     let text = with_sources(&error);
     assert!(text.contains("bad token [redacted]") && text.len() < 1_200, "{text}");
     assert!(!format!("{text} {error:?}").contains(PART), "{text}");
+    assert!(!log.text().contains(PART), "{:?}", log.lines_with(PART));
 }
 
 #[tokio::test]

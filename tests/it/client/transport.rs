@@ -1,6 +1,7 @@
 //! The way to the service: TLS, HTTP/2, names and addresses, proxies.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WantsServerCert;
 use rustls::{ConfigBuilder, ServerConfig};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use pds_client::Client;
@@ -45,6 +48,34 @@ pub(crate) fn authority(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
     let mut tls = tls().with_single_cert(vec![certificate.der().clone()], key.into()).unwrap();
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     (file, TlsAcceptor::from(Arc::new(tls)))
+}
+
+/// A server that answers the first request over HTTP/2 with GOAWAY, `words` and eight thousand control characters. Returns
+/// its address.
+pub(crate) async fn goaway(tls: TlsAcceptor, words: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut stream = tls.accept(listener.accept().await.unwrap().0).await.unwrap();
+        // An empty frame SETTINGS.
+        stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+        stream.read_exact(&mut [0; 24]).await.unwrap();
+        let mut head = [0; 9];
+        // Until the frame HEADERS of the request.
+        while head[3] != 1 {
+            stream.read_exact(&mut head).await.unwrap();
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            stream.read_exact(&mut vec![0; length as usize]).await.unwrap();
+        }
+        let words = words + &"\x01".repeat(8_000);
+        let length = u32::try_from(8 + words.len()).unwrap().to_be_bytes();
+        // ENHANCE_YOUR_CALM.
+        let frame =
+            [&length[1..], &[7, 0, 0, 0, 0, 0], &[0, 0, 0, 0, 0, 0, 0, 11], words.as_bytes()].concat();
+        stream.write_all(&frame).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.ok();
+    });
+    address
 }
 
 #[tokio::test]

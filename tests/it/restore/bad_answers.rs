@@ -1,5 +1,7 @@
 //! Answers of a Prometheus that are errors, incomplete, or of something else: counters stay hidden, with the reason.
 
+use crate::client::transport::{authority, goaway};
+
 use super::counters;
 use super::prometheus::Asked;
 use super::rig::{Exporter, RESTORED, Rig};
@@ -100,10 +102,17 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
 
     let mut config = config;
     config.state.prometheus.as_mut().unwrap().url = "http://127.0.0.1:1".parse().unwrap();
-    let exporter = rig.started_with(config, "a").await;
+    let exporter = rig.started_with(config.clone(), "a").await;
     let obstacle = exporter.obstacle().await;
     assert!(obstacle.starts_with("http://127.0.0.1:1/api/v1/query cannot be reached: "), "{obstacle}");
     assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (0, Some(0.0)));
+
+    let (ca, tls) = authority(rig.folder.path(), "127.0.0.1");
+    let prometheus = config.state.prometheus.as_mut().unwrap();
+    prometheus.url = format!("https://{}", goaway(tls, "no hunter2".to_owned()).await).parse().unwrap();
+    prometheus.ca_file = Some(ca);
+    let obstacle = rig.started_with(config, "a").await.obstacle().await;
+    assert!(obstacle.contains("no [redacted]") && obstacle.len() < 1_200, "{obstacle}");
 }
 
 #[tokio::test]

@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use pds_exporter::app::logging::no_frames;
 
 /// Everything that is logged on this thread while the guard lives.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +33,8 @@ impl Log {
             .with_max_level(level)
             .with_ansi(false)
             .with_writer(move || writer.clone())
-            .finish();
+            .finish()
+            .with(no_frames());
         (log, tracing::subscriber::set_default(subscriber))
     }
 
