@@ -54,7 +54,8 @@ fn timeline(frame: Frame<'_>, others: Vec<Row<'_>>, notes: Vec<String>) -> Marku
     listed.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
     let minutes = minutes(frame);
     if listed.iter().all(|(_, incident)| incident.kind == IncidentKind::Restart) {
-        let since = minute(frame.now, minutes);
+        let started = minute(frame.status.exporter.started, 0);
+        let since = if listed.is_empty() { minute(frame.now, minutes) } else { started };
         let others = if rows.len() > 1 { " or the app" } else { "" };
         return html! { p .timeline.sub { "No outage of the service" (others) " since " @if !listed.is_empty() { "the start at " } (since) " UTC." } };
     }

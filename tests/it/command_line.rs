@@ -97,7 +97,7 @@ fn sigterm_ends_it_while_it_waits_for_its_configuration() {
         assert!(exporter.try_wait().unwrap().is_none(), "it waits for the end of the pipe");
         std::thread::sleep(Duration::from_millis(5));
     }
-    output(Command::new("kill").arg(exporter.id().to_string()));
+    output(command("kill", [exporter.id().to_string()]));
     assert_eq!(exporter.wait().unwrap().code(), Some(0));
 }
 

@@ -294,7 +294,13 @@ async fn a_log_that_nobody_reads_stops_nothing() {
     .await;
     until("polls go on", async || page("/metrics").await.is_some_and(|page| polled(&page) > before)).await;
     assert!(page("/-/healthy").await.is_some());
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new(crate::tools::tool("kill"))
+            .args(["-TERM", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     until("the daemon ends", async || child.try_wait().unwrap().is_some()).await;
     drop(never_read);
 }

@@ -143,8 +143,10 @@ impl Exporter {
 
     /// Sends a signal by name: `TERM`, `HUP`.
     pub(crate) fn signal(&self, name: &str) {
-        let sent =
-            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().unwrap();
+        let sent = Command::new(crate::tools::tool("kill"))
+            .args([&format!("-{name}"), &self.pid().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 const FOLDERS: &[&str] = &["target/tools/bin", "target/tools/venv/bin", "target/tools/node_modules/.bin"];
 
 /// Programs of every machine for development. The tests of the profile `quick` run no others.
-const USUAL: &[&str] = &["bash", "curl", "find"];
+const USUAL: &[&str] = &["bash", "curl", "find", "kill"];
 
 /// The program `name`: as `tests/run` installed it, in its pinned version, or from the `PATH`. `python3` is the
 /// one that has the packages of `tests/packages/pypi.txt`. A missing program fails the test: one that skips itself

@@ -150,6 +150,7 @@ mod tests {
         let (page, unexpected) = exposed(&CALL, &format!(r#"{{"domains":[{}]}}"#, domains.join(",")));
         assert!(page.contains("status=\"12\"} 2") && !page.contains("status=\"13\""), "{page}");
         assert!(page.contains("status=\"other\"} 4"), "{page}");
+        assert!(BY_STATUS.help.ends_with(&format!("beyond {MAX_STATUSES} words")));
         assert_eq!(unexpected, [""; 0]);
     }
 
