@@ -15,7 +15,7 @@ use walkdir::WalkDir;
 use super::error::{LoadError, Problem};
 use super::file;
 use super::key::as_written;
-use super::raw::{Included, key_in};
+use super::raw::{Found, Included, key_in};
 
 /// Like a shell: `*` matches neither a hidden file (such as `..data` of a Kubernetes volume) nor a `/`.
 const SHELL: MatchOptions =
@@ -27,12 +27,7 @@ const MAX_LISTING: Duration = Duration::from_secs(10);
 
 /// The files that the patterns of `include` in the file at `path` match, sorted, without duplicates and without that
 /// file. A pattern without a wildcard is the name of a file that must exist; another that matches no file is a warning.
-fn files(
-    include: Option<&Value>,
-    path: &Path,
-    problems: &mut Vec<Problem>,
-    warnings: &mut Vec<String>,
-) -> BTreeSet<PathBuf> {
+fn files(include: Option<&Value>, path: &Path, found: &mut Found) -> BTreeSet<PathBuf> {
     let (mut files, folder) = (BTreeSet::new(), path.parent().unwrap_or(Path::new("")));
     // The row refuses anything but a list of strings.
     let Some(ValueKind::Array(patterns)) = include.map(|value| &value.kind) else { return files };
@@ -43,14 +38,14 @@ fn files(
             continue;
         }
         match matching(pattern, folder) {
-            Ok(mut found) => {
-                found.retain(|found| found != path);
-                if found.is_empty() {
-                    warnings.push(format!("include[{index}] matches no file: {pattern}"));
+            Ok(mut matched) => {
+                matched.retain(|matched| matched != path);
+                if matched.is_empty() {
+                    found.warnings.push(format!("include[{index}] matches no file: {pattern}"));
                 }
-                files.extend(found);
+                files.extend(matched);
             }
-            Err(message) => problems.push(Problem { key: format!("include[{index}]"), message }),
+            Err(message) => found.problems.push(Problem { key: format!("include[{index}]"), message }),
         }
     }
     files
@@ -103,24 +98,19 @@ fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Reads the files that the file at `path` includes. A problem with a file names the file.
-pub(super) fn read(
-    include: Option<&Value>,
-    path: &Path,
-    problems: &mut Vec<Problem>,
-    warnings: &mut Vec<String>,
-) -> Vec<Included> {
+pub(super) fn read(include: Option<&Value>, path: &Path, found: &mut Found) -> Vec<Included> {
     let mut included = Vec::new();
-    for path in files(include, path, problems, warnings) {
+    for path in files(include, path, found) {
         let mut table = match file::read(&path) {
             Ok(table) => table,
             Err(error) => {
-                problems.push(Problem { key: path.display().to_string(), message: unreadable(error) });
+                found.problems.push(Problem { key: path.display().to_string(), message: unreadable(error) });
                 continue;
             }
         };
         for (name, _) in table.iter().filter(|(name, _)| *name != "projects") {
             let message = "an included file may hold only [[projects]]".to_owned();
-            problems.push(Problem { key: key_in(&path, &as_written(name)), message });
+            found.problems.push(Problem { key: key_in(&path, &as_written(name)), message });
         }
         let Some(projects) = table.remove("projects") else { continue };
         included.push(Included { path, projects });
@@ -131,6 +121,7 @@ pub(super) fn read(
 /// Why an included file cannot be read. The caller adds its name.
 fn unreadable(error: LoadError) -> String {
     match error {
+        LoadError::Missing { path } if path.is_symlink() => "a link to a missing file".to_owned(),
         LoadError::Missing { .. } => "no such file".to_owned(),
         LoadError::Unreadable { source, .. } => format!("cannot read the file: {source}"),
         LoadError::Syntax { line, column, message, .. } => {
@@ -142,7 +133,7 @@ fn unreadable(error: LoadError) -> String {
 
 /// A checksum over names and contents of the file at `path` and of the files that `include` matches.
 pub(super) fn checksum(path: &Path, include: Option<&Value>) -> u64 {
-    let mut files = files(include, path, &mut Vec::new(), &mut Vec::new());
+    let mut files = files(include, path, &mut Found::default());
     files.insert(path.to_owned());
     let mut hasher = SipHasher13::new();
     for path in files {
@@ -196,7 +187,7 @@ mod tests {
         let found = matching("*.toml", Path::new("")).unwrap();
         assert_eq!(found, [Path::new("Cargo.toml")], "tests run in the folder of their crate");
         let include = Value::new(None, ValueKind::Array(vec!["*.toml".into()]));
-        let files = |path: &str| files(Some(&include), Path::new(path), &mut Vec::new(), &mut Vec::new());
+        let files = |path: &str| files(Some(&include), Path::new(path), &mut Found::default());
         assert_eq!((files("exporter.toml").len(), files("Cargo.toml").len()), (1, 0));
     }
 
@@ -224,7 +215,17 @@ mod tests {
         link("nowhere", "p.d/team.toml");
         assert_ne!(checksum(&file, []), before);
         let error = load(&file, []).unwrap_err().to_string();
-        assert!(error.ends_with("/p.d/team.toml: no such file"), "{error}");
+        assert!(error.ends_with("/p.d/team.toml: a link to a missing file"), "{error}");
+    }
+
+    #[test]
+    fn a_configuration_without_projects_names_the_patterns_that_match_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("exporter.toml");
+        std::fs::write(&file, "include = [\"p.d/*.toml\"]\n[api]\nbase_url = \"http://x\"\n").unwrap();
+        let error = load(&file, []).unwrap_err().to_string();
+        let says = "write a [[projects]] entry with an id; include[0] matches no file: p.d/*.toml";
+        assert!(error.ends_with(says), "{error}");
     }
 
     #[test]

@@ -113,18 +113,18 @@ fn load_layers(
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let proxy_variables = proxy_variables(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let environment = file::read_environment(environment, &mut problems);
+    let mut found = Found::default();
+    let environment = file::read_environment(environment, &mut found.problems);
     let include = environment.get("include").or_else(|| values.get("include"));
     // Without a file no projects are wanted.
     let taken_labels = file.map(|_| taken_labels());
-    let included = file.map(|path| include::read(include, path, &mut problems, &mut warnings));
+    let included = file.map(|path| include::read(include, path, &mut found));
     let included = included.unwrap_or_default();
-    let found = RefCell::new(Found { problems, ..Found::default() });
+    let found = RefCell::new(found);
     let (environment, taken_labels) = (&environment, taken_labels.as_deref());
     let shared = Shared { folder, environment, taken_labels, included: &included, found: &found };
     let config = read_strictly::<Config>(&Table::new(String::new(), Some(&values), shared));
-    let Found { mut problems, explained, .. } = found.into_inner();
+    let Found { mut problems, warnings, explained, .. } = found.into_inner();
     problems.sort();
     let (Some(mut config), true) = (config, problems.is_empty()) else {
         return Err(LoadError::Problems { file: file.map(Path::to_owned), problems });

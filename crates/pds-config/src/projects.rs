@@ -156,7 +156,10 @@ pub(super) fn projects(table: &Table<'_>, name: &'static str) -> Option<Vec<Proj
         good &= tables(&position, list, &mut entries).is_some();
     }
     if entries.is_empty() && good {
-        return table.position(name).refuse("nothing to poll; write a [[projects]] entry with an id");
+        let unmatched =
+            shared.found.borrow().warnings.iter().map(|warning| format!("; {warning}")).collect::<String>();
+        let none = format!("nothing to poll; write a [[projects]] entry with an id{unmatched}");
+        return table.position(name).refuse(none);
     }
     check_tokens(table, &entries);
     let mut known = HashMap::new();

@@ -30,6 +30,8 @@ pub(super) fn key_in(path: &Path, name: &str) -> String {
 pub(super) struct Found {
     /// All problems so far.
     pub(super) problems: Vec<Problem>,
+    /// Patterns of `include` that match no file.
+    pub(super) warnings: Vec<String>,
     /// The keys in force so far.
     pub(super) explained: Vec<Explained>,
     /// The declared keys so far; `None` if nobody wants them.
