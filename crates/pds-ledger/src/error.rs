@@ -38,7 +38,14 @@ pub enum StateError {
 impl StateError {
     /// Converts an error about the file at `path`.
     pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io(path.to_owned(), source)
+        move |source| match source.kind() {
+            io::ErrorKind::NotFound
+                if path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.exists()) =>
+            {
+                Self::Io(path.to_owned(), io::Error::new(source.kind(), "its directory does not exist"))
+            }
+            _ => Self::Io(path.to_owned(), source),
+        }
     }
 }
 

@@ -172,7 +172,8 @@ async fn a_missing_source_is_reported_in_one_sentence() {
     let scene = Scene::set().await;
     let neither = scene.config("", "");
     for (args, said) in [
-        (&["show"][..], "no Prometheus: state.prometheus_url is empty"),
+        (&["show"][..], "no source: state.path and state.prometheus_url are empty; use --state.path"),
+        (&["show", "--from", "prometheus"], "no Prometheus: state.prometheus_url is empty"),
         (&["show", "--from", "file"], "no state file: state.path is empty; use --state.path"),
         (&["diff"], "no state file: state.path is empty; use --state.path"),
     ] {
@@ -180,7 +181,7 @@ async fn a_missing_source_is_reported_in_one_sentence() {
         assert!(output.starts_with("exit code 2") && output.contains(said), "{args:?}: {output}");
     }
     let missing = ended(&run(&["show", "--state.path", "/nowhere/state.log"]).await);
-    assert!(missing.contains("/nowhere/state.log cannot be used: "), "{missing}");
+    assert!(missing.contains("/nowhere/state.log cannot be used: its directory does not exist"), "{missing}");
     let refusing = Server::start(|_| status(401, "no")).await;
     let config = scene.config("", &format!("http://{}", refusing.address));
     let refused = ended(&run(&["show", "--config.file", &config]).await);

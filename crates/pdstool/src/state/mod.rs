@@ -96,6 +96,11 @@ async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs)
             match (from, &config.state.path) {
                 (None | Some(Origin::File), Some(path)) => rows(file(path).await?, Vec::new()),
                 (Some(Origin::File), None) => return Err(no_file()),
+                (None, None) if config.state.prometheus.is_none() => {
+                    let neither =
+                        "no source: state.path and state.prometheus_url are empty; use --state.path";
+                    return Err(ToolError::Usage(neither.to_owned()));
+                }
                 _ => rows(Vec::new(), prometheus(&config).await?),
             }
         }
