@@ -83,7 +83,7 @@ pub fn main(
     // Without flags or a file of its own, a check is of the exporter that runs on this machine.
     let is_of_running = has_one_flag && (health || config_check && !line.flags.config_file.exists());
     let program = is_of_running.then(|| std::fs::read_link("/proc/self/exe").ok()).flatten();
-    let running = program.and_then(|program| running_exporter(&program));
+    let running = program.and_then(|program| running_exporter(&program, None));
     // A demo has no file to check.
     let running = running.filter(|running| health || !running.flags.demo);
     let flags = running.as_ref().map_or(&line.flags, |running| &running.flags);

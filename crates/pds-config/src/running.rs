@@ -17,12 +17,13 @@ pub struct Running {
     pub environment: Option<Vec<(String, String)>>,
 }
 
-/// The exporter that runs on this machine: the process with the lowest id that runs `program` and serves; a demo if no
-/// other runs. `None` if there is no such process, or none that may be read.
+/// The exporter that runs on this machine: the process with the lowest id that runs `program` and serves, preferably
+/// with the configuration file `config`; a demo if no other runs. `None` if there is no such process, or none that may
+/// be read.
 ///
 /// In a container, `--health` has no flags of its own, so it reads those of the running exporter. `pdstool` does the
 /// same.
-pub fn running_exporter(program: &Path) -> Option<Running> {
+pub fn running_exporter(program: &Path, config: Option<&Path>) -> Option<Running> {
     let proc = Path::new("/proc");
     let processes = std::fs::read_dir(proc).ok()?.flatten();
     let mut ids: Vec<u32> = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -49,8 +50,14 @@ pub fn running_exporter(program: &Path) -> Option<Running> {
         }
         Some(Running { flags, environment: environment_of(&process) })
     });
+    let is_other = |flags: &Flags| !config.is_some_and(|config| is_same_file(config, &flags.config_file));
     // The first of those that are equal.
-    running.min_by_key(|running| running.flags.demo)
+    running.min_by_key(|Running { flags, .. }| (flags.demo, is_other(flags)))
+}
+
+/// Whether both paths lead to the same file.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    std::fs::canonicalize(one).is_ok_and(|one| std::fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// The variables of a process that set keys. They decide where tokens are sent, so this user must run it.

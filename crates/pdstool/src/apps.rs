@@ -53,7 +53,7 @@ fn name(text: &str) -> Result<String, String> {
 /// # Errors
 /// If an exporter does not reply, or no app has the given name.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
-    let exporters = args.read.exporters.open(&[]).await?;
+    let exporters = args.read.exporters.open(&[], None).await?;
     let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
     match args.read.watch {
         Some(every) => repeat(console, every, show).await,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pds_client::{FetchError, Reason};
 use pds_config::LoadError;
 use pds_core::error_chain::with_sources;
-use pds_diagnosis::cause::WRONG_ADDRESS;
+use pds_diagnosis::cause::{GATEWAY_REFUSES, WRONG_ADDRESS};
 use pds_http::BuildError;
 use pds_interface::{DecodeError, RuleError};
 use pds_web::webconfig::WebConfigError;
@@ -101,7 +101,10 @@ impl From<LoadError> for ToolError {
 
 impl From<DecodeError> for ToolError {
     fn from(source: DecodeError) -> Self {
-        Self::Reply { said: "the reply cannot be used".to_owned(), source }
+        let DecodeError::WebPage(title) = source else {
+            return Self::Reply { said: "the reply cannot be used".to_owned(), source };
+        };
+        Self::failed(format!("{}{title}. {}", GATEWAY_REFUSES.says, GATEWAY_REFUSES.remedy))
     }
 }
 

@@ -42,8 +42,9 @@ pub const VARIABLE: &str = "PDSTOOL_EXPORTER";
 /// The options that name exporters.
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
-    /// Address of a running exporter; may contain a path, user and password. Repeatable, or separated by commas. If a
-    /// name has several addresses, all of them are queried. [default: the exporter that runs on this machine]
+    /// Address of a running exporter; may contain a path, user and password, or is unix:FILE for a socket. Repeatable, or
+    /// separated by commas. If a name has several addresses, all of them are queried. [default: the exporter that runs on
+    /// this machine]
     #[arg(
         long = "exporter",
         value_name = "URL",
@@ -52,19 +53,26 @@ pub struct ExporterArgs {
         env = VARIABLE,
         hide_env_values = true
     )]
-    pub exporters: Vec<Url>,
+    pub exporters: Vec<Address>,
     /// Additional CA certificates (PEM) for the exporter.
     #[arg(long, value_name = "FILE")]
     pub exporter_ca_file: Option<PathBuf>,
 }
 
+/// The address of an exporter: its URL, and its endpoint if that is a socket file.
+pub type Address = (Url, Option<Endpoint>);
+
 /// The address of an exporter; `localhost:10090` is `http://localhost:10090`.
 ///
 /// # Errors
-/// If it is not an http or https address. The message does not show it: it may hold a password.
-pub fn address(text: &str) -> Result<Url, String> {
-    let has_scheme = text.contains("://");
-    if has_scheme { parse_url(text) } else { parse_url(&format!("http://{text}")) }
+/// If it is not an http or https address, or `unix:FILE`. The message does not show it: it may hold a password.
+pub fn address(text: &str) -> Result<Address, String> {
+    let (url, socket) = match text.strip_prefix("unix:") {
+        Some(path) => ("localhost", Some(Endpoint::Socket(path.into()))),
+        None => (text, None),
+    };
+    let url = if url.contains("://") { parse_url(url) } else { parse_url(&format!("http://{url}")) };
+    Ok((url?, socket))
 }
 
 /// The endpoint of an exporter whose URL does not suffice.
@@ -76,13 +84,14 @@ pub enum Endpoint {
     Socket(PathBuf),
 }
 
-/// The exporter on this machine: the first address of `given`; if there is none, that of the running exporter's flags;
-/// if none runs, the default. It is reached over TLS if the running exporter's web configuration requires TLS.
+/// The exporter on this machine: the first address of `given`; if there is none, that of the running exporter's flags,
+/// preferably with the configuration file `config`; if none runs, the default. It is reached over TLS if the running
+/// exporter's web configuration requires TLS.
 ///
 /// # Errors
 /// If its address is invalid.
-pub fn local_exporter(given: &[String]) -> Result<(Url, Option<Endpoint>)> {
-    let flags = flags_of_exporter().filter(|_| given.is_empty());
+pub fn local_exporter(given: &[String], config: Option<&Path>) -> Result<Address> {
+    let flags = flags_of_exporter(config).filter(|_| given.is_empty());
     let listens = flags.as_ref().map_or(given, |flags| &flags.web_listen_address).first();
     let listens = listens.map_or(DEFAULT_LISTEN_ADDRESS, String::as_str);
     let prefix = flags.as_ref().map_or("", Flags::route_prefix);
@@ -97,7 +106,7 @@ pub fn local_exporter(given: &[String]) -> Result<(Url, Option<Endpoint>)> {
             local.map_err(|error| ToolError::failed(with_sources(&error)))?.to_string()
         }
     };
-    Ok((address(&format!("{scheme}://{host}{prefix}")).map_err(ToolError::failed)?, socket))
+    Ok((parse_url(&format!("{scheme}://{host}{prefix}")).map_err(ToolError::failed)?, socket))
 }
 
 /// A running exporter.
@@ -134,6 +143,9 @@ pub enum ExporterError {
     /// A reply with the status of an error. The server's own words for it are not shown.
     #[error("HTTP status {0}")]
     Refused(reqwest::StatusCode),
+    /// A refusal of the user and password of the address.
+    #[error("HTTP status 401: it refuses the user or password of its address")]
+    Login,
     /// A reply beyond 64 MiB.
     #[error("the reply is too large for a status; is this the address of an exporter?")]
     TooLarge,
@@ -227,6 +239,9 @@ impl Exporter {
         let request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
         let reply = request.send().await?;
         let status = reply.status();
+        if status == reqwest::StatusCode::UNAUTHORIZED && !self.url.username().is_empty() {
+            return Err(ExporterError::Login);
+        }
         if status.is_client_error() || status.is_server_error() {
             return Err(ExporterError::Refused(status));
         }
@@ -246,22 +261,22 @@ impl Exporter {
 }
 
 impl ExporterArgs {
-    /// The exporters that the arguments name; if there are none, the [`local_exporter`] at the addresses of `listens`.
+    /// The exporters that the arguments name; if there are none, the [`local_exporter`] of `listens` and `config`.
     ///
     /// # Errors
     /// If no HTTP client can be set up, or, without `--exporter`, the first address of `listens` is invalid.
-    pub async fn open(&self, listens: &[String]) -> Result<Vec<Exporter>> {
+    pub async fn open(&self, listens: &[String], config: Option<&Path>) -> Result<Vec<Exporter>> {
         let ca_file = self.exporter_ca_file.as_deref();
         if self.exporters.is_empty() {
-            let (url, endpoint) = local_exporter(listens)?;
+            let (url, endpoint) = local_exporter(listens, config)?;
             return Ok(vec![Exporter::new(&url, endpoint, ca_file)?]);
         }
         let mut exporters = Vec::new();
-        for url in &self.exporters {
-            let addresses = addresses(url).await;
-            let addresses = if addresses.is_empty() { vec![None] } else { addresses };
-            for address in addresses {
-                exporters.push(Exporter::new(url, address, ca_file)?);
+        for (url, socket) in &self.exporters {
+            let addresses = if socket.is_some() { Vec::new() } else { addresses(url).await };
+            let endpoints = if addresses.is_empty() { vec![socket.clone()] } else { addresses };
+            for endpoint in endpoints {
+                exporters.push(Exporter::new(url, endpoint, ca_file)?);
             }
         }
         Ok(exporters)
@@ -297,9 +312,12 @@ mod tests {
             ("exporter", "http://exporter/"),
             ("https://exporter:10090", "https://exporter:10090/"),
         ] {
-            assert_eq!(address(text).map(String::from), Ok(url.to_owned()));
+            assert_eq!(address(text), Ok((url.parse().unwrap(), None)));
         }
         assert!(address("ftp://exporter").is_err() && address("http://").is_err());
+        let socket = Endpoint::Socket("/run/pds exporter.sock".into());
+        let (_, endpoint) = address("unix:/run/pds exporter.sock").unwrap();
+        assert_eq!(endpoint, Some(socket));
     }
     #[test]
     fn a_name_with_several_addresses_of_a_family_is_several_exporters() {

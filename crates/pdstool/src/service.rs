@@ -12,7 +12,7 @@ use url::Url;
 
 use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags};
-use pds_config::running::{Running, running_exporter};
+use pds_config::running::{Running, is_same_file, running_exporter};
 use pds_config::{Config, LoadError, Project};
 use pds_core::clock::{Clock, is_skewed};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
@@ -124,15 +124,10 @@ fn is_absent_default(path: &Path) -> bool {
     path == Path::new(DEFAULT_CONFIG) && !path.exists()
 }
 
-/// Whether both paths lead to the same file.
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    std::fs::canonicalize(one).is_ok_and(|one| std::fs::canonicalize(other).is_ok_and(|other| one == other))
-}
-
 /// The exporter that runs on this machine with the file at `path`, or with any if `path` is the default and there is no
 /// such file. The file decides where tokens are sent, so this user or root must own it.
 fn running_with(path: &Path) -> Option<Running> {
-    let running = running_exporter(&exporter_beside()?).filter(|running| !running.flags.demo)?;
+    let running = running_exporter(&exporter_beside()?, Some(path)).filter(|running| !running.flags.demo)?;
     let file = &running.flags.config_file;
     let owner = |path: &Path| std::fs::metadata(path).map(|file| file.uid()).ok();
     let trusted = [Some(0), owner(Path::new("/proc/self"))];
@@ -140,9 +135,9 @@ fn running_with(path: &Path) -> Option<Running> {
         .then_some(running)
 }
 
-/// The flags of the exporter beside this program that runs on this machine.
-pub fn flags_of_exporter() -> Option<Flags> {
-    running_exporter(&exporter_beside()?).map(|running| running.flags)
+/// The flags of the exporter beside this program that runs on this machine, preferably with the configuration file `config`.
+pub fn flags_of_exporter(config: Option<&Path>) -> Option<Flags> {
+    running_exporter(&exporter_beside()?, config).map(|running| running.flags)
 }
 
 fn exporter_beside() -> Option<PathBuf> {

@@ -70,7 +70,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If an exporter does not reply, numbers cannot be trusted, an app is unhealthy, or a shard is missing.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
-    let exporters = args.read.exporters.open(&[]).await?;
+    let exporters = args.read.exporters.open(&[], None).await?;
     if let Some(every) = args.read.watch {
         // The screen shows whether something is wrong.
         let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);

@@ -23,6 +23,7 @@ use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
 use pds_config::Config;
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
+use pds_config::running::is_same_file;
 use pds_core::error_chain::with_sources;
 
 /// `pdstool doctor`.
@@ -78,8 +79,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
     let mut listens = args.listen_addresses.clone();
     let ours = service.as_ref().map(|service| &service.config);
     // No daemon listens on an invalid address.
-    let is_address = !args.daemons.exporters.is_empty() || local_exporter(&listens).is_ok();
-    let exporters = if is_address { args.daemons.open(&listens).await? } else { Vec::new() };
+    let file = Some(&*args.service.config_file);
+    let is_address = !args.daemons.exporters.is_empty() || local_exporter(&listens, file).is_ok();
+    let exporters = if is_address { args.daemons.open(&listens, file).await? } else { Vec::new() };
     let mut daemons = Vec::new();
     for exporter in exporters {
         daemons.push(daemon(args, exporter, &mut listens, ours).await);
@@ -148,15 +150,16 @@ async fn daemon(
 ) -> Daemon {
     let name = exporter.name.clone();
     let is_given = !args.daemons.exporters.is_empty();
-    let flags = flags_of_exporter().filter(|_| !is_given && listens.is_empty());
+    let file = &args.service.config_file;
+    let flags = flags_of_exporter(Some(file)).filter(|_| !is_given && listens.is_empty());
+    let is_demo = flags.as_ref().is_some_and(|flags| flags.demo);
     // Another program answers if no daemon is known to run.
     let means_none = |error: &ExporterError| !is_given && (error.is_connect() || flags.is_none());
     let (found, runs, is_ours) = match exporter.status().await {
         Ok((ExporterStatus { service, summary, .. }, _)) => {
             let polled = &service.base_url;
             let is_other = |ours: &Config| !polled.is_empty() && polled != ours.api.base_url.as_str();
-            if ours.is_some_and(is_other) {
-                let is_demo = flags.as_ref().is_some_and(|flags| flags.demo);
+            if ours.map_or(is_demo, is_other) {
                 let kind = if is_demo { "is a demo and polls" } else { "polls" };
                 let text = format!("{name} {kind} another service, {polled}");
                 (vec![Finding::ok(text)], true, false)
@@ -191,11 +194,11 @@ async fn daemon(
     } else if listens.is_empty() {
         listens.push(DEFAULT_LISTEN_ADDRESS.to_owned());
     }
-    let file = service::file(&args.service.config_file);
+    let file = service::file(file);
     let own = ours.and_then(|config| config.state.path.as_ref());
-    let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || service::is_same_file(given, own));
+    let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || is_same_file(given, own));
     let shares_state = flags.is_none_or(|flags| {
-        service::is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
+        is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
     });
     Daemon { name, found, may_hold_state: is_ours && shares_state }
 }

@@ -101,6 +101,14 @@ fn a_daemon_with_tls_a_password_or_a_socket_is_found_without_its_address() {
         let doctor = Found::of(&run(&["doctor", "-o", "json", "--config.file", file.to_str().unwrap()]));
         assert_eq!((doctor.code, doctor.wrong()), (Some(0), vec![]), "{:#}", doctor.json);
         let said = ended(&run(&["status"]));
+        if is_socket && web != tls {
+            assert_has(&ended(&run(&["status", "--exporter", &name])), &[&name, env!("CARGO_PKG_VERSION")]);
+        }
+        if web == users {
+            let wrong = daemon.url.replacen("//", "//me:guess@", 1);
+            let said = ended(&run(&["status", "--exporter", &wrong]));
+            assert_has(&said, &["it refuses the user or password of its address"]);
+        }
         if is_read {
             doctor.says("daemon", &format!("{name} is a demo and polls another service"));
             assert_has(&said, &[&name, env!("CARGO_PKG_VERSION")]);

@@ -89,6 +89,22 @@ fn a_daemon_with_another_configuration_is_another_process() {
 }
 
 #[test]
+fn the_daemon_with_this_configuration_is_preferred_to_one_that_started_before() {
+    let alone = Alone::new();
+    let daemons = ["one", "two"].map(|name| {
+        let file = alone.path(&format!("{name}.toml"));
+        std::fs::write(&file, UNREACHABLE.replace("\"state\"", &format!("\"{name}\""))).unwrap();
+        let mut daemon = alone.daemon();
+        daemon.arg("--config.file").arg(&file);
+        (file, Exporter::of(daemon))
+    });
+    for (file, _) in &daemons {
+        let said = ended(&alone.pdstool(&["doctor", "--config.file"]).arg(file).output().unwrap());
+        assert_has(&said, &["is in use by a running daemon"]);
+    }
+}
+
+#[test]
 fn the_state_file_of_the_running_daemon_is_that_of_its_flag() {
     let alone = Alone::new();
     let file = alone.path("pds-exporter.toml");
@@ -174,4 +190,6 @@ fn an_exporter_of_another_service_is_named_and_its_problems_are_not_ours() {
     let mut doctor = alone.pdstool(&["doctor", "--config.file"]);
     let said = ended(&doctor.arg(patient.path("pds-exporter.toml")).output().unwrap());
     assert_has(&said, &["exit code 0\n", "is a demo and polls another service"]);
+    let unconfigured = alone.pdstool(&["doctor", "--config.file", "nowhere.toml"]).output().unwrap();
+    assert_has(&ended(&unconfigured), &["is a demo and polls another service"]);
 }

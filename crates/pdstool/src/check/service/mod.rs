@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use url::Url;
 
 use crate::console::{Console, STRONG};
 use crate::error::Result;
-use crate::exporter::{Exporter, address};
+use crate::exporter::{Address, Exporter, address};
 use crate::options::{OutputArg, OutputFormat};
 use crate::output;
 use crate::report::{Finding, Line, Report, grouped};
@@ -53,7 +52,7 @@ pub struct CheckServiceArgs {
 
     /// Address of a running exporter: shows what its audits found, such as data that came too late to be counted.
     #[arg(long, value_name = "URL", value_parser = address)]
-    exporter: Option<Url>,
+    exporter: Option<Address>,
 
     #[command(flatten)]
     output: OutputArg,
@@ -140,8 +139,8 @@ async fn examine_all(
         };
         report.add("late data", [late]);
     }
-    if let Some(exporter) = &args.exporter {
-        report.add("audits", data::audits(&Exporter::new(exporter, None, None)?).await);
+    if let Some((url, socket)) = &args.exporter {
+        report.add("audits", data::audits(&Exporter::new(url, socket.clone(), None)?).await);
     }
     report.add("clock", [service::clock(&prober.skews)]);
     report.add("http", probe::http(prober).await);
