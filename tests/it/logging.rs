@@ -162,7 +162,7 @@ async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
             // Once: further ones would also slow the pace, which has lines of its own.
             Fault::from(asked_to_wait).times(1),
             "paused",
-            ["the service requests a pause", "the service accepts requests again after a pause"],
+            ["the service requests a pause", "requests are sent again after a pause"],
         ),
     ] {
         let (world, _folder, config) = service(4).await;

@@ -210,9 +210,6 @@ impl Account {
                 .retain(|key, refusal| key == WHOLE_ACCOUNT || now < refusal.until + MAX_PATH_REFUSAL);
         }
         state.refusals.insert(key.to_owned(), refusal);
-        if state.paused_since.is_some() {
-            self.report_pace(&state);
-        }
         if whole {
             self.inner.queue.set_probed(true);
         }

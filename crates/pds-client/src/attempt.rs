@@ -101,7 +101,7 @@ impl Exchange<'_> {
             let sent = Instant::now();
             let error = match transport.send(self.request, &token, &self.client.room, own).await {
                 Ok(fetched) => {
-                    self.turn.account.answered();
+                    self.turn.account.ended_unthrottled();
                     // A failure until the body is decoded.
                     self.turn.account.record_outcome(&self.request.refused_as, sent, Some(Class::Decode));
                     return Ok((fetched, sent));
@@ -122,6 +122,9 @@ impl Exchange<'_> {
     /// may succeed.
     fn apply_failure(&self, token: &Token, sent: Instant, error: &FetchError) -> bool {
         let (account, path) = (&self.turn.account, &self.request.refused_as);
+        if !matches!((error.status(), error.retry_after()), (Some(429), _) | (Some(503), Some(_))) {
+            account.ended_unthrottled();
+        }
         if error.is_unauthorized() {
             let credentials = &account.inner.credentials;
             credentials.reread();

@@ -136,8 +136,8 @@ impl Pace {
         self.slowed = Some(cut);
     }
 
-    /// Records a reply other than 429. The adaptation ends when it reaches the pace before it, or a minute after the last
-    /// 429, unless requests wait (`waits`), which would all be sent at once.
+    /// Records that a request ended without a 429. The adaptation ends when it reaches the pace before it, or a minute
+    /// after the last 429, unless requests wait (`waits`), which would all be sent at once.
     pub(super) fn answered(&mut self, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };

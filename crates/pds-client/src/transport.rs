@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderName;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap,
-    HeaderValue, LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+    DATE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
 };
 use http_body_util::Full;
 use hyper_util::client::legacy;
@@ -220,6 +220,8 @@ impl Transport {
             .uri(request_url(&self.api.base_url, request))
             .header(ACCEPT, "application/json, text/plain;q=0.9")
             .header(ACCEPT_ENCODING, "identity")
+            // A second reply must be evidence.
+            .header(CACHE_CONTROL, "no-cache")
             .header(USER_AGENT, pds_http::USER_AGENT)
             .header(AUTHORIZATION, token.header.clone());
         if let Some(login) = &self.proxy_login {

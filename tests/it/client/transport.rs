@@ -207,6 +207,7 @@ async fn requests_go_below_the_base_urls_path_with_a_user_agent() {
         assert_eq!(seen.target, "/cloud/api/v2/projects/p%2F1/apps/a%20b");
         assert_eq!(seen.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
         assert_eq!(seen.header("accept"), Some("application/json, text/plain;q=0.9"));
+        assert_eq!(seen.header("cache-control"), Some("no-cache"));
         assert_eq!(seen.header("user-agent"), Some(concat!("pds-exporter/", env!("CARGO_PKG_VERSION"))));
     }
 }

@@ -48,8 +48,8 @@ impl Account {
         self.adapt(|pace, _| pace.too_many(sent));
     }
 
-    /// Records that a request was answered without a 429.
-    pub(crate) fn answered(&self) {
+    /// Records that a request ended without a 429 and without a new pause.
+    pub(crate) fn ended_unthrottled(&self) {
         self.adapt(|pace, waits| pace.answered(waits));
         let mut state = self.inner.state.lock();
         // A reply to a request sent before the pause does not end it.
@@ -57,7 +57,7 @@ impl Account {
         if let Some(since) = state.paused_since.take_if(|_| is_over) {
             self.report_pace(&state);
             let after = format_duration(whole_seconds(since.elapsed())).to_string();
-            tracing::info!(token = self.name(), after, "the service accepts requests again after a pause");
+            tracing::info!(token = self.name(), after, "requests are sent again after a pause");
         }
     }
 
