@@ -6,6 +6,7 @@ use pds_core::printable::long_excerpt;
 
 use super::number::NumberText;
 use super::prelude::*;
+use super::reply::error_words;
 use super::wire::Message;
 
 /// The reply.
@@ -42,8 +43,8 @@ impl ReplyBody for App {
         let error =
             || Self { status: status.clone(), error_message: error_message.clone(), ..Self::default() };
         // An app in an error has an id, too.
-        let is_error =
-            id.is_empty() && (status.is_empty() || !error_message.as_str().is_empty()) && app == error();
+        let has_words = || !error_message.as_str().is_empty() || error_words(body).is_some();
+        let is_error = id.is_empty() && (status.is_empty() || has_words()) && app == error();
         if is_error { Err(DecodeError::Nothing.explained(body)) } else { Ok(app) }
     }
 }
@@ -308,5 +309,11 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
         for body in ["", "[]", "{}", r#"{"message":"later"}"#, "null", "\"app\"", "<html>", r#"{"id":"a""#] {
             unreadable(&CALL, body);
         }
+        for error in
+            [r#"{"status":"error","message":"timed out"}"#, r#"{"status":503,"error":"Unavailable"}"#]
+        {
+            unreadable(&CALL, error);
+        }
+        assert_eq!(lines(r#"{"status":"ready"}"#).0[1], "pds_app_status{status=\"ready\"} 1");
     }
 }

@@ -294,6 +294,11 @@ impl DecodeError {
     }
 }
 
+/// The service's words in an error body; `None` in any other body.
+pub(super) fn error_words(body: &[u8]) -> Option<String> {
+    ErrorBody::of(body).words()
+}
+
 /// The `value` of the field that the call is made for.
 ///
 /// # Errors
