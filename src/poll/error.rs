@@ -129,12 +129,6 @@ impl PollError {
         matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..) | Class::ErrorReply))
     }
 
-    /// Whether the service answered with an error, by its status or in the reply.
-    pub(super) fn is_error_answer(&self) -> bool {
-        let Self::Fetch(error) = self else { return false };
-        matches!(error.class(), Class::Status(_) | Class::ErrorReply) || error.status() == Some(403)
-    }
-
     /// Whether the service says that the resource does not exist.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::Fetch(error) if error.is_not_found())

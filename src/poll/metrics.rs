@@ -156,7 +156,6 @@ impl<'a> MetricsPoll<'a, '_> {
         };
         let reach = error.reach();
         if let Some(container) = &asked.container
-            && error.is_error_answer()
             && reach != Reach::All
         {
             if target.progress.lock().container_fails(container, true) {

@@ -72,7 +72,7 @@ impl TransitionLog {
         }
     }
 
-    /// Logs that the service begins to refuse requests about a container of the app `key`.
+    /// Logs that requests about a container of the app `key` begin to fail.
     pub fn container_failed(&self, key: &Key, container: &str, error: &PollError) {
         if self.take_line(LogClass::Container) {
             tracing::warn!(
@@ -81,7 +81,7 @@ impl TransitionLog {
                 app = %key.owner.app,
                 container,
                 class = error.class(),
-                "the service refuses requests for a container; the app itself is not affected"
+                "requests for a container fail; the app itself is not affected"
             );
         }
     }

@@ -1,6 +1,6 @@
 //! Requests with a container filter say nothing of their app; and a filter that the service ignores is found out.
 
-use pds_simulator::Fault;
+use pds_simulator::{Fault, Kind};
 use tracing::Level;
 
 use crate::rig::{FaultExt as _, Log};
@@ -13,7 +13,10 @@ const TWO: &str = ", containers = [\"c-1\", \"c-2\"]";
 async fn an_error_for_a_container_never_concerns_the_app() {
     let statuses = [400, 403, 404, 410, 422, 500, 503].map(Fault::status);
     let in_reply = Fault::value("status", r#""error""#);
-    for fault in statuses.into_iter().chain([in_reply]) {
+    let broken = Fault::from(Kind::RawError { status: 200, text: "<html>".to_owned() });
+    let unread = Fault::value("data", "null");
+    let elsewhere = Fault::value("start_date", r#""2026-01-01T00:00:00Z""#);
+    for fault in statuses.into_iter().chain([in_reply, broken, unread, elsewhere]) {
         let status = format!("{:?}", fault.kind);
         let (log, _guard) = Log::start(Level::INFO);
         let rig = Rig::of(one_app(), "", TWO, None).await;
@@ -33,7 +36,7 @@ async fn an_error_for_a_container_never_concerns_the_app() {
         let ledger = rig.ledger();
         assert_eq!(ledger.total, rig.truth(first, ledger.until), "{status}");
         assert!(rig.plan_in_force().watermark.settled_step() - ledger.until <= 60, "{status}");
-        let told = log.lines_with("the service refuses requests for a container");
+        let told = log.lines_with("requests for a container fail");
         assert_eq!(told.len(), 2, "{status}: once for each call: {told:?}");
         assert!(log.lines_with("polling began to fail").is_empty(), "{status}");
     }
