@@ -173,21 +173,7 @@ impl EvidenceStore {
             telemetry.forget_differences();
             return Arc::new(Self { settings, known: Mutex::default() });
         };
-        // Without audits, nothing would end the differences.
-        if !(config.accounting.audit && config.accounting.enabled) {
-            telemetry.forget_differences();
-            known.known.lock().values_mut().for_each(Evidence::forget_shown);
-        }
         let is_polled = |call: Resource| config.poll.resources.contains(&call);
-        let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
-        // A recheck at that age adds what was missing.
-        let is_sampled = |age: i64| is_polled(response_time::RESOURCE) && age.unsigned_abs() > last;
-        for account in client.accounts().map(Account::name) {
-            let unpolled = Resource::all().filter(|call| !is_polled(*call));
-            unpolled.for_each(|call| telemetry.audit_agrees(account, call));
-            let unsampled = AGES.iter().filter(|(_, age)| !is_sampled(*age));
-            unsampled.for_each(|(age, _)| telemetry.forget_sample(account, age));
-        }
         let named = |client: &Client| -> HashSet<(u64, String)> {
             client.accounts().map(|account| (account.number(), account.name().to_owned())).collect()
         };
@@ -199,6 +185,41 @@ impl EvidenceStore {
             .collect();
         known.known.lock().retain(|(account, call), _| is_polled(*call) && kept.contains(account));
         Arc::clone(known)
+    }
+
+    /// Forgets differences and results that nothing would end: of calls of an account that are not among the `counted`
+    /// ones, or that no audits check, and of ages at which a recheck adds what was missing.
+    pub fn forget_unaudited<'a>(
+        &self,
+        config: &Config,
+        client: &Client,
+        counted: impl Iterator<Item = (&'a Account, Resource)>,
+        telemetry: &Telemetry,
+    ) {
+        let counted = counted.filter(|_| config.accounting.audit);
+        let audited: HashSet<(u64, Resource)> =
+            counted.map(|(account, call)| (account.number(), call)).collect();
+        let last = config.accounting.recheck_after.iter().max().map_or(0, Duration::as_secs);
+        let mut known = self.known.lock();
+        for account in client.accounts() {
+            for call in Resource::all().filter(|call| !audited.contains(&(account.number(), *call))) {
+                telemetry.audit_agrees(account.name(), call);
+                if let Some(evidence) = known.get_mut(&(account.number(), call)) {
+                    evidence.violation = None;
+                }
+            }
+            let sampled = (account.number(), response_time::RESOURCE);
+            for (place, (age, seconds)) in AGES.into_iter().enumerate() {
+                if seconds.unsigned_abs() > last && audited.contains(&sampled) {
+                    continue;
+                }
+                telemetry.forget_sample(account.name(), age);
+                let results = known.get_mut(&sampled).map(|evidence| &mut evidence.results_of);
+                if let Some(result) = results.and_then(|results| results.get_mut(place)) {
+                    *result = 0;
+                }
+            }
+        }
     }
 
     /// Whether `ledger` has counted with these settings after an audit passed with them.
@@ -242,11 +263,6 @@ impl Evidence {
             Some(violation) if !self.passed => Err(violation),
             _ => Ok(self.passed),
         }
-    }
-
-    /// Forgets the last difference and results, so that they are shown again if they persist.
-    fn forget_shown(&mut self) {
-        (self.violation, self.results_of) = (None, Default::default());
     }
 
     /// Whether a check has found that the service ignores the requested range.

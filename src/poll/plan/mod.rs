@@ -220,6 +220,9 @@ impl Plan {
         }
         plan.targets = targets.into_iter().map(Arc::new).collect();
         cells.replace(now);
+        let counted = plan.targets.iter().filter(|target| target.counter.is_some());
+        let counted = counted.map(|target| (&target.account, target.key.resource));
+        plan.evidence.forget_unaudited(&config, &plan.client, counted, &context.telemetry);
         let lists = plan.targets.iter().filter(|target| target.endpoint.scope == Scope::Account);
         let lists: HashSet<&str> = lists.map(|target| target.account.name()).collect();
         context.store.gone().keep_addresses(|account| lists.contains(account));

@@ -6,8 +6,9 @@ use std::time::Duration;
 use pds_interface::{Cadence, response_time};
 use pds_simulator::{Fault, Quirks, Settings};
 use pds_telemetry::AuditSnapshot;
+use tracing::Level;
 
-use crate::rig::{self, FaultExt as _};
+use crate::rig::{self, FaultExt as _, Log};
 
 use super::Rig;
 
@@ -121,20 +122,27 @@ async fn a_service_that_ignores_ranges_without_saying_so_is_not_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_difference_lasts_no_longer_than_the_audits_that_may_end_it() {
     let quirks = Quirks { inclusive_ends: true, ..unnamed() };
+    let (log, _guard) = Log::start(Level::INFO);
     let mut rig = after(quirks, "", 130).await;
     let has_found = |rig: &Rig| !found(rig).differences.is_empty();
+    let logged = || log.lines_with("an audit found a difference").len();
     assert!(has_found(&rig));
     for off in [
         "[accounting]\naudit = false\n",
         "[accounting]\nenabled = false\n",
         "[poll]\nresources = [\"app\"]\n",
     ] {
+        let before = logged();
         rig.reload(off);
         assert!(!has_found(&rig), "{off}");
         rig.reload("");
         rig.minutes(130).await;
-        assert!(has_found(&rig), "{off}");
+        assert!(has_found(&rig) && logged() > before, "{off}");
     }
+    let mut config = rig.config();
+    config.projects[0].apps.clear();
+    rig::plan(config, rig.context(), Some(rig.plan_in_force()));
+    assert!(!has_found(&rig), "no app is left that could agree");
 }
 
 #[tokio::test(start_paused = true)]

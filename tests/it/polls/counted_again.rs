@@ -127,16 +127,20 @@ async fn an_hour_a_day_shows_how_much_came_too_late_to_be_counted() {
     assert_eq!(completeness(&rig), []);
     assert!(rig.context().telemetry.snapshot().audit.differences.is_empty());
     rig.reload(RARE);
-    // The state file has the sample and what was found.
-    rig.restart().await;
-    rig.pass(0).await;
-    assert_eq!(completeness(&rig), of_hours);
     let found = || log.lines_with("an audit found a difference");
-    assert!(found()[1].contains("add \"3h\" to accounting.recheck_after"), "{:?}", found());
+    for restarts in 0..2 {
+        rig.pass(0).await;
+        assert_eq!(completeness(&rig), of_hours);
+        assert_eq!(found().len(), 2 + restarts);
+        assert!(found()[1 + restarts].contains("add \"3h\" to accounting.recheck_after"), "{:?}", found());
+        // The state file has the sample and what was found.
+        rig.restart().await;
+    }
+    rig.pass(0).await;
     hours(&rig, 22).await;
     let of_day = completeness(&rig).into_iter().find(|(age, _)| age == "24h");
     assert!(of_day.as_ref().is_some_and(|(_, later)| later < early), "{of_day:?} {early}");
-    assert!(found()[2].contains("add \"24h\" to accounting.recheck_after"), "{:?}", found());
+    assert!(found()[4].contains("add \"24h\" to accounting.recheck_after"), "{:?}", found());
     let before = completeness(&rig);
     rig.restart().await;
     rig.pass(0).await;

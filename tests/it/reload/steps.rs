@@ -2,9 +2,17 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use pds_client::TokenSource;
+use pds_core::clock::Clock;
+use pds_core::secret::Secret;
+use pds_exporter::app::daemon::Daemon;
+use pds_telemetry::Telemetry;
+
 use crate::process::{assert_lacks, http};
+use crate::rig::{Configuration, whole_page};
 
 /// A token that expired on 14 July 2017.
 const EXPIRED: &str = "eyJhbGciOiJub25lIn0.eyJleHAiOjE1MDAwMDAwMDB9.c2lnbmF0dXJl";
@@ -53,10 +61,13 @@ async fn a_reload_that_fails_at_any_step_changes_no_series() {
     for (step, text) in [
         ("reading the file", format!("{with_another_token}\n[poll")),
         ("checking it", with_another_token.replace("[poll]", "[poll]\nnovel = 1")),
-        ("the client", with_another_token.replace("[api]", "[api]\nca_file = \"/nowhere.pem\"")),
+        (
+            "the CA file of the service",
+            with_another_token.replace("[api]", "[api]\nca_file = \"/nowhere.pem\""),
+        ),
         ("the state file", format!("{with_another_token}\n[state]\npath = \"elsewhere\"\n")),
         (
-            "Prometheus",
+            "the CA file of Prometheus",
             format!(
                 "{with_another_token}\n[state]\nprometheus_url = \"https://127.0.0.1:1\"\nprometheus_ca_file = \"/nowhere.pem\"\n\
                  [[projects]]\nid = \"p-new\"\ntoken_file = \"/nowhere-token\"\n"
@@ -77,6 +88,28 @@ async fn a_reload_that_fails_at_any_step_changes_no_series() {
     assert_lacks(&running.exporter.log(), &["/nowhere-token"]);
     running.follow(&running.text).await;
     running.assert_still_polling().await;
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_built_for_a_plan_changes_no_series() {
+    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+    let load = || Configuration::new(&world, "http://127.0.0.1:1").load();
+    let daemon = Daemon::build(load(), Clock::system(), Telemetry::new(false).unwrap()).await.unwrap();
+    let context = &daemon.handle.context;
+    let before = whole_page(context);
+    // The files were there when the configuration was loaded.
+    let gone = Some(PathBuf::from("/nowhere.pem"));
+    let prometheus = "[state]\nprometheus_url = \"https://127.0.0.1:1\"\n";
+    let mut of_service = load();
+    of_service.api.ca_file = gone.clone();
+    let mut of_prometheus = Configuration::new(&world, "http://127.0.0.1:1").tables(prometheus).load();
+    of_prometheus.state.prometheus.as_mut().unwrap().ca_file = gone;
+    for mut config in [of_service, of_prometheus] {
+        config.api.token = Some(TokenSource::Inline(Secret::new(EXPIRED)));
+        config.projects.iter_mut().for_each(|project| project.token = None);
+        assert!(daemon.handle.reconfigure(config).await.is_err());
+        assert_eq!(whole_page(context), before);
+    }
 }
 
 impl Running {
