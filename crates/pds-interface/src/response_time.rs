@@ -132,6 +132,10 @@ impl MetricSource for Facts {
         let (mut percentiles, mut shares) = (reply.seconds(unexpected), reply.shares(unexpected));
         if !idle {
             leave_out_falling(&mut percentiles, &mut shares, unexpected);
+            if refutes(&percentiles, &shares) {
+                shares.clear();
+                unexpected.fields.push("distribution");
+            }
         }
         let reported = shares.len();
         if !terms.thresholds.is_empty() {
@@ -155,28 +159,54 @@ const MAX_PERCENTILES: usize = 32;
 /// The most thresholds of a reply that are shown and counted: `1ms` through `1hr` are some twenty.
 const MAX_THRESHOLDS: usize = 256;
 
-/// Leaves out, and notes, percentiles below a lower-ranked percentile, and shares below that of a smaller threshold.
+/// The rank in the name of a percentile, 0..=1.
+fn rank(name: &str) -> Option<f64> {
+    Some((name.strip_prefix(['p', 'P'])?.parse::<f64>().ok()? / 100.0).clamp(0.0, 1.0))
+}
+
+/// Leaves out, and notes, percentiles below a lower-ranked percentile, and shares below that of a smaller threshold. If
+/// a percentile refutes the larger share, that one is left out instead.
 fn leave_out_falling(
     percentiles: &mut Vec<(CompactString, f64)>,
     shares: &mut Vec<(f64, f64)>,
     unexpected: &mut Unexpected,
 ) {
-    let rank = |name: &str| name.strip_prefix(['p', 'P'])?.parse::<f64>().ok();
     let ranked: Vec<(f64, f64)> =
         percentiles.iter().filter_map(|(name, seconds)| Some((rank(name)?, *seconds))).collect();
     percentiles.retain(|(name, seconds)| {
-        let smaller = |share: f64| ranked.iter().filter(move |(other, _)| *other < share);
-        let out = rank(name).is_some_and(|share| smaller(share).any(|of| metrics::falls(*seconds, of.1)));
+        let smaller = |rank: f64| ranked.iter().filter(move |(other, _)| *other < rank);
+        let out = rank(name).is_some_and(|rank| smaller(rank).any(|of| metrics::falls(*seconds, of.1)));
         unexpected.fields.extend(out.then_some("percentiles"));
         !out
     });
+    let falls = |share: f64, smaller: f64| share < smaller - NOISE / 100.0;
+    let is_too_high = |(threshold, share): &&(f64, f64)| {
+        ranked.iter().any(|(rank, seconds)| seconds > threshold && *share > (1.0 + rank) / 2.0)
+            && shares.iter().any(|(other, later)| other > threshold && falls(*later, *share))
+    };
+    let too_high: Vec<f64> = shares.iter().filter(is_too_high).map(|(threshold, _)| *threshold).collect();
     let mut highest = 0.0f64;
-    shares.retain(|(_, share)| {
-        let out = *share < highest - NOISE / 100.0;
+    shares.retain(|(threshold, share)| {
+        let out = too_high.contains(threshold) || falls(*share, highest);
         unexpected.fields.extend(out.then_some("distribution"));
-        highest = highest.max(*share);
+        highest = if out { highest } else { highest.max(*share) };
         !out
     });
+}
+
+/// How many times a percentile the largest threshold must be to refute its share. Services that measure up to 10 s state
+/// 10 s as the percentile of requests that take more than an hour.
+const FAR: f64 = 400.0;
+
+/// Whether the largest threshold is far above a percentile, but its share is less than half of the rank, as in an empty
+/// distribution, or in one of fractions instead of percentages. No definition of percentiles, rounding or estimate
+/// differs by as much.
+fn refutes(percentiles: &[(CompactString, f64)], shares: &[(f64, f64)]) -> bool {
+    let Some((threshold, share)) = shares.last() else { return false };
+    // 0 is no response time.
+    let is_far_below = |seconds: f64| seconds > 0.0 && seconds * FAR <= *threshold;
+    let refutes = |name: &str| rank(name).is_some_and(|rank| *share < rank / 2.0);
+    percentiles.iter().any(|(name, seconds)| is_far_below(*seconds) && refutes(name))
 }
 
 /// How far beyond 0..100 a percentage may lie and still count as rounded: sums of a few hundred f64 shares are off by
@@ -339,6 +369,91 @@ pds_app_window_requests{{{APP}}} 7
         assert_eq!(exposed(&CALL, &reply(data)), (page, vec!["percentiles", "distribution"]));
         let idle = r#"{"percentiles":{"p50":1,"p90":0},"distribution":{"1s":1,"2s":0},"total_requests":0}"#;
         assert_eq!(exposed(&CALL, &reply(idle)).1, Vec::<&str>::new(), "nothing is meant by them");
+    }
+
+    /// The valid shares of a distribution beside these percentiles, and the number of unexpected values.
+    fn shares_beside(percentiles: &str, distribution: &str) -> (Vec<(f64, f64)>, usize) {
+        let data =
+            format!(r#"{{"percentiles":{percentiles},"distribution":{distribution},"total_requests":500}}"#);
+        let (mut unexpected, terms) =
+            (Unexpected::default(), Terms { thresholds: vec![7.0], ..Terms::default() });
+        let mut tally =
+            |terms: &Terms| Facts::read(reply(&data).as_bytes(), terms, &mut unexpected).unwrap().tally;
+        let shares = tally(&Terms::default()).shares;
+        assert_eq!(tally(&terms).has_hidden_shares, !shares.is_empty());
+        assert!(unexpected.fields.iter().all(|field| *field == "distribution"), "{unexpected:?}");
+        (shares, unexpected.fields.len() / 2)
+    }
+
+    #[test]
+    fn a_distribution_that_percentiles_refute_is_missing() {
+        let usual = r#"{"p50":40,"p99":800}"#;
+        for (distribution, left) in [
+            (r#"{"1ms":0,"1s":0,"1hr":0}"#, (vec![], 1)),
+            (r#"{"1ms":0,"1s":0.98,"1hr":1}"#, (vec![], 1)),
+            (r#"{"1ms":100,"1s":0,"1hr":0}"#, (vec![], 2)),
+            (r#"{"1ms":100,"50ms":58,"1s":99}"#, (vec![(0.05, 0.58), (1.0, 0.99)], 1)),
+            (r#"{"1ms":0,"1s":99,"1hr":0}"#, (vec![(0.001, 0.0), (1.0, 0.99)], 1)),
+        ] {
+            assert_eq!(shares_beside(usual, distribution), left, "{distribution}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_that_may_be_right_is_kept() {
+        for (percentiles, distribution) in [
+            ("{}", r#"{"1s":0,"1hr":0}"#),
+            (r#"{"p50":0,"p99":0}"#, r#"{"1s":0,"1hr":0}"#),
+            // No bucket is above 10 s.
+            (r#"{"p50":10000,"p99":10000}"#, r#"{"10s":0,"1hr":0}"#),
+            (r#"{"p50":6000,"p99":10000}"#, r#"{"5s":48,"1hr":60}"#),
+            // Seconds.
+            (r#"{"p50":0.04,"p99":0.8}"#, r#"{"10ms":4,"1s":99,"1hr":100}"#),
+            // A fast request and a slow one.
+            (r#"{"p50":1,"p99":1,"p999":1}"#, r#"{"1ms":50,"1hr":50}"#),
+            (r#"{"p50":40,"p99":800}"#, r#"{"1ms":0,"10ms":0}"#),
+            // The mean of the percentiles of each minute.
+            (r#"{"p50":9000,"p99":60000}"#, r#"{"1s":99,"1hr":100}"#),
+        ] {
+            let (shares, unexpected) = shares_beside(percentiles, distribution);
+            assert_eq!((shares.len(), unexpected), (distribution.matches(':').count(), 0), "{percentiles}");
+        }
+    }
+
+    /// The percentile at `index` of sorted response times: the one before, an interpolated one, the one after.
+    #[expect(clippy::cast_possible_truncation, reason = "an index")]
+    fn percentiles_at(index: f64, millis: &[f64]) -> [f64; 3] {
+        let (low, high) = (millis[index.floor() as usize], millis[index.ceil() as usize]);
+        [low, low + (high - low) * index.fract(), high]
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn percentiles_never_refute_the_distribution_of_an_honest_service(
+            magnitudes in proptest::collection::vec(0.0f64..7.0, 1..200), definition in 0..4_usize,
+            between in 0..3_usize, rounding in 0..3_usize, decimals in 0..=6_i32, estimate in -2.0f64..2.0,
+        ) {
+            let mut millis: Vec<f64> = magnitudes.iter().map(|magnitude| 10f64.powf(*magnitude)).collect();
+            millis.sort_by(f64::total_cmp);
+            let count = millis.len() as f64;
+            let percentile = |rank: f64| {
+                let all = count * rank;
+                let index = [all - rank, all + rank - 1.0, all - 1.0, all - 0.5][definition];
+                percentiles_at(index.clamp(0.0, count - 1.0), &millis)[between] * 10f64.powf(estimate)
+            };
+            let percent = |threshold: f64| {
+                let within = millis.iter().filter(|millis| **millis <= threshold).count() as f64;
+                let scale = 10f64.powi(decimals);
+                [f64::round, f64::floor, f64::ceil][rounding](within / count * 100.0 * scale) / scale
+            };
+            let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(percentile);
+            let percentiles = format!(r#"{{"p50":{p50},"p90":{p90},"p95":{p95},"p99":{p99}}}"#);
+            let entry = |label| format!("\"{label}\":{}", percent(1e3 * threshold_seconds(label).unwrap()));
+            let labels = ["1ms", "10ms", "50ms", "100ms", "250ms", "1s", "10s", "1min", "15min", "1hr"];
+            let distribution = format!("{{{}}}", labels.map(entry).join(","));
+            let (shares, unexpected) = shares_beside(&percentiles, &distribution);
+            proptest::prop_assert_eq!((shares.len(), unexpected), (labels.len(), 0));
+        }
     }
 
     #[test]

@@ -68,8 +68,8 @@ pub enum Refusal {
     /// The reply has no total.
     #[error("the reply has no total")]
     NoTotal,
-    /// The reply has a total, but no distribution of response times.
-    #[error("the reply counts {0} requests but has no distribution of their response times")]
+    /// The reply has a total, but no valid distribution of response times.
+    #[error("the reply counts {0} requests but has no valid distribution of their response times")]
     NoDistribution(u64),
     /// The counter would exceed its limit.
     #[error("the reply counts {0}, more than the counter can hold")]

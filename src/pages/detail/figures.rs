@@ -81,7 +81,7 @@ fn no_distribution(detail: &Detail) -> String {
         Some(_) if detail.leaves_out_shares => {
             "poll.within_ratio = false leaves the distribution out.".to_owned()
         }
-        Some(_) => format!("The service sent no distribution for the last {window}."),
+        Some(_) => format!("The service sent no valid distribution for the last {window}."),
         None => nothing_known(detail),
     }
 }

@@ -166,7 +166,10 @@ fn a_value_that_violates_the_interface_is_found_as_the_daemon_finds_it() {
 fn a_reply_that_cannot_be_counted_is_found_with_the_daemons_cause() {
     for (data, says) in [
         (r#"{"total_requests":null,"distribution":{"1s":100}}"#, "the reply has no total"),
-        (r#"{"total_requests":3,"distribution":{}}"#, "the reply counts 3 requests but has no distribution"),
+        (
+            r#"{"total_requests":3,"distribution":{}}"#,
+            "the reply counts 3 requests but has no valid distribution",
+        ),
     ] {
         let patient = Patient::new();
         let reply = format!(r#"{{"status":"success","data":{data}}}"#);
