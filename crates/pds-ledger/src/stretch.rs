@@ -29,7 +29,7 @@ pub(super) struct Stretch<'a> {
     pub(super) doubt: Option<Counts<'a>>,
     /// The number of replies with far fewer requests than were added.
     pub(super) disputes: u8,
-    /// The number of requests missing in the last of them.
+    /// The number of requests missing in the last of them, in total or within a threshold.
     pub(super) lacks: u64,
     /// It is not requested before the cursor reaches this second; 0 if only its ages decide.
     pub(super) not_before: i64,
