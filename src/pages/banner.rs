@@ -135,17 +135,25 @@ fn sentence(frame: Frame<'_>) -> Markup {
     }
 }
 
+/// The causes that stop the requests of a token, each with the state of the token. A warning stops none: the token read
+/// before stays in use.
+static TOKEN_STATES: [(&Cause, &str); 4] = [
+    (&cause::TOKEN_REFUSED, "refused"),
+    (&cause::TOKEN_ELSEWHERE, "refused"),
+    (&cause::TOKEN_UNREADABLE, "unusable"),
+    (&cause::THROTTLED, "throttled"),
+];
+
 /// The exporter and its service in a row of facts.
 pub(super) fn facts(frame: Frame<'_>) -> Markup {
     let &Status { ref exporter, ref service, failing, .. } = frame.status;
     let failures = service.failures_per_minute;
     let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
-    let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
     let overloaded = worst(frame, |cause| *cause == cause::OVERLOADED) != Verdict::Ok;
-    let stopped = frame.status.summary.reasons.iter().find(|reason| {
-        let stops = [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE, &cause::THROTTLED];
-        reason.verdict == Verdict::Problem && stops.iter().any(|cause| cause.code == reason.code)
+    let of_token = frame.status.summary.reasons.iter().find_map(|reason| {
+        let (_, state) = TOKEN_STATES.iter().find(|(cause, _)| cause.code == reason.code)?;
+        Some((reason, *state))
     });
     html! {
         dl .facts aria-label="Exporter and service" {
@@ -166,16 +174,15 @@ pub(super) fn facts(frame: Frame<'_>) -> Markup {
                 html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None if overloaded => "more are due than the limit allows", None if exporter.poll_lag_seconds.is_none() => "no polls", None => "polls are on schedule" } }))
             (configuration_fact(frame))
             (fact("Token", worst(frame, |cause| cause.scope == Scope::Token),
-                match (stopped, expiry) {
-                    (Some(reason), _) => html! { @if reason.code == cause::THROTTLED.code { "throttled" } @else { "refused" } },
-                    (None, Some((at, _))) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
-                    (None, Some((at, _))) => html! { "expires " (until(at, frame.now)) },
-                    (None, None) => html! { @if unreadable.is_some() { "unusable" } @else { "no expiry date" } },
+                match (of_token, expiry) {
+                    (Some((Reason { verdict: Verdict::Problem, .. }, state)), _) => html! { (state) },
+                    (_, Some((at, _))) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
+                    (_, Some((at, _))) => html! { "expires " (until(at, frame.now)) },
+                    (_, None) => html! { "no expiry date" },
                 },
-                match (stopped, unreadable, expiry) {
-                    (Some(reason), ..) => html! { (reason.text) },
-                    (None, Some(token), _) => html! { "the token of " (token.name) " cannot be used" },
-                    (None, None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len())) " to expire" },
+                match (of_token, expiry) {
+                    (Some((reason, _)), _) => html! { (reason.text) },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (count(exporter.tokens.len())) " to expire" },
                     _ => html! { (plural(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             @if exporter.shards > 1 {

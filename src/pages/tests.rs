@@ -324,7 +324,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
          Requests sent ▲ 9.5 / min 2 resources failing now \
          Next poll ▲ now the last started 12 s late \
          Configuration ▲ last reload refused loaded 31 min ago \
-         Token ✕ expires in 2 d the token of default cannot be used \
+         Token ✕ unusable The default token cannot be used \
          Up 31 min since 2026-03-01 03:00:00 UTC"
     );
     telemetry.token_read("default", true);

@@ -3,8 +3,9 @@
 use tokio::time::{Duration, advance};
 
 use crate::status::source::Refused;
-use crate::status::tests::fixture;
-use pds_client::Observer as _;
+use crate::status::tests::fixture::{self, Fixture};
+use pds_client::{Observer as _, TokenSource};
+use pds_core::secret::Secret;
 use pds_interface::response_time;
 use pds_telemetry::{AuditResult, Difference};
 
@@ -67,6 +68,29 @@ async fn a_token_that_expired_long_ago_shows_its_expiry() {
     assert!(said.contains("Token ✕ expired 3 d ago"), "{said}");
     assert!(said.contains("The default token expired at 2026-02-26 03:00:00 UTC"), "{said}");
     assert!(page.contains("class=\"banner problem\""), "and the numbers are not called good");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_tile_agrees_with_the_reason() {
+    let expires = "2026-03-03T04:00:00Z".parse().unwrap();
+    let inline = |_: &str| Some(TokenSource::Inline(Secret::new("two words")));
+    let (file, inline) = (answered(1).await, fixture::with_tokens(&[("p-1", "p-1-a")], inline).await);
+    let tile = |fixture: &Fixture| {
+        let page = get(&site(&fixture.source, ""), "/", "");
+        let (_, tile) = page.split_once("<dt>Token</dt>").unwrap();
+        texts(tile.split_once("</div>").unwrap().0)
+    };
+    let telemetry = &file.context.telemetry;
+    telemetry.token_expiry("default", Some(expires));
+    telemetry.token_accepted("default", true);
+    telemetry.token_read("default", false);
+    advance(Duration::from_secs(5)).await;
+    let kept = "▲ expires in 2 d The default token cannot be used, so the last one read stays in use";
+    assert_eq!(tile(&file), kept);
+    file.fail("credentials", "no such file", |_| true);
+    advance(Duration::from_secs(5)).await;
+    assert!(tile(&file).starts_with("✕ unusable The default token cannot be used since "), "{}", tile(&file));
+    assert_eq!(tile(&inline), "✕ unusable The token of p-1 cannot be used", "it has no file");
 }
 
 #[tokio::test(start_paused = true)]
