@@ -107,19 +107,24 @@ impl SixHours {
         let width = u16::try_from(width).unwrap_or(u16::MAX).max(1);
         let Ok(number) = u32::try_from(at / i64::from(width)) else { return };
         let most = (REACH_SECONDS / u32::from(width)) as usize;
-        if self.width != width || number.abs_diff(self.newest) as usize >= most {
-            // Another width, all slots are too old, or the clock was far ahead.
+        if self.width != width || number.saturating_sub(self.newest) as usize >= most {
+            // Another width, or all slots are too old.
             *self = Self { newest: number, width, ..Self::default() };
             if most <= FEW {
                 self.slots.reserve_exact(most);
             }
-            self.slots.push(Slot::default());
+        }
+        let back = self.newest.saturating_sub(number) as usize;
+        if back > 1 {
+            // The clock was ahead: slots of the future are dropped.
+            self.slots.truncate(self.slots.len().saturating_sub(back));
+            self.newest = number;
         }
         // If the clock was set back a little, polls go into the newest slot.
         let further = number.saturating_sub(self.newest) as usize;
         self.newest = self.newest.max(number);
         self.slots.drain(..(self.slots.len() + further).saturating_sub(most));
-        self.slots.resize(self.slots.len() + further, Slot::default());
+        self.slots.resize((self.slots.len() + further).max(1), Slot::default());
         if let Some(slot) = self.slots.last_mut() {
             slot.polls = slot.polls.saturating_add(1);
             slot.failures = slot.failures.saturating_add(failed.into());
@@ -221,6 +226,19 @@ mod tests {
         six_hours.push(1_100_100, 900, point(1.0), false);
         assert_eq!(six_hours.summaries()[0].seconds, 900);
         six_hours.push(-5, 900, point(1.0), false);
+    }
+
+    #[test]
+    fn slots_of_a_clock_that_was_ahead_are_dropped() {
+        let mut six_hours = SixHours::default();
+        // The clock is five hours ahead for five minutes. Later, it is set back by one slot.
+        for minute in (0..10).chain(310..315).chain(10..15).chain([13]) {
+            six_hours.push(minute * 60, 60, point(1.0), false);
+        }
+        let summaries = six_hours.summaries();
+        let polls: Vec<(i64, u32)> = summaries.iter().map(|slot| (slot.start / 60, slot.polls)).collect();
+        let expected: Vec<(i64, u32)> = (0..14).map(|minute| (minute, 1)).chain([(14, 2)]).collect();
+        assert_eq!(polls, expected);
     }
 
     #[test]
