@@ -85,7 +85,7 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
     let password = rig.folder.path().join("password");
     let more = format!(
         "prometheus_username = \"pds\"\nprometheus_password_file = {password:?}\n\
-         prometheus_headers = {{ X-Scope-OrgID = \"tenant-7\" }}"
+         prometheus_headers = {{ X-Scope-OrgID = \"tenant-7\", X-Cell = \"1\" }}"
     );
     let config = rig.config(1, &more);
     let exporter = rig.started_with(config.clone(), "a").await;
@@ -93,18 +93,24 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
     assert!(obstacle.contains("state.prometheus_password_file: cannot read"), "{obstacle}");
     std::fs::write(&password, "hunter2\n").unwrap();
     rig.prometheus.answer(|asked| {
-        let told = asked.headers["authorization"].to_str().unwrap();
-        Some((403, format!("no: {told}, {}", asked.headers["x-scope-orgid"].to_str().unwrap())))
+        let told =
+            ["authorization", "x-scope-orgid", "x-cell"].map(|name| asked.headers[name].to_str().unwrap());
+        Some((403, format!("no: {}", told.join(", "))))
     });
     exporter.handle.restorer.restore().await;
     let obstacle = exporter.obstacle().await;
-    assert!(obstacle.ends_with("returned 403: no: Basic [redacted], [redacted]"), "{obstacle}");
+    assert!(obstacle.ends_with("returned 403: no: Basic [redacted], [redacted], [redacted]"), "{obstacle}");
+    rig.prometheus.answer(says(200, "<html>"));
+    exporter.handle.restorer.restore().await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.ends_with("expected value at line 1 column 1"), "a short value: {obstacle}");
 
     let mut config = config;
     config.state.prometheus.as_mut().unwrap().url = "http://127.0.0.1:1".parse().unwrap();
     let exporter = rig.started_with(config.clone(), "a").await;
     let obstacle = exporter.obstacle().await;
     assert!(obstacle.starts_with("http://127.0.0.1:1/api/v1/query cannot be reached: "), "{obstacle}");
+    assert!(obstacle.ends_with("(os error 111)"), "a short value: {obstacle}");
     assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (0, Some(0.0)));
 
     let (ca, tls) = authority(rig.folder.path(), "127.0.0.1");

@@ -29,6 +29,9 @@ const MAX_REPLY: usize = 8 << 20;
 const MAX_ERROR: usize = 64 << 10;
 /// No token or password is larger.
 const MAX_LOGIN: u64 = 64 << 10;
+/// A shorter value of a header, such as the number of a tenant, is redacted in replies only: the texts of libraries
+/// contain it by chance.
+const MIN_VALUE: usize = 8;
 
 /// Parameters beside the query. Thanos must not deduplicate, which hides the samples of one replica. Thanos, Mimir
 /// and VictoriaMetrics must fail rather than answer in part; VictoriaMetrics must include the newest samples. Others
@@ -148,12 +151,15 @@ impl Http {
 
     /// Sends the request and reads the reply.
     async fn exchange(&self, form: String, each: &mut (dyn FnMut(Series) + Send)) -> Result<(), Error> {
-        let (headers, secrets) = self.headers()?;
+        let (headers, login) = self.headers()?;
         let url = self.url.clone();
-        let redactor = Redactor::of(&secrets);
+        let values = self.config.headers.iter().map(|(_, value)| value);
+        let redactor = Redactor::of(login.iter().chain(values.clone()));
+        let of_libraries =
+            Redactor::of(login.iter().chain(values.filter(|value| value.expose().len() >= MIN_VALUE)));
         // The error may hold words of the peer, such as those that end a connection of HTTP/2.
         let unreachable = |error: reqwest::Error| {
-            let text = redactor.text(with_sources(&error.without_url()));
+            let text = of_libraries.text(with_sources(&error.without_url()));
             Error::Unreachable(self.url.clone(), long_excerpt(&text))
         };
         let response = self.client.post(&self.url).headers(headers).body(form).send();
@@ -180,14 +186,16 @@ impl Http {
             let bad = reply::read(&redactor.reply(body), &mut |_| ()).err().unwrap_or(bad);
             match bad {
                 Bad::TooMany => Error::TooMany(url),
-                Bad::NotPrometheus(problem) => Error::NotPrometheus(url, excerpt(&redactor.text(problem))),
+                Bad::NotPrometheus(problem) => {
+                    Error::NotPrometheus(url, excerpt(&of_libraries.text(problem)))
+                }
                 Bad::Failed(said) => Error::Failed(url, redactor.text(said)),
                 Bad::Incomplete(said) => Error::Incomplete(url, redactor.text(said)),
             }
         })
     }
 
-    /// The headers of a query, and the secrets in them.
+    /// The headers of a query, and the secrets of the login among them.
     fn headers(&self) -> Result<(HeaderMap, Vec<Secret>), Error> {
         let mut headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
@@ -196,7 +204,6 @@ impl Http {
         let mut secrets = Vec::new();
         for (name, value) in &self.config.headers {
             headers.append(name, sensitive(value.expose(), || format!("the value of header {name}"))?);
-            secrets.push(value.clone());
         }
         let login = match &self.config.login {
             None => return Ok((headers, secrets)),
