@@ -31,6 +31,7 @@ use pds_core::clock::{MAX_SKEW, is_skewed};
 use pds_core::error_chain::with_sources;
 use pds_core::memory::Room;
 use pds_core::printable::{excerpt, long_excerpt};
+use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, Connector, Held};
 use pds_interface::Request;
@@ -131,13 +132,9 @@ impl Transport {
         })
     }
 
-    /// Why no reply arrived. The error may hold words of the peer, such as those that end a connection of HTTP/2.
+    /// Why no reply arrived.
     fn broken(&self, error: impl Error + Send + Sync + 'static, stage: ReplyStage) -> Reason {
-        let mut reason = broken(error, stage, self.proxy.as_deref(), &self.api.base_url);
-        if let Reason::Transport { source, .. } = &mut reason {
-            *source = long_excerpt(&self.shared.redactor.text(with_sources(&**source))).into();
-        }
-        reason
+        broken(error, stage, self.proxy.as_deref(), &self.api.base_url, &self.shared.redactor)
     }
 
     /// The error of `request`, which has failed for this reason.
@@ -282,11 +279,13 @@ impl Transport {
 }
 
 /// Why no reply arrived from the service at `base`: the library's `error` at this `stage`, through this `proxy` if any.
+/// The error may hold words of the peer, such as those that end a connection of HTTP/2: they are redacted and shortened.
 pub fn broken(
     error: impl Error + Send + Sync + 'static,
     stage: ReplyStage,
     proxy: Option<&str>,
     base: &Url,
+    redactor: &Redactor,
 ) -> Reason {
     let source: Box<dyn Error + Send + Sync> = match Held::<reqwest::Error>::take_from(&error) {
         // The request's name already has the part of the URL that may be shown.
@@ -300,6 +299,7 @@ pub fn broken(
         Class::Protocol => Class::ProxyConnect,
         class => class,
     };
+    let source = long_excerpt(&redactor.text(with_sources(&*source))).into();
     Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
 }
 

@@ -17,6 +17,7 @@ use pds_client::{Class, ReplyStage, classify};
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_config::parse_url;
 use pds_core::error_chain::with_sources;
+use pds_core::printable::{excerpt, long_excerpt};
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_core::template::percent_encode;
@@ -116,7 +117,7 @@ pub struct Exporter {
     pub name: String,
     http: reqwest::Client,
     url: Url,
-    /// Removes the password from replies.
+    /// Removes the password from replies and errors.
     redactor: Redactor,
 }
 
@@ -137,9 +138,9 @@ pub struct ExporterStatus {
 /// Why an exporter's status cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ExporterError {
-    /// No reply.
-    #[error(transparent)]
-    Http(reqwest::Error),
+    /// No reply, for a reason of this class, in the words of the library.
+    #[error("{1}")]
+    Http(Class, String),
     /// A reply with the status of an error. The server's own words for it are not shown.
     #[error("HTTP status {0}")]
     Refused(reqwest::StatusCode),
@@ -149,35 +150,32 @@ pub enum ExporterError {
     /// A reply beyond 64 MiB.
     #[error("the reply is too large for a status; is this the address of an exporter?")]
     TooLarge,
-    /// The reply is not a status.
-    #[error("the reply is not a status; is this the address of an exporter?")]
-    Json(#[from] serde_json::Error),
+    /// The reply is not a status, for this reason.
+    #[error("the reply is not a status; is this the address of an exporter?: {0}")]
+    Json(String),
 }
 
-/// Drops the address, which the message already names and which may hold a password.
-impl From<reqwest::Error> for ExporterError {
-    fn from(error: reqwest::Error) -> Self {
-        Self::Http(error.without_url())
+/// Shortens the error, which quotes the reply.
+impl From<serde_json::Error> for ExporterError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(excerpt(&error.to_string()))
     }
 }
 
 impl ExporterError {
     /// Whether no connection could be made.
     pub fn is_connect(&self) -> bool {
-        // For the library, a failed TLS handshake is one.
-        let is_tls = |error| classify(error, ReplyStage::BeforeHead, false).code() == "tls";
-        matches!(self, Self::Http(error) if error.is_connect() && !is_tls(error))
+        // A failed TLS handshake shows that something listens.
+        matches!(self, Self::Http(class, _) if class.is_no_connection() && class.code() != "tls")
     }
 
     /// Whether it requires a password, TLS, or trust in its certificate.
     pub fn is_locked(&self) -> bool {
         match self {
-            Self::Http(error) => match classify(error, ReplyStage::BeforeHead, false) {
-                // A TLS alert is not HTTP.
-                Class::Protocol => true,
-                Class::TlsPlain | Class::TlsExpired | Class::TlsNotYetValid => false,
-                class => class.code() == "tls",
-            },
+            // A TLS alert is not HTTP.
+            Self::Http(Class::Protocol, _) => true,
+            Self::Http(Class::TlsPlain | Class::TlsExpired | Class::TlsNotYetValid, _) => false,
+            Self::Http(class, _) => class.code() == "tls",
             error => matches!(error, Self::Refused(reqwest::StatusCode::UNAUTHORIZED)),
         }
     }
@@ -237,7 +235,7 @@ impl Exporter {
     pub async fn status(&self) -> Result<(ExporterStatus, Value), ExporterError> {
         // User and password of the address become a header.
         let request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
-        let reply = request.send().await?;
+        let reply = request.send().await.map_err(|error| self.broken(error, ReplyStage::BeforeHead))?;
         let status = reply.status();
         if status == reqwest::StatusCode::UNAUTHORIZED && !self.url.username().is_empty() {
             return Err(ExporterError::Login);
@@ -245,9 +243,20 @@ impl Exporter {
         if status.is_client_error() || status.is_server_error() {
             return Err(ExporterError::Refused(status));
         }
-        let (body, true) = read_body(reply, MAX_STATUS).await? else { return Err(ExporterError::TooLarge) };
+        let read = read_body(reply, MAX_STATUS).await;
+        let (body, true) = read.map_err(|error| self.broken(error, ReplyStage::AfterHead))? else {
+            return Err(ExporterError::TooLarge);
+        };
         let sent: Value = serde_json::from_slice(&self.redactor.reply(body))?;
         Ok((ExporterStatus::deserialize(&sent)?, sent))
+    }
+
+    /// Why no reply arrived. Drops the address, which the message already names and which may hold a password. Redacts and
+    /// shortens the rest: it may hold words of the peer, such as those that end a connection of HTTP/2.
+    fn broken(&self, error: reqwest::Error, stage: ReplyStage) -> ExporterError {
+        let class = classify(&error, stage, false);
+        let text = self.redactor.text(with_sources(&error.without_url()));
+        ExporterError::Http(class, long_excerpt(&text))
     }
 
     /// The address of an app's page.

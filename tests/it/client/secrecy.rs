@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pds_client::Turn;
 use pds_core::error_chain::with_sources;
 use pds_interface::response_time;
@@ -80,13 +82,26 @@ async fn words_that_end_a_connection_of_http_2_are_redacted_and_shortened() {
     let dir = tempfile::tempdir().unwrap();
     let (ca, tls) = authority(dir.path(), "127.0.0.1");
     let (log, _guard) = Log::start(Level::TRACE);
-    let mut api = api(&format!("https://{}", goaway(tls, format!("bad token {TOKEN}")).await));
-    api.ca_file = Some(ca);
+    let mut api = api(&format!("https://{}", goaway(tls.clone(), format!("bad token {TOKEN}")).await));
+    api.ca_file = Some(ca.clone());
     let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
     let text = with_sources(&error);
     assert!(text.contains("bad token [redacted]") && text.len() < 1_200, "{text}");
     assert!(!format!("{text} {error:?}").contains(PART), "{text}");
     assert!(!log.text().contains(PART), "{:?}", log.lines_with(PART));
+
+    // The requests of the tool to the service and to an exporter.
+    api.base_url = format!("https://{}", goaway(tls.clone(), "no token".to_owned()).await).parse().unwrap();
+    let (found, _) = pdstool::doctor::network::check(&api).await;
+    assert!(found[0].text.contains("no token") && found[0].text.len() < 1_300, "{found:?}");
+    let login = STANDARD.encode(format!("user:{TOKEN}"));
+    let address = goaway(tls, format!("bad login {TOKEN}, Basic {login}")).await;
+    let url = format!("https://user:{TOKEN}@{address}").parse().unwrap();
+    let exporter = pdstool::exporter::Exporter::new(&url, None, Some(&ca)).unwrap();
+    let error = exporter.status().await.unwrap_err();
+    let text = with_sources(&error);
+    assert!(text.contains("bad login [redacted], Basic ") && text.len() < 1_200, "{text}");
+    assert!(![PART, &login[8..24]].iter().any(|part| format!("{text} {error:?}").contains(part)), "{text}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use reqwest::{Response, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use url::Url;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
@@ -15,6 +16,8 @@ use crate::report::Finding;
 use pds_client::{Class, FetchError, Reason, ReplyStage::BeforeHead, broken, request_url};
 use pds_config::Api;
 use pds_core::error_chain::with_sources;
+use pds_core::redact::Redactor;
+use pds_core::secret::Secret;
 use pds_core::units;
 use pds_diagnosis::Cause;
 use pds_http::host_and_port;
@@ -74,10 +77,12 @@ async fn request(api: &Api) -> Result<Result<Response, FetchError>, Box<dyn Erro
     let request = list_projects::CALL.request(&Arguments::default(), &api.query_names)?;
     let url = request_url(&api.base_url, &request);
     let proxy = api.reached().proxy();
+    let password = api.proxy_url.as_ref().and_then(Url::password).map(Secret::new);
+    let redactor = Redactor::of(&password);
     let failed = |error: reqwest::Error| {
         let reason = match error.is_timeout() && !error.is_connect() {
             true => Reason::Timeout(api.timeout),
-            false => broken(error.without_url(), BeforeHead, proxy.as_deref(), &api.base_url),
+            false => broken(error.without_url(), BeforeHead, proxy.as_deref(), &api.base_url, &redactor),
         };
         FetchError { request: format!("GET {url}"), reason }
     };
