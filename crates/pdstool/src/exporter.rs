@@ -182,10 +182,11 @@ impl ExporterError {
 
     /// The remedy, to follow the error.
     pub(super) fn hint(&self) -> String {
-        match self.is_locked() {
-            true => format!("; if it requires TLS or a password, use {LOGIN}"),
-            false if self.is_connect() => "; is it running? --exporter sets another address".to_owned(),
-            false => String::new(),
+        match self {
+            Self::Http(Class::TlsPlain, _) => "; use http:// in --exporter".to_owned(),
+            _ if self.is_locked() => format!("; if it requires TLS or a password, use {LOGIN}"),
+            _ if self.is_connect() => "; is it running? --exporter sets another address".to_owned(),
+            _ => String::new(),
         }
     }
 }
@@ -342,5 +343,21 @@ mod tests {
         let exporter =
             Exporter::new(&url.parse().unwrap(), address.parse().ok().map(Endpoint::Address), None).unwrap();
         assert_eq!(exporter.name, "http://10.0.0.2:10090/prefix", "its pages are linked at its address");
+    }
+
+    #[test]
+    fn the_hint_follows_from_the_error() {
+        for (class, hint) in [
+            (Class::ConnectRefused, "; is it running?"),
+            (Class::Dns, "; is it running?"),
+            (Class::TlsPlain, "; use http:// in --exporter"),
+            (Class::TlsUnknownCa, "; if it requires TLS or a password, use --exporter https://"),
+            (Class::Protocol, "; if it requires TLS or a password, use --exporter https://"),
+            (Class::TlsExpired, ""),
+            (Class::Reset, ""),
+        ] {
+            let given = ExporterError::Http(class, String::new()).hint();
+            assert!(given.starts_with(hint) && given.is_empty() == hint.is_empty(), "{class:?}: {given}");
+        }
     }
 }

@@ -106,8 +106,16 @@ fn a_daemon_with_tls_a_password_or_a_socket_is_found_without_its_address() {
         }
         if web == users {
             let wrong = daemon.url.replacen("//", "//me:guess@", 1);
-            let said = ended(&run(&["status", "--exporter", &wrong]));
-            assert_has(&said, &["it refuses the user or password of its address"]);
+            let secure = daemon.url.replacen("http", "https", 1);
+            for (address, said, remedy) in [
+                (wrong, "it refuses the user or password of its address", "Correct user and password"),
+                (secure, "; use http:// in --exporter", "Use http:// in --exporter."),
+            ] {
+                assert_has(&ended(&run(&["status", "--exporter", &address])), &[said]);
+                let args = ["doctor", "-o", "json", "--config.file", file.to_str().unwrap()];
+                let doctor = Found::of(&run(&[&args[..], &["--exporter", &address]].concat()));
+                assert!(doctor.only().2.starts_with(remedy), "{:#}", doctor.json);
+            }
         }
         if is_read {
             doctor.says("daemon", &format!("{name} is a demo and polls another service"));
