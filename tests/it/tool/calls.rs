@@ -198,36 +198,25 @@ fn only_reading_is_ever_tried_again() {
 }
 
 #[test]
-fn projects_are_listed_with_the_token_of_every_project() {
+fn projects_are_listed_with_one_of_several_tokens() {
     let service = Service::start(|seen| match seen.header("authorization") {
-        Some("Bearer one") => ok(r#"[{"id":"p-1","name":"Search","role":"admin"}]"#),
-        Some("Bearer two") => {
-            ok(r#"[{"id":"p-1","name":"Search","role":"admin"},{"id":"p-2","name":"Ads","role":"viewer"}]"#)
-        }
-        Some("Bearer ill") => ok(r#"{"status":"error","errorMessage":"overloaded"}"#),
+        Some("Bearer two") => ok(r#"[{"id":"p-2","name":"Ads","role":"viewer"}]"#),
         _ => status(401, r#"{"message":"unknown token"}"#),
     });
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pds-exporter.toml");
-    let list = |tokens: &[(&str, &str)]| {
-        let mut text = format!("[api]\nbase_url = \"{}\"\n", service.url());
-        for (project, token) in tokens {
-            writeln!(text, "[[projects]]\nid = \"{project}\"\ntoken = \"{token}\"").unwrap();
-        }
-        std::fs::write(&file, text).unwrap();
-        let mut command = pdstool(&["call", "projects", "list", "--output", "json"]);
-        command.args(["--config.file", file.to_str().unwrap()]).output().unwrap()
+    let mut text = format!("[api]\nbase_url = \"{}\"\n", service.url());
+    for (project, token) in [("p-1", "one"), ("p-2", "two"), ("p-3", "two")] {
+        writeln!(text, "[[projects]]\nid = \"{project}\"\ntoken = \"{token}\"").unwrap();
+    }
+    std::fs::write(&file, text).unwrap();
+    let list = |args: &[&str]| {
+        let mut command = pdstool(&["call", "projects", "list", "--output", "csv"]);
+        ended(&command.args(["--config.file", file.to_str().unwrap()]).args(args).output().unwrap())
     };
-    let both = list(&[("p-1", "one"), ("p-2", "two"), ("p-3", "two")]);
-    assert_eq!(both.status.code(), Some(0), "{}", stderr(&both));
-    let projects: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
-    let ids: Vec<_> = projects.as_array().unwrap().iter().map(|project| project["id"].as_str()).collect();
-    assert_eq!((ids, service.requests().len()), (vec![Some("p-1"), Some("p-2")], 2));
-    let some = list(&[("p-1", "one"), ("p-8", "bad"), ("p-9", "bad-too")]);
-    assert_eq!(some.status.code(), Some(4), "{}", stderr(&some));
-    assert!(stdout(&some).contains("p-1") && stderr(&some).contains("2 of 3 tokens failed: p-8, p-9: "));
-    let ill = stderr(&list(&[("p-1", "one"), ("p-8", "ill")]));
-    assert!(ill.contains("1 of 2 tokens failed: p-8: ") && ill.contains("reports: overloaded"), "{ill}");
+    assert_has(&list(&[]), &["exit code 2\n", "2 tokens are configured: use --project"]);
+    assert_eq!(service.requests(), [""; 0]);
+    assert_has(&list(&["--project", "p-3"]), &["exit code 0\n", "p-2,Ads,viewer\n"]);
 }
 
 #[test]

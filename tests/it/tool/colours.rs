@@ -56,7 +56,7 @@ fn styled(text: &str) -> Vec<(String, String)> {
 #[test]
 fn every_command_colours_the_same_words_alike_and_nothing_for_who_wants_none() {
     let names: Vec<_> = vec![("container_id".to_owned(), "containerId".to_owned())];
-    let service = Simulated::with(Settings { names, ..Settings::default() });
+    let service = Simulated::with(Settings { projects: 1, names, ..Settings::default() });
     let (exporter, prometheus) = (Service::start(|_| ok(STATUS)), Service::start(|_| ok(SERIES)));
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();

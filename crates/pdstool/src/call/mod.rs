@@ -5,12 +5,10 @@
 //! sent; a call that cannot be undone or costs money prompts first.
 //!
 //! - [`arguments`]: calls as clap commands, and their parsed arguments.
-//! - [`accounts`]: a call about no project, made with every token.
 //! - [`created`]: a created secret, and whether it is as requested.
 //! - [`raw`]: replies with their numbers as written.
 //! - [`show`]: replies for people.
 
-pub mod accounts;
 pub mod arguments;
 pub mod created;
 pub mod raw;
@@ -26,6 +24,7 @@ use pds_client::request_url;
 use pds_config::Config;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
+use pds_core::units;
 use pds_interface::{ReplyBody as _, Request};
 
 use super::console::Console;
@@ -101,9 +100,19 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     let service = Service::new(config)?;
     // A call without a project uses the token of the project given, if any.
     let project = args.called.given.get("project_id").or(args.project.as_ref());
+    let account = match (project, &*service.accounts()) {
+        (Some(project), _) => service.client.account(project),
+        (None, [only]) => only.clone(),
+        (None, several) => {
+            return Err(ToolError::Usage(format!(
+                "{} tokens are configured: use --project; pdstool check token prints the projects of each",
+                units::count(several.len())
+            )));
+        }
+    };
     let usual = if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json };
     let format = args.output.unwrap_or(usual);
-    let (reply, refused) = accounts::request(&service, call, &request, project.map(String::as_str)).await?;
+    let reply = service.call(&account, &request).await?;
     let unusable = |source| {
         let said = match call.command.consequence {
             Some(_) => "the reply does not confirm the call",
@@ -130,9 +139,6 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         (Ok(view), OutputFormat::Table | OutputFormat::Wide) => output::print_as(console, format, view)?,
         (Ok(view), OutputFormat::Csv) if lists_no_field() => output::print_as(console, format, view)?,
         _ => print_reply(console, format, &reply)?,
-    }
-    if let Some(refused) = refused {
-        return Err(refused);
     }
     view.map_err(unusable)?;
     show::failure(call, &reply).map_or(Ok(()), |message| Err(ToolError::failed(message)))
