@@ -1,7 +1,6 @@
 //! Serves a world on a listener.
 
 use std::convert::{Infallible, identity};
-use std::iter;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,17 +73,12 @@ async fn respond(
     request: Request<Incoming>,
 ) -> Result<Response<impl Body<Data = Bytes, Error = Cut>>, Infallible> {
     let (parts, body) = request.into_parts();
-    let gzip = world.settings().quirks.compresses
-        && parts.headers.get(header::ACCEPT_ENCODING).is_some_and(|accepted| accepted.as_bytes() == b"gzip");
-    let mut disturbed = match Limited::new(body, MAX_BODY).collect().await {
+    let disturbed = match Limited::new(body, MAX_BODY).collect().await {
         Ok(body) => {
             reply(&world, &Request::from_parts(parts, body.to_bytes())).unwrap_or_else(Disturbed::new)
         }
         Err(_) => Disturbed::new(Answer::refusal(413, "the body is too large")),
     };
-    if gzip {
-        disturbed.answer.compress(iter::empty());
-    }
     if !disturbed.delay.is_zero() {
         tokio::time::sleep(disturbed.delay).await;
     }

@@ -164,9 +164,6 @@ pub struct Quirks {
     /// Send no Date header.
     #[arg(long)]
     pub undated: bool,
-    /// Compress replies (gzip) for clients that accept it.
-    #[arg(long = "compress")]
-    pub compresses: bool,
 }
 
 impl Quirks {

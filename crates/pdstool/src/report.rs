@@ -247,8 +247,7 @@ impl Report {
         for finding in &self.findings {
             if finding.check != check {
                 check = finding.check;
-                let heading = if check == "http" { "HTTP" } else { &*capitalized(check) };
-                console.print(&console.styled(STRONG, heading))?;
+                console.print(&console.styled(STRONG, &capitalized(check)))?;
             }
             let mut text = finding.text.replace('\n', " ");
             if let Some(seconds) = finding.seconds {

@@ -9,7 +9,6 @@ mod colours;
 mod completion;
 mod doctor;
 mod environment;
-mod exchange;
 mod formats;
 mod init;
 mod manual;

@@ -52,8 +52,6 @@ fn an_ideal_service_needs_no_change() {
         ("resolution", "ok", "1 min (standard), 30 s (medium), 10 s (high)"),
         ("late data", "note", "not watched"),
         ("clock", "ok", "agree within 1.5 s"),
-        ("http", "ok", "HTTP/1.1: HTTP/2 needs https"),
-        ("http", "ok", "replies are not compressed"),
     ] {
         found.finds(check, state, part);
     }
@@ -206,12 +204,11 @@ fn late_data_is_watched_for() {
 }
 
 #[test]
-fn a_clock_that_is_wrong_a_missing_date_and_compression_are_found() {
-    let service = Simulated::with(habits(Quirks { compresses: true, ..Quirks::default() }));
+fn a_clock_that_is_wrong_and_a_missing_date_are_found() {
+    let service = Simulated::start();
     service.world.faults().set(vec![Kind::ClockSkew { seconds: -90 }.into()]);
     let skewed = found(&service, "", &[]);
     skewed.finds("clock", "warning", "the service's is 1 min 30 s behind this machine's");
-    skewed.finds("http", "ok", "replies are compressed (gzip) on request");
     let undated = checked(habits(Quirks { undated: true, ..Quirks::default() }), "", &[]);
     undated.finds("clock", "note", "replies have no Date header");
     assert_eq!(undated.code, Some(0));
@@ -305,8 +302,7 @@ fn an_empty_variable_is_unset_and_a_project_without_apps_is_named() {
 fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_write() {
     let faults = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(faults.path(), r#"[{"kind": {"clock_skew": {"seconds": -3600}}}]"#).unwrap();
-    let flags =
-        "--query-name start=from --query-name end=to --inclusive-ends --longest-range 8d --compress --faults";
+    let flags = "--query-name start=from --query-name end=to --inclusive-ends --longest-range 8d --faults";
     let flags = flags.split(' ').chain(faults.path().to_str());
     let process = Process::simulate(&flags.collect::<Vec<_>>());
     let mut text = String::new();

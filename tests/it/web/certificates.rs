@@ -15,7 +15,7 @@ use super::write_settled;
 
 /// A certificate authority with a folder for what it signs.
 pub(crate) struct Authority {
-    pub(crate) folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
     pub(super) certificate: rcgen::Certificate,
 }

@@ -1,6 +1,6 @@
 //! `pdstool check service`: determines by requests to the service what the interface leaves open.
 //!
-//! - [`probe`]: the requests, counted; HTTP version and compression.
+//! - [`probe`]: the requests, counted.
 //! - [`ranges`]: query names, rounding, ends, the longest range.
 //! - [`data`]: container filter, resolution, late data.
 
@@ -143,7 +143,6 @@ async fn examine_all(
         report.add("audits", data::audits(&Exporter::new(url, socket.clone(), None)?).await);
     }
     report.add("clock", [service::clock(&prober.skews)]);
-    report.add("http", probe::http(prober).await);
     Ok(())
 }
 

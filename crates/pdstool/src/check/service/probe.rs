@@ -3,19 +3,17 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use jiff::Timestamp;
 
 use crate::error::{Result, ToolError};
-use crate::report::Finding;
 use crate::service::{Service, skew};
-use pds_client::{FetchError, Reason, read_token, request_url};
+use pds_client::{FetchError, Reason};
 use pds_config::Config;
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::polled::{Reading, Terms};
 use pds_interface::{
-    Arguments, RangeEnd, Resolution, Resource, Tally, TimeRange, get_app, response_time, run_execution_time,
+    Arguments, RangeEnd, Resolution, Resource, Tally, TimeRange, response_time, run_execution_time,
 };
 
 /// Age of the requested hour's end, by which late data has arrived.
@@ -157,46 +155,6 @@ impl Prober {
         let read = resource.polled().decode(&fetched.body, &Terms::default())?;
         Ok(read(&[]))
     }
-}
-
-/// Sends a separate request, to determine the HTTP version and whether replies can be compressed.
-pub async fn http(prober: &mut Prober) -> Vec<Finding> {
-    let Some((version, encoding)) = exchange(prober).await else {
-        return vec![Finding::note("the app call failed: cannot be determined")];
-    };
-    let version = match version {
-        http::Version::HTTP_2 => "HTTP/2: all requests share one connection",
-        _ if prober.service.config.api.base_url.scheme() == "https" => {
-            "HTTP/1.1: one connection per request in flight"
-        }
-        _ => "HTTP/1.1: HTTP/2 needs https",
-    };
-    let compression = match encoding {
-        Some(encoding) => {
-            format!("replies are compressed ({encoding}) on request; the exporter does not request it")
-        }
-        None => "replies are not compressed".to_owned(),
-    };
-    vec![Finding::ok(version), Finding::ok(compression)]
-}
-
-async fn exchange(prober: &mut Prober) -> Option<(http::Version, Option<String>)> {
-    let config = &prober.service.config;
-    let (project, app) = &prober.app;
-    let request = get_app::CALL.request(&Arguments::about(project, app), &prober.names).ok()?;
-    let own = config.projects.iter().find(|known| *known.id == **project);
-    let token = own.and_then(|project| project.token.as_ref()).or(config.api.token.as_ref())?;
-    // By the same path as the exporter's requests.
-    let client = config.api.reached().client().ok()?.timeout(config.api.timeout).build().ok()?;
-    prober.sent += 1;
-    let request = client
-        .get(request_url(&config.api.base_url, &request))
-        .bearer_auth(read_token(token).ok()?.expose())
-        .header(ACCEPT_ENCODING, "gzip");
-    let reply = request.send().await.ok()?;
-    let encoding = reply.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
-    let encoding = encoding.filter(|encoding| *encoding != "identity").map(str::to_owned);
-    Some((reply.version(), encoding))
 }
 
 /// Separates a refusal of the request (`Err` inside) from other errors.
