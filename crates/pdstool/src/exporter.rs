@@ -67,7 +67,7 @@ pub type Address = (Url, Option<Endpoint>);
 ///
 /// # Errors
 /// If it is not an http or https address, or `unix:FILE`. The message does not show it: it may hold a password.
-pub fn address(text: &str) -> Result<Address, String> {
+fn address(text: &str) -> Result<Address, String> {
     let (url, socket) = match text.strip_prefix("unix:") {
         Some(path) => ("localhost", Some(Endpoint::Socket(path.into()))),
         None => (text, None),

@@ -233,29 +233,6 @@ fn shares_too_coarse_for_an_objective_are_a_note() {
 }
 
 #[test]
-fn data_that_a_running_exporter_found_to_come_too_late_is_a_problem_with_the_age_to_add() {
-    const LATE: &str = r#"{"summary":{"verdict":"problem","reasons":[
-        {"code":"app_status","text":"the app's status is failed","verdict":"problem"},
-        {"code":"audit_differs","text":"an audit found ranges that do not add up","verdict":"problem",
-         "detail":"5.0 % of an hour's requests came too late to be counted; add \"3h\" to accounting.recheck_after"}]}}"#;
-    let exporter = |body: &'static str| Service::start(move |_| ok(body));
-    let asked = |exporter: &Service| checked(Settings::default(), "", &["--exporter", &exporter.url()]);
-    let found = asked(&exporter(LATE));
-    found.finds(
-        "audits",
-        "problem",
-        "5.0 % of an hour's requests came too late to be counted; add \"3h\" to",
-    );
-    assert!(found.code == Some(1) && !found.json.to_string().contains("app's status"), "{:#}", found.json);
-    let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":9}}}"#));
-    found.finds("audits", "ok", "audits find no difference");
-    assert_eq!(found.code, Some(0));
-    assert!(!found.json.to_string().contains("poll.settle, and"), "{:#}", found.json);
-    let found = asked(&exporter(r#"{"summary":{"verdict":"ok","rechecked":{"counted":1000,"late":10}}}"#));
-    found.finds("audits", "note", "1.00 % of the requests came after poll.settle, and a recheck added them");
-}
-
-#[test]
 fn a_window_shorter_than_two_datapoints_is_warned_of() {
     for (configured, suggested) in
         [("[\"90s\"]", "[\"2m\"]"), ("[\"90s\", \"2m\", \"1h\"]", "[\"2m\", \"1h\"]")]

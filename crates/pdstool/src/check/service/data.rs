@@ -7,11 +7,8 @@ use tokio::time::Instant;
 
 use crate::console::Console;
 use crate::error::Result;
-use crate::exporter::Exporter;
 use crate::report::Finding;
-use pds_core::error_chain::with_sources;
 use pds_core::units;
-use pds_diagnosis::cause::AUDIT_DIFFERS;
 use pds_interface::{RangeEnd, Resolution, TimeRange};
 
 use super::ADD_LINE;
@@ -115,34 +112,6 @@ pub fn objectives(prober: &Prober) -> Option<Finding> {
     let (finest, app) = objectives.max_by_key(|(objective, _)| objective.share_millionths)?;
     let coarse = finest.coarse_note(prober.share_step?)?;
     Some(Finding::note(format!("{app}: {coarse} Counters cannot show whether it is met.")))
-}
-
-/// The share of late requests above which a longer `poll.settle` is worth a try.
-const MUCH_LATE: f64 = 0.01;
-
-/// The differences that the audits of a running exporter found, and how much came late. Only the exporter knows how
-/// much came after the last recheck.
-pub async fn audits(exporter: &Exporter) -> Vec<Finding> {
-    match exporter.status().await {
-        Ok((status, _)) => {
-            let reasons = status.summary.reasons.iter();
-            let found: Vec<_> =
-                reasons.filter(|reason| reason.code == AUDIT_DIFFERS.code).map(Finding::from).collect();
-            let late = status.summary.rechecked.late_share().filter(|share| *share >= MUCH_LATE);
-            let late = late.map(|share| {
-                let share = units::percent(share);
-                Finding::note(format!(
-                    "{share} of the requests came after poll.settle, and a recheck added them; --late-for 10m suggests a longer poll.settle"
-                ))
-            });
-            let equal = found.is_empty().then(|| Finding::ok("the exporter's audits find no difference"));
-            equal.into_iter().chain(found).chain(late).collect()
-        }
-        Err(error) => {
-            let text = format!("no status from {}: {}", exporter.name, with_sources(&error));
-            vec![Finding::warning(text, "Set --exporter to the address of a running exporter.")]
-        }
-    }
 }
 
 /// The ages in seconds at which the range is requested, before the last.

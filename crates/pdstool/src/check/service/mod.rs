@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 
 use crate::console::{Console, STRONG};
 use crate::error::Result;
-use crate::exporter::{Address, Exporter, address};
 use crate::options::{OutputArg, OutputFormat};
 use crate::output;
 use crate::report::{Finding, Line, Report, grouped};
@@ -49,10 +48,6 @@ pub struct CheckServiceArgs {
     /// Watch for late data this long, such as 10m, and suggest poll.settle.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     late_for: Option<Duration>,
-
-    /// Address of a running exporter: shows what its audits found, such as data that came too late to be counted.
-    #[arg(long, value_name = "URL", value_parser = address)]
-    exporter: Option<Address>,
 
     #[command(flatten)]
     output: OutputArg,
@@ -138,9 +133,6 @@ async fn examine_all(
             None => Finding::note("not watched; use --late-for 10m"),
         };
         report.add("late data", [late]);
-    }
-    if let Some((url, socket)) = &args.exporter {
-        report.add("audits", data::audits(&Exporter::new(url, socket.clone(), None)?).await);
     }
     report.add("clock", [service::clock(&prober.skews)]);
     Ok(())
