@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::Request;
-use serde_json::json;
 
 use pds_interface::TimeRange;
 
@@ -20,26 +19,16 @@ pub(super) fn answer(world: &World, subject: &str, request: &Request<Bytes>) -> 
     match (method, subject) {
         ("GET", "truth") => truth(world, request),
         ("GET", "requests") => Answer::json(&world.requests()),
-        ("GET", "faults") => Answer::json(&world.faults().list()),
         ("PUT", "faults") => {
             let faults = faults::parse(request.body());
             world.faults().set(faults.map_err(|problem| Answer::refusal(400, problem.to_string()))?);
             Ok(Answer::empty())
         }
-        ("DELETE", "faults") => {
-            world.faults().clear();
-            Ok(Answer::empty())
-        }
-        ("GET", "projects") => Answer::json(&projects(world)),
-        (_, "truth" | "requests" | "faults" | "projects") => {
+        (_, "truth" | "requests" | "faults") => {
             Err(Answer::refusal(405, format!("{method} is not allowed here")))
         }
-        _ => Err(Answer::refusal(404, "there is truth, requests, faults and projects")),
+        _ => Err(Answer::refusal(404, "there is truth, requests and faults")),
     }
-}
-
-fn projects(world: &World) -> serde_json::Value {
-    world.projects().into_iter().map(|(project, apps)| json!({ "id": project, "apps": apps })).collect()
 }
 
 /// `?project=&app=&start=&end=`, the bounds as Unix seconds or RFC 3339.

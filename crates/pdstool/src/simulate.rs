@@ -27,7 +27,7 @@ use super::output::{self, Table};
   pdstool simulate --faults faults.json   # [{\"kind\": {\"latency\": {\"millis\": 500}}, \"call\": \"app\"}]
 
 Besides the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
-GET, PUT and DELETE /simulator/faults, GET /simulator/projects")]
+PUT /simulator/faults (replaces all faults)")]
 pub struct Simulate {
     /// Address to listen on; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
