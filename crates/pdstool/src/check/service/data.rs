@@ -105,15 +105,6 @@ pub async fn resolution(prober: &mut Prober) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// Whether shares in the replies so far are too coarse for an objective.
-pub fn objectives(prober: &Prober) -> Option<Finding> {
-    let apps = prober.service.config.projects.iter().flat_map(|project| &*project.apps);
-    let objectives = apps.filter_map(|app| Some((app.objective?, &app.id)));
-    let (finest, app) = objectives.max_by_key(|(objective, _)| objective.share_millionths)?;
-    let coarse = finest.coarse_note(prober.share_step?)?;
-    Some(Finding::note(format!("{app}: {coarse} Counters cannot show whether it is met.")))
-}
-
 /// The ages in seconds at which the range is requested, before the last.
 const AGES: [u64; 22] =
     [1, 2, 3, 5, 8, 12, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600];

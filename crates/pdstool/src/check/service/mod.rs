@@ -156,7 +156,6 @@ pub async fn examine(prober: &mut Prober, report: &mut Report, apps: &[(String, 
         report.add("longest range", [ranges::longest(prober).await?]);
         report.add("container filter", [data::filter(prober).await?]);
         report.add("resolution", data::resolution(prober).await?);
-        report.add("objectives", data::objectives(prober));
     }
     Ok(heeded)
 }

@@ -39,8 +39,6 @@ pub struct Prober {
     pub sent: usize,
     /// The service's clock minus ours, in seconds, for each reply with a date.
     pub skews: Vec<f64>,
-    /// The smallest rounding step of shares.
-    pub share_step: Option<f64>,
 }
 
 impl Prober {
@@ -64,7 +62,6 @@ impl Prober {
             total: 0.0,
             sent: 0,
             skews: Vec::new(),
-            share_step: None,
         })
     }
 
@@ -129,7 +126,6 @@ impl Prober {
         let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
         let mut tally = self.send(response_time::RESOURCE, &arguments).await?.tally.unwrap_or_default();
-        self.share_step = self.share_step.into_iter().chain(tally.rounding()).min_by(f64::total_cmp);
         tally.range = tally.range.map(|range| end.covered_range(range));
         Ok(tally)
     }
