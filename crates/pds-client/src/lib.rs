@@ -160,7 +160,6 @@ impl Client {
             account.end_pause();
             account.report();
         }
-        token_mismatch::warn_of(&self.mismatched_tokens());
     }
 
     /// The service accounts whose token states another project than it is set for, by name; the text names both

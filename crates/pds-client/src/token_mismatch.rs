@@ -24,13 +24,6 @@ pub(super) fn of(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, Stri
     set_for.into_iter().filter_map(other).collect()
 }
 
-/// Logs `others`, before any of these tokens is sent.
-pub(super) fn warn_of(others: &BTreeMap<String, String>) {
-    for (token, said) in others {
-        tracing::warn!(token, "the token belongs to another project: {said}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

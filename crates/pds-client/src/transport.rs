@@ -17,7 +17,6 @@ use http_body_util::Full;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -27,7 +26,6 @@ use super::class::{Class, ReplyStage, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::{Config, Shared, plain_http_warning};
-use pds_core::clock::{MAX_SKEW, is_skewed};
 use pds_core::error_chain::with_sources;
 use pds_core::memory::Room;
 use pds_core::printable::{excerpt, long_excerpt};
@@ -51,8 +49,6 @@ const MAX_WINDOW: u32 = 256 * 1024;
 /// The most requests of a client. Over HTTP/2, a request above the server's limit blocks all that follow; servers should
 /// allow a hundred (RFC 9113, 6.5.2).
 const MAX_STREAMS: u32 = 100;
-/// Time without a large difference after which clocks agree again.
-const AGREED: Duration = Duration::from_secs(600);
 /// The most bytes read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The proxy among the owners of secrets; accounts have the numbers of their queues, from 1.
@@ -86,8 +82,6 @@ pub(super) struct Transport {
     proxy: Option<String>,
     proxy_login: Option<HeaderValue>,
     pub(super) shared: Shared,
-    /// When a large difference of clocks was measured last, until the clocks agree again.
-    skewed_at: Mutex<Option<Instant>>,
 }
 
 /// The URL of `request` to the service at `base`. The request's path and query, which are encoded, follow the path of
@@ -128,7 +122,6 @@ impl Transport {
             proxy: reached.proxy(),
             proxy_login: reached.proxy_login(&api.base_url),
             shared,
-            skewed_at: Mutex::default(),
         })
     }
 
@@ -186,29 +179,11 @@ impl Transport {
     }
 
     /// Compares the service's clock with ours: a request sent at `sent_at` got a reply dated `date` after `round_trip`.
-    /// A difference is logged once: clocks agree again if no reply has differed for a while.
     fn compare_clocks(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration) {
         // The service wrote the date half a round trip ago, in whole seconds, so half a second early on average.
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
-        let skew = date - ours;
-        self.shared.observer.clock_skew(skew);
-        let mut skewed_at = self.skewed_at.lock();
-        if is_skewed(skew) {
-            if skewed_at.replace(Instant::now()).is_some() {
-                return;
-            }
-            tracing::warn!(
-                skew_seconds = skew.round(),
-                limit_seconds = MAX_SKEW.as_secs(),
-                "the clocks of the service and of this machine differ; synchronise this machine's clock with NTP, or, if it is right, report the service's Date header to its owner"
-            );
-        } else if skewed_at.take_if(|at| at.elapsed() >= AGREED).is_some() {
-            tracing::info!(
-                skew_seconds = skew.round(),
-                "the clocks of the service and of this machine agree again"
-            );
-        }
+        self.shared.observer.clock_skew(date - ours);
     }
 
     fn prepared(&self, request: &Request, token: &Token) -> Result<http::Request<Full<Bytes>>, http::Error> {

@@ -213,8 +213,7 @@ fn log() -> impl tracing::Subscriber + Send + Sync {
         .with_default(LevelFilter::WARN)
         .with_target("pds_client::credentials", LevelFilter::OFF)
         .with_target("pds_client::account", LevelFilter::OFF)
-        .with_target("pds_client::token_mismatch", LevelFilter::OFF)
-        // The doctor and `check service` report it.
+        // The doctor and `check config` report it.
         .with_target("pds_client::transport", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
