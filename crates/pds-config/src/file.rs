@@ -88,7 +88,11 @@ fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'stati
     let (offset, message) = match error.downcast_ref::<toml::de::Error>() {
         Some(error) => (error.span().map_or(0, |span| span.start), error.message().to_owned()),
         // The `config` crate reads numbers itself, and does not report where they are.
-        None => (number_beyond_64_bits(text), "a number that does not fit in 64 bits".to_owned()),
+        None => {
+            let span = toml::from_str::<toml::Table>(text).err().and_then(|error| error.span());
+            // The text of this error may quote the number, which may be a token.
+            (span.map_or(0, |span| span.start), "a number that does not fit in 64 bits".to_owned())
+        }
     };
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -98,25 +102,4 @@ fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'stati
         column: before.get(line_start..).unwrap_or("").chars().count() + 1,
         message,
     }
-}
-
-/// The offset of the first number that does not fit in 64 bits.
-fn number_beyond_64_bits(text: &str) -> usize {
-    use toml::de::{DeTable, DeValue};
-
-    fn find(value: &toml::Spanned<DeValue<'_>>) -> Option<usize> {
-        let beyond = match value.get_ref() {
-            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).is_err(),
-            DeValue::Float(number) => {
-                number.as_str().parse::<f64>().is_ok_and(f64::is_infinite) && !number.as_str().contains("inf")
-            }
-            DeValue::Array(items) => return items.iter().filter_map(find).min(),
-            DeValue::Table(table) => return table.values().filter_map(find).min(),
-            _ => false,
-        };
-        beyond.then(|| value.span().start)
-    }
-
-    let Ok(table) = DeTable::parse(text) else { return 0 };
-    table.get_ref().values().filter_map(find).min().unwrap_or(0)
 }
