@@ -9,7 +9,7 @@ use config::{Map, Value, ValueKind};
 
 use super::key::{Kind, as_written};
 use super::raw::{Position, Shared, Table, has_table, key_in};
-use super::reader::{Reader, as_list, as_table, as_text, id, list, millionths, milliseconds, seconds};
+use super::reader::{Reader, as_list, as_table, as_text, id, list, milliseconds, seconds, share};
 use super::section::{declare_entries, fixed, optional, or_empty, read_strictly, required, section, tokens};
 use pds_client::{DEFAULT_ACCOUNT, TokenSource};
 use pds_core::units;
@@ -79,23 +79,19 @@ section! {
 const OBJECTIVE: &str = "{ threshold = \"500ms\", share = 0.99 }";
 
 /// The response time objective of an app, exposed for alert rules only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
     /// A request is good if it is done within this time: one of the service's thresholds.
     pub threshold: Duration,
-    /// The share of requests that must be good, in millionths.
-    pub share_millionths: u32,
+    /// The share of requests that must be good; above 0 and below 1.
+    pub share: f64,
 }
 
 impl Objective {
-    /// The share of requests that must be good; above 0 and below 1.
-    pub fn share(self) -> f64 {
-        f64::from(self.share_millionths) / 1e6
-    }
-
     /// A sentence if shares in steps of `step` are too coarse to show whether it is met.
     pub fn coarse_note(self, step: f64) -> Option<String> {
-        let allowed = f64::from(1_000_000 - self.share_millionths) / 1e6;
+        // In f64, 1 - 0.9999 is less than 0.0001.
+        let allowed = ((1.0 - self.share) * 1e9).round() / 1e9;
         let percent = |share: f64| format!("{} %", units::number(100.0 * share));
         (allowed < step).then(|| {
             format!(
@@ -121,8 +117,8 @@ fn objective() -> Reader<Objective> {
             None => position.member(name).refuse("required"),
         };
         let threshold = member("threshold").and_then(|(raw, at)| milliseconds().read(raw, &at));
-        let share = member("share").and_then(|(raw, at)| at.check(millionths(raw)));
-        Some(Objective { threshold: threshold?, share_millionths: share? })
+        let share = member("share").and_then(|(raw, at)| at.check(share(raw)));
+        Some(Objective { threshold: threshold?, share: share? })
     })
 }
 
@@ -296,4 +292,17 @@ fn allowed<'a>(name: &'a str, taken: &[&str]) -> Result<&'a str, String> {
         return Ok(name);
     };
     Err(problem.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_in_steps_of_what_an_objective_allows_are_not_too_coarse() {
+        let objective = Objective { threshold: Duration::from_millis(500), share: 0.9999 };
+        assert_eq!(objective.coarse_note(0.0001), None);
+        let note = "The service reports shares in steps of 0.1 %, coarser than the 0.01 % that the objective allows.";
+        assert_eq!(objective.coarse_note(0.001).as_deref(), Some(note));
+    }
 }

@@ -192,18 +192,12 @@ pub(super) fn limit(max: u32) -> Reader<Option<NonZeroU32>> {
     Reader::at(count.kind.clone(), move |raw, position| count.read(raw, position).map(NonZeroU32::new))
 }
 
-/// A number above 0 and below 1, as millionths.
-pub(super) fn millionths(raw: &Value) -> Result<u32, String> {
-    const MILLION: f64 = 1e6;
-    let share = match raw.kind {
-        ValueKind::Float(share) => (share * MILLION).round(),
-        _ => f64::NAN,
-    };
-    if share > 0.0 && share < MILLION {
-        #[expect(clippy::cast_possible_truncation, reason = "checked just before")]
-        return Ok(share as u32);
+/// A number above 0 and below 1.
+pub(super) fn share(raw: &Value) -> Result<f64, String> {
+    match raw.kind {
+        ValueKind::Float(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err("must be a number above 0 and below 1, for example 0.99".to_owned()),
     }
-    Err("must be a number above 0 and below 1, for example 0.99".to_owned())
 }
 
 /// A number of bytes: a whole number, or a string with a unit such as `16MiB` or `16Mi`.

@@ -24,7 +24,7 @@ macro_rules! section {
         $(check($table:ident) $check:block)?
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq)]
         $vis struct $name {
             $($(#[$field_meta])* $vis $field: $type,)*
         }

@@ -59,7 +59,7 @@ pub(super) fn add_objectives(places: &[Place<'_>], cells: &mut NewCells<'_>) {
         let mut sink = Sink::default();
         sink.next_family();
         let seconds = as_seconds(promised.threshold);
-        sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share());
+        sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share);
         let cell = cells.add(place.key(response_time::RESOURCE), Section::Objective);
         cell.replace(&Variant::default(), sink);
     }
