@@ -175,27 +175,3 @@ fn excerpt(message: &str) -> String {
 pub(super) fn whole_seconds(wait: Duration) -> Duration {
     Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_name_the_request_and_what_to_expect() {
-        let request = || "GET https://api.example.com/v2/projects".to_owned();
-        let (status, message) = (401, "token expired".to_owned());
-        let reason = Reason::Status { status, message: message.clone(), retry_after: None };
-        let refused = FetchError { request: request(), reason };
-        let text = "GET https://api.example.com/v2/projects returned 401: token expired";
-        assert_eq!(refused.to_string(), text);
-        assert!(refused.is_unauthorized() && !refused.is_not_found());
-        let reason = Reason::RecentlyRefused { status, message, retry_after: Duration::from_secs(270) };
-        let paused = FetchError { request: request(), reason };
-        assert_eq!(
-            paused.to_string(),
-            "GET https://api.example.com/v2/projects was not sent: the service refused this token with 401: \
-             token expired; retried once the token changes or 4m 30s have passed"
-        );
-        assert!(paused.is_unauthorized());
-    }
-}

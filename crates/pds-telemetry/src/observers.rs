@@ -133,13 +133,18 @@ fn problem_and_remedy(cause: &Cause, token: &str, file: Option<&Path>) -> (Strin
 
 #[cfg(test)]
 mod tests {
+    use prometheus::core::Collector as _;
+
     use super::*;
     use pds_ledger::Observer as _;
 
     #[test]
     fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing_or_in_doubt() {
         let telemetry = Telemetry::new(false).unwrap();
-        let gauge = || telemetry.0.metrics.state_restored.series().first().map(|(_, value)| *value);
+        let gauge = || {
+            let family = telemetry.0.metrics.state_restored.0.collect().remove(0);
+            family.get_metric().first().map(|metric| metric.get_gauge().get_value())
+        };
         let missing = Restoring { missing: 2, ..Restoring::default() };
         telemetry.restoring(Some(missing.clone()));
         assert_eq!(gauge(), None);
