@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::Status;
-use pds_diagnosis::{Audited, Cause, CountedAgain, Disputed, Reason, Scope, ServiceState, Verdict, cause};
+use pds_diagnosis::{Audited, Cause, Disputed, Reason, Scope, ServiceState, Verdict, cause};
 
 use super::format::{self, absolute, age, ago, count, missing, number, plural, seconds, sign, until};
 use super::layout::Frame;
@@ -22,7 +22,6 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
             div {
                 p role="status" { (sentence(frame)) }
                 (apps(frame))
-                @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
                 @if let Some(disputed) = summary.disputed {
                     @let of_apps = format!(" of {}", plural(summary.disputed_apps, "app", "apps"));
                     p .sub { (no_longer_there(disputed, "request", &of_apps, None)) }
@@ -49,16 +48,6 @@ fn details(reason: &Reason) -> Markup {
         @if let Some(detail) = &reason.detail { span .reason { (detail) } }
         span .action { (reason.remedy) }
     }
-}
-
-/// The number of rechecked requests, and the share of late ones.
-pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
-    let late = rechecked.late_share()? * 100.0;
-    Some(html! {
-        (plural(rechecked.counted, "request", "requests")) " counted again since startup; " (number(late)) " % came late"
-        @if rechecked.overcounted > 0 { ", and " (count(rechecked.overcounted)) " were no longer reported" }
-        "."
-    })
 }
 
 /// The data that the service no longer has, and the usual causes. The app may have been recreated at `created`.

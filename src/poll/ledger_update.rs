@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pds_diagnosis::{CountedAgain, GivenUp};
+use pds_diagnosis::GivenUp;
 use pds_interface::{Counted, Tally, TimeRange};
-use pds_ledger::recheck::{Due, Recheck};
+use pds_ledger::recheck::Due;
 use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, Refusal};
 
 use super::audit;
@@ -34,7 +34,6 @@ pub struct LedgerUpdate<'a> {
     gave_up: Option<TimeRange>,
     /// The hole that this poll found, and the service's refusal; recorded once it is on disk.
     pub(super) hole: Option<(TimeRange, String)>,
-    rechecked: Option<Recheck>,
 }
 
 impl<'a> LedgerUpdate<'a> {
@@ -56,7 +55,6 @@ impl<'a> LedgerUpdate<'a> {
             awaits_check: false,
             gave_up: None,
             hole: None,
-            rechecked: None,
         };
         update.follow_clock();
         update
@@ -163,8 +161,7 @@ impl<'a> LedgerUpdate<'a> {
                             next.sample = Some(Box::new(sample));
                         }
                         self.becomes(next);
-                        self.rechecked = Some(recheck).filter(|recheck| !recheck.doubtful);
-                        self.added |= self.rechecked.is_some();
+                        self.added |= !recheck.doubtful;
                     }
                 }
             }
@@ -240,9 +237,6 @@ impl<'a> LedgerUpdate<'a> {
             return ledger.iter().for_each(|ledger| plan.show_counters(context, target, ledger, None));
         };
         plan.show_counters(context, target, &ledger, Some(self.before.as_deref().unwrap_or(&ledger)));
-        if let Some(Recheck { counted, late, overcounted, .. }) = self.rechecked {
-            target.progress.lock().rechecked.add(CountedAgain { counted, late, overcounted });
-        }
         let mut progress = target.progress.lock();
         if let Some((range, reason)) = self.hole {
             let time = |second| Timestamp::from_second(second).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-use pds_diagnosis::{CountedAgain, GivenUp};
+use pds_diagnosis::GivenUp;
 use pds_ledger::Ledger;
 
 use super::datapoints::Datapoints;
@@ -84,8 +84,6 @@ pub struct Progress {
     silent_since: Option<Instant>,
     /// The number of steps for which it has been busy.
     busy: u8,
-    /// The rechecks since the process started.
-    pub rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
     audited: u32,
     pub(super) refusals: Option<Box<Refusals>>,

@@ -15,7 +15,7 @@ use super::exporter::next_poll;
 use super::judge::{Judged, judge_app};
 use super::settings::{self, Group, builds};
 use super::view::{Part, View};
-use pds_diagnosis::{App, CountedAgain, Counting, Incident};
+use pds_diagnosis::{App, Counting, Incident};
 
 /// One app in full.
 #[derive(Clone, Debug)]
@@ -38,8 +38,6 @@ pub struct Detail {
     pub requests_total: Option<u64>,
     /// Runs counted so far; likewise.
     pub runs_total: Option<u64>,
-    /// Requests that were counted again.
-    pub rechecked: CountedAgain,
     /// Time between polls of its metrics, in seconds.
     pub interval: f64,
     /// The last six hours, oldest first.
@@ -80,7 +78,6 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     };
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
-    let requests = parts.iter().find(|part| part.resource() == response_time::RESOURCE);
     let polls = polls(&parts);
     let changes = view.changes(&parts, SignedDuration::from_hours(24));
     Some(Detail {
@@ -96,7 +93,6 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .value(&run_execution_time::WINDOW_RUNS),
         requests_total: total(Counted::Requests),
         runs_total: total(Counted::Runs),
-        rechecked: requests.and_then(|part| part.status.rechecked).unwrap_or_default(),
         interval: parts
             .iter()
             .find(|part| part.target.endpoint.cadence == Cadence::Metrics)

@@ -74,7 +74,6 @@ impl View {
             warning,
             problem,
             waiting,
-            rechecked: totals.rechecked,
             disputed: totals.disputed,
             disputed_apps: totals.disputed_apps,
             audit: Audited { equal: self.snapshot.audit.equal, different: self.snapshot.audit.different },
@@ -256,7 +255,6 @@ impl View {
             None => self.is_held_back(target).then_some((Counting::Restoring, None)),
         };
         let ledger = found.map(|found| &found.ledger);
-        let rechecked = target.progress.lock().rechecked;
         let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {
             resource: target.key.resource.as_str().into(),
@@ -267,7 +265,6 @@ impl View {
             counting: counting.map(|(counting, _)| counting),
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
-            rechecked: rechecked.late_share().map(|_| rechecked),
             given_up: target.progress.lock().hole.as_deref().cloned(),
             disputed: ledger.and_then(|ledger| ledger.disputes()).map(|(range, lacks)| Disputed {
                 start: time(range.start).unwrap_or_default(),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use pds_client::Account;
 use pds_core::clock::is_skewed;
 use pds_diagnosis::{
-    Cause, CountedAgain, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State, cause,
+    Cause, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State, cause,
 };
 use pds_interface::{Cadence, Counted};
 
@@ -24,8 +24,6 @@ use super::view::{Part, View};
 pub(super) struct Totals<'a> {
     /// How many are failing.
     pub(super) failing: usize,
-    /// Requests that were counted again.
-    pub(super) rechecked: CountedAgain,
     /// Requests that the service no longer has, and the number of their apps.
     pub(super) disputed: Option<Disputed>,
     pub(super) disputed_apps: usize,
@@ -69,7 +67,6 @@ impl<'a> Totals<'a> {
         let (target, resource) = (part.target, &part.status);
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
-            self.rechecked.add(resource.rechecked.unwrap_or_default());
             self.dispute(resource.disputed, 1);
         }
         self.due = self.due.into_iter().chain(target.progress.lock().due).min();
@@ -113,7 +110,6 @@ impl<'a> Totals<'a> {
     /// Adds what `other` has collected of further resources.
     pub(super) fn merge(&mut self, other: Self) {
         self.failing += other.failing;
-        self.rechecked.add(other.rechecked);
         self.dispute(other.disputed, other.disputed_apps);
         self.due = self.due.into_iter().chain(other.due).min();
         self.silence.merge(other.silence);

@@ -21,4 +21,4 @@ pub use cause_text::{clock_difference, mistake_in_id};
 pub use columns::{Cell, Column, Listed};
 pub use incident::{Disputed, GivenUp, Incident, IncidentKind, LastError};
 pub use model::*;
-pub use verdict::{Apps, Audited, CountedAgain, Failing, Problem, Reason, Summary};
+pub use verdict::{Apps, Audited, Failing, Problem, Reason, Summary};

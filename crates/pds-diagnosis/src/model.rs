@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cause::Verdict;
 use super::incident::{Disputed, GivenUp, Incident, LastError};
-use super::verdict::{CountedAgain, Failing, Problem};
+use super::verdict::{Failing, Problem};
 
 /// The exporter itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -247,8 +247,6 @@ pub struct Resource {
     pub behind_seconds: Option<u64>,
     /// End of the last rechecked hour; null before the first.
     pub rechecked_until: Option<Timestamp>,
-    /// The result of rechecks; null before the first.
-    pub rechecked: Option<CountedAgain>,
     /// The last hole given up since the exporter started; null if there is none.
     pub given_up: Option<GivenUp>,
     /// Seconds given up that will be requested again.

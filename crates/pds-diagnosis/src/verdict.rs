@@ -31,8 +31,6 @@ pub struct Summary {
     pub problem: usize,
     /// Apps of verdict `waiting`.
     pub waiting: usize,
-    /// Rechecked requests of all apps.
-    pub rechecked: CountedAgain,
     /// Requests of all apps that the service no longer has; null if it has all.
     pub disputed: Option<Disputed>,
     /// Number of those apps.
@@ -170,30 +168,4 @@ pub struct Audited {
     pub equal: u64,
     /// The ranges that differ.
     pub different: u64,
-}
-
-/// Requests or runs rechecked since the exporter started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct CountedAgain {
-    /// The number that was rechecked.
-    pub counted: u64,
-    /// The number that arrived after their range was first counted.
-    pub late: u64,
-    /// The number that was missing at the recheck; they stay in the counters.
-    pub overcounted: u64,
-}
-
-impl CountedAgain {
-    /// The share that came late; `None` before the first recheck.
-    pub fn late_share(self) -> Option<f64> {
-        (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
-    }
-
-    /// Adds further rechecks.
-    pub fn add(&mut self, Self { counted, late, overcounted }: Self) {
-        self.counted += counted;
-        self.late += late;
-        self.overcounted += overcounted;
-    }
 }

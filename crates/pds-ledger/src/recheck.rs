@@ -108,8 +108,6 @@ impl Due<'_> {
 /// The outcome of counting an hour again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
-    /// Requests compared for the first time: all of the hour, or at a later age those that have arrived since.
-    pub counted: u64,
     /// Additional requests.
     pub late: u64,
     /// Missing requests.
@@ -225,7 +223,6 @@ impl Ledger {
             differences.push(answered * PARTS);
             let pending = ledger::whole_parts(Some(&balance.of_total()));
             balance.add(self.until, &differences);
-            outcome.counted = if is_first { round_or_zero(figure) } else { late };
             next.overcounted = next.overcounted.saturating_add(overcounted);
             // Late data and overcounts offset each other, whichever was found first.
             next.late = next.late.saturating_add(late.min(self.debt()) + overcounted.min(pending));
@@ -467,7 +464,7 @@ pub(super) mod tests {
     fn late_data_is_added_in_equal_parts_over_the_following_hour() {
         let late = tally(52, &[(0.1, 0.5), (1.0, 1.0)]);
         let (mut ledger, outcome) = recheck(&two_hours(), range(0, 3600), &late, &ages(&[3600]));
-        assert_eq!(outcome, Recheck { counted: 52, late: 12, ..Recheck::default() });
+        assert_eq!(outcome, Recheck { late: 12, ..Recheck::default() });
         assert_eq!((ledger.total, ledger.late, ledger.rechecked_until), (80, 0, START + 3600));
         let mut totals = Vec::new();
         for quarter in 8..13 {
@@ -593,14 +590,14 @@ pub(super) mod tests {
         let ages = ages(&[3600, 86_400]);
         let few = tally(38, &[(0.1, 0.5), (1.0, 1.0)]);
         let (first, outcome) = recheck(&two_hours(), range(0, 3600), &few, &ages);
-        assert_eq!(outcome, Recheck { counted: 38, overcounted: 2, ..Recheck::default() });
+        assert_eq!(outcome, Recheck { overcounted: 2, ..Recheck::default() });
         assert_eq!((first.total, first.overcounted, first.debt()), (80, 2, 2));
         assert_eq!(at(&first, 10_799).recheck_due(due(&ages)), None);
         let first = at(&first, 3600 + 86_400);
         assert_eq!(first.recheck_due(due(&ages)), Some(range(0, 3600)));
         let (second, outcome) =
             recheck(&first, range(0, 3600), &tally(39, &[(0.1, 20.0 / 39.0), (1.0, 1.0)]), &ages);
-        assert_eq!(outcome, Recheck { counted: 1, late: 1, ..Recheck::default() });
+        assert_eq!(outcome, Recheck { late: 1, ..Recheck::default() });
         assert_eq!(starts(&second), [3600], "the first hour has had all its rechecks");
         let paid = second.add(range(90_000, 100_000), &tally(0, &[]), true, i64::MAX).unwrap();
         assert_eq!((paid.total, paid.late, paid.debt()), (80, 1, 1));

@@ -7,7 +7,7 @@ use crate::status::detail::Detail;
 use crate::store::{Event, What};
 use pds_diagnosis::Verdict;
 
-use super::super::banner::{counted_again, no_longer_there};
+use super::super::banner::no_longer_there;
 use super::super::format::{self, ago, graded, missing, plural, seconds, until, verdict_of};
 use super::super::layout::{Frame, table};
 
@@ -36,7 +36,6 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
             @for (total, one, many) in [(detail.requests_total, "request", "requests"), (detail.runs_total, "run", "runs")] {
                 @if let Some(total) = total { p .sub { (plural(total, one, many)) " counted so far." } }
             }
-            @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
             @for resource in &detail.app.resources {
                 @if let Some(given_up) = &resource.given_up {
                     p { (format::resource(&resource.resource)) " of " (format::absolute(given_up.start)) " to " (format::absolute(given_up.end))

@@ -63,34 +63,6 @@ async fn a_service_that_includes_the_end_of_ranges_is_reported_once_with_the_key
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_shows_the_rechecked_requests_and_the_share_of_late_ones() {
-    let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
-    let rig = Rig::start(with(quirks), RARE).await;
-    rig.pass(0).await;
-    assert_eq!((rig.resource(0).rechecked, rig.resource(0).rechecked_until), (None, None));
-    assert!(!rig.web("/").contains("counted again"));
-    hours(&rig, 5).await;
-
-    let resource = rig.resource(0);
-    let until = resource.rechecked_until.unwrap().as_second();
-    // The start of counting.
-    let first = "2026-03-01T11:59:00Z".parse::<jiff::Timestamp>().unwrap().as_second();
-    let rechecked = resource.rechecked.unwrap();
-    assert!(until >= first + 2 * 3600);
-    assert_eq!(rechecked.counted, rig.truth(first, until), "all of each hour, once");
-    assert!(rechecked.late > 0 && rechecked.overcounted == 0, "{rechecked:?}");
-    assert_eq!(rig.status().summary.rechecked, rechecked, "requests, and not runs");
-    for path in ["/".to_owned(), rig.of_app()] {
-        let page = rig.web(&path);
-        let (_, said) = page.split_once(" requests counted again since startup; ").unwrap();
-        let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
-        let exact = rechecked.late as f64 / rechecked.counted as f64 * 100.0;
-        assert!((share - exact).abs() <= exact * 0.01, "{share} %, not {exact}");
-        assert!(said.contains("% came late."), "{said}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn without_rechecks_there_is_no_series_of_their_time() {
     const FAMILY: &str = "pds_app_rechecked_until_timestamp_seconds{";
     for (recheck_after, shown) in [("[\"1h\"]", true), ("[]", false)] {

@@ -172,12 +172,15 @@ async fn an_hour_is_rechecked_after_a_restart_although_nothing_is_to_be_counted(
     rig.minutes(190).await;
     let counted = rig.ledger();
     assert!(counted.total > 0 && counted.rechecked_until == 0, "{counted:?}");
+    assert_eq!(rig.resource(0).rechecked_until, None);
     rig.tables = "[accounting]\nrecheck_after = [\"1h\"]\n".to_owned();
     rig.restart().await;
     rig.pass(0).await;
     let ledger = rig.ledger();
     assert_eq!((ledger.until, ledger.total), (counted.until, counted.total), "nothing has settled");
     assert!(ledger.rechecked_until > 0, "{ledger:?}");
+    let shown = rig.resource(0).rechecked_until.map(|until| until.as_second());
+    assert_eq!(shown, Some(ledger.rechecked_until));
 }
 
 #[tokio::test(start_paused = true)]
