@@ -13,8 +13,8 @@ use super::layout::Frame;
 /// The verdict in one sentence, and its reasons as links.
 pub(super) fn banner(frame: Frame<'_>) -> Markup {
     let summary = &frame.status.summary;
-    // If the service is silent, the sentence itself states the first reason.
-    let stated = usize::from(frame.status.service.state.is_silent());
+    // If the service is down, the sentence itself states the first reason.
+    let stated = usize::from(frame.status.service.state == ServiceState::Down);
     let reasons = summary.reasons.get(stated..).unwrap_or_default();
     html! {
         section class={ "banner " (summary.verdict.as_str()) } aria-label="Verdict" {
@@ -93,7 +93,7 @@ fn apps(frame: Frame<'_>) -> Markup {
 fn sentence(frame: Frame<'_>) -> Markup {
     let Status { service, summary, .. } = frame.status;
     match summary.verdict {
-        Verdict::Problem if service.state.is_silent() => html! {
+        Verdict::Problem if service.state == ServiceState::Down => html! {
             @if let Some(reason) = summary.reasons.first() {
                 strong { (reason.text) } @if let Some(since) = service.down_since { " (" (ago(since, frame.now)) ")" } "."
                 (details(reason))

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use pds_core::units;
 use pds_diagnosis::{
-    Cause, Exporter, Failing, Listed as _, Problem, Reason, Scope, Service, Token, Unexpected, Verdict,
-    cause, clock_difference,
+    Cause, Exporter, Failing, Listed as _, Problem, Reason, Scope, Service, ServiceState, Token, Unexpected,
+    Verdict, cause, clock_difference,
 };
 use pds_ledger::restore::Restoring;
 use pds_telemetry::Difference;
@@ -83,12 +83,12 @@ pub(super) fn reasons(status: &Status, view: &View, silent_apps: usize) -> Vec<R
     let tokens = &status.exporter.tokens;
     let of_apps = || status.apps.iter().map(|app| (app.ids(), &app.problems));
     let of_projects = || status.projects.iter().map(|project| ((&*project.id, ""), &project.problems));
-    // A silent service explains all that is behind, ignored ranges what is behind in the projects of their token.
-    let is_silent = status.service.state.is_silent();
+    // A service that is down explains all that is behind, ignored ranges what is behind in the projects of their token.
+    let is_down = status.service.state == ServiceState::Down;
     let any_ignored = tokens.iter().any(|token| token.range_ignored.is_some());
     let ignored = |project: &str| any_ignored && view.plan.client.account(project).ignored_range().is_some();
     let unexplained =
-        of_apps().chain(of_projects()).filter(|((project, _), _)| !is_silent && !ignored(project));
+        of_apps().chain(of_projects()).filter(|((project, _), _)| !is_down && !ignored(project));
     let causes = unexplained.flat_map(|(_, problems)| problems.iter().filter_map(|problem| problem.cause));
     let unexplained: BTreeSet<&str> = causes.map(|cause| cause.code).collect();
     let counts = |problem: &&Problem| {

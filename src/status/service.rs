@@ -8,9 +8,7 @@ use tokio::time::Instant;
 
 use pds_client::Account;
 use pds_core::clock::is_skewed;
-use pds_diagnosis::{
-    Cause, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State, cause,
-};
+use pds_diagnosis::{Cause, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State};
 use pds_interface::{Cadence, Counted};
 
 use crate::poll::counters::Silence;
@@ -49,8 +47,6 @@ struct AccountSummary {
     polled: bool,
     /// Whether any does not fail, or fails although the service answers.
     answered: bool,
-    /// The common cause of the other failures.
-    silence: Option<ServiceState>,
     last_success: Option<Timestamp>,
     first_failing: Option<Timestamp>,
     last_failing: Option<Failing>,
@@ -123,7 +119,7 @@ impl<'a> Totals<'a> {
     pub(super) fn service(self, view: &View) -> Service {
         let all = self.all();
         let state = all.state();
-        let fails = state.is_silent();
+        let fails = state == ServiceState::Down;
         let rate = view.snapshot.recent.rate();
         let skew = view.snapshot.clock_skew_seconds;
         Service {
@@ -151,18 +147,6 @@ fn catches_up(resource: &Resource) -> bool {
     behind && resource.failing.is_none() && resource.state != State::Waiting
 }
 
-/// The state of a service that `cause` keeps from answering.
-fn silence(cause: &Cause) -> ServiceState {
-    match cause {
-        _ if *cause == cause::TOKEN_UNREADABLE => ServiceState::NotQueried,
-        _ if [&cause::TOKEN_REFUSED, &cause::TOKEN_ELSEWHERE, &cause::TOKEN_EXPIRED].contains(&cause) => {
-            ServiceState::TokenRefused
-        }
-        _ if *cause == cause::THROTTLED => ServiceState::Throttled,
-        _ => ServiceState::Down,
-    }
-}
-
 impl AccountSummary {
     /// The state of `resource`, which `reports` on the service or is polled too rarely for that.
     fn of(view: &View, resource: &Resource, account: &Account, reports: bool) -> Self {
@@ -172,16 +156,15 @@ impl AccountSummary {
             return summary;
         }
         let failing = resource.failing.as_ref();
-        let silence = failing.and_then(|failing| {
+        let is_silent = failing.is_some_and(|failing| {
             let cause = view.cause_of(&failing.class, account);
             // A later range was answered, so only other ranges fail.
             let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
-            (!counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)).then(|| silence(cause))
+            !counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)
         });
         Self {
             polled: resource.state != State::Waiting,
-            answered: silence.is_none(),
-            silence,
+            answered: !is_silent,
             last_success: resource.last_success,
             first_failing: failing.map(|failing| failing.since),
             last_failing: failing.cloned(),
@@ -194,10 +177,6 @@ impl AccountSummary {
         self.behind += other.behind;
         self.polled |= other.polled;
         self.answered |= other.answered;
-        self.silence = match (self.silence, other.silence) {
-            (Some(one), Some(other)) if one != other => Some(ServiceState::Down),
-            (one, other) => one.or(other),
-        };
         self.last_success = self.last_success.max(other.last_success);
         self.first_failing = self.first_failing.into_iter().chain(other.first_failing).min();
         let since = |failing: &Option<Failing>| failing.as_ref().map(|failing| failing.since);
@@ -207,11 +186,11 @@ impl AccountSummary {
     }
 
     fn state(&self) -> ServiceState {
-        match self.silence {
-            _ if !self.polled => ServiceState::Waiting,
-            Some(silence) if !self.answered => silence,
+        match self {
+            Self { polled: false, .. } => ServiceState::Waiting,
             // One answered target is enough.
-            _ => ServiceState::Up,
+            Self { answered: true, .. } => ServiceState::Up,
+            _ => ServiceState::Down,
         }
     }
 
@@ -222,7 +201,7 @@ impl AccountSummary {
 
     /// The state of all requests: an outage, catch-up, or neither.
     fn going_on(&self) -> What {
-        match self.last_failing.as_ref().filter(|_| self.state().is_silent()) {
+        match self.last_failing.as_ref().filter(|_| self.state() == ServiceState::Down) {
             Some(failing) => {
                 let classes = Cause::of_class(&failing.class).classes.iter();
                 let class = classes.copied().find(|class| *class == failing.class).unwrap_or_default();

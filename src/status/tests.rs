@@ -119,8 +119,8 @@ async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
 async fn mixed_or_own_failures_are_not_attributed_to_the_service() {
     let first = |key: &pds_ledger::Key| key.resource == response_time::RESOURCE;
     for (one, other, state) in [
-        ("429", "paused", ServiceState::Throttled),
-        ("401", "unauthorized_paused", ServiceState::TokenRefused),
+        ("429", "paused", ServiceState::Down),
+        ("401", "unauthorized_paused", ServiceState::Down),
         ("401", "429", ServiceState::Down),
         ("credentials", "connect", ServiceState::Down),
         // The service has answered; bad replies are problems of the apps.
@@ -241,7 +241,7 @@ async fn every_one_of_many_apps_is_judged_once_and_in_order() {
     fixture.fail("429", "slow down", |_| true);
     advance(Duration::from_secs(2)).await;
     let service = fixture.source.status().service.clone();
-    assert_eq!((service.state, service.reason.as_deref()), (ServiceState::Throttled, Some("slow down")));
+    assert_eq!((service.state, service.reason.as_deref()), (ServiceState::Down, Some("slow down")));
     assert_eq!(service.down_since.unwrap().to_string(), fixture::NOW);
 }
 
@@ -272,7 +272,7 @@ async fn a_token_that_is_accepted_has_not_expired() {
     fixture.context.telemetry.token_accepted("default", false);
     fixture.fail("401", "expired", |_| true);
     assert_eq!(codes(&fixture).await, ["token_expired"]);
-    assert_eq!(fixture.source.status().service.state, ServiceState::TokenRefused);
+    assert_eq!(fixture.source.status().service.state, ServiceState::Down);
 }
 
 #[tokio::test(start_paused = true)]

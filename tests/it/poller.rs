@@ -260,7 +260,7 @@ async fn a_pause_that_the_service_requests_once_is_reported_of_all_that_wait() {
     tokio::time::sleep(Duration::from_secs(150)).await;
     let status = source.status();
     let reasons: Vec<&str> = status.summary.reasons.iter().map(|reason| &*reason.code).collect();
-    assert_eq!((status.service.state, &*reasons), (ServiceState::Throttled, &["throttled"][..]));
+    assert_eq!((status.service.state, &*reasons), (ServiceState::Down, &["throttled"][..]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,7 +89,7 @@ pub struct Service {
     pub state: ServiceState,
     /// When a poll of any target last succeeded.
     pub last_success: Option<Timestamp>,
-    /// Since when the metrics polls of every target have failed, for any reason; null while it is `waiting` or `up`.
+    /// Since when the metrics polls of every target have failed, for any reason; null unless it is `down`.
     pub down_since: Option<Timestamp>,
     /// The last of those failures.
     pub reason: Option<String>,
@@ -115,21 +115,8 @@ pub enum ServiceState {
     Waiting,
     /// It answers.
     Up,
-    /// All metrics polls fail because there is no token: no request is sent.
-    NotQueried,
-    /// All metrics polls fail because the service refuses the token.
-    TokenRefused,
-    /// All metrics polls fail because the service throttles the exporter.
-    Throttled,
-    /// All metrics polls fail for other reasons.
+    /// All metrics polls fail because of the service or a token; `summary.reasons` name the cause.
     Down,
-}
-
-impl ServiceState {
-    /// Whether the service sends nothing.
-    pub fn is_silent(self) -> bool {
-        !matches!(self, Self::Up | Self::Waiting)
-    }
 }
 
 /// A project.
