@@ -19,6 +19,7 @@ use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 use pds_telemetry::Telemetry;
 
+use super::error::ADDRESS;
 use super::evidence::{Evidence, EvidenceStore};
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
@@ -223,9 +224,6 @@ impl Plan {
         let counted = plan.targets.iter().filter(|target| target.counter.is_some());
         let counted = counted.map(|target| (&target.account, target.key.resource));
         plan.evidence.forget_unaudited(&config, &plan.client, counted, &context.telemetry);
-        let lists = plan.targets.iter().filter(|target| target.endpoint.scope == Scope::Account);
-        let lists: HashSet<&str> = lists.map(|target| target.account.name()).collect();
-        context.store.gone().keep_addresses(|account| lists.contains(account));
         plan.targets.iter().for_each(|target| plan.show_known(context, target));
         // Ledgers now share the names of configured apps, which makes comparing them quick.
         if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
@@ -256,6 +254,15 @@ impl Plan {
     /// configured.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Whether the service returns 404 for the list of projects of `account`: the address is wrong, so a 404 for an app
+    /// proves nothing.
+    pub fn has_wrong_address(&self, account: &Account) -> bool {
+        // The lists are the first targets.
+        let lists = self.targets.iter().take_while(|target| target.endpoint.scope == Scope::Account);
+        let mut subjects = lists.filter(|list| list.account == *account).flat_map(|list| &list.subjects);
+        subjects.any(|subject| subject.cell.failing_class() == Some(ADDRESS))
     }
 
     /// Removes samples of windows that only an earlier plan had.
