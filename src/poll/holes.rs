@@ -19,11 +19,10 @@ use super::ranges::{self, Purpose, RangeRequest};
 /// of its requests, one false hole in 65,000 passes.
 const CONFIRMATIONS: u32 = 8;
 
-/// The most requests of one search. Halving a month of minutes takes 16, or 32 if each refusal is confirmed; confirming
-/// the hole takes 24.
-const MAX_PROBES: u32 = 96;
-
 /// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.
+///
+/// With steps of a second, a search takes at most 91 requests: 1 for the newest step, 16 to halve `refused` (6 hours),
+/// 8 for single steps, 2 x 21 to halve the time up to the newest step (30 days), and 3 x 8 to confirm the hole.
 pub(super) async fn give_up<'a>(
     poll: Poll<'a>,
     update: &mut LedgerUpdate<'a>,
@@ -33,7 +32,7 @@ pub(super) async fn give_up<'a>(
     let Poll { plan, target, .. } = poll;
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
-    let mut search = Search { poll, update, step, left: MAX_PROBES };
+    let mut search = Search { poll, update, step };
     let refusals = target.progress.lock().refusals.take();
     let answered = if refused.start < newest { search.probe_step(newest).await } else { None };
     let hole = if answered == Some(true) { search.hole(refused, newest).await } else { None };
@@ -52,8 +51,6 @@ struct Search<'a, 'u> {
     poll: Poll<'a>,
     update: &'u mut LedgerUpdate<'a>,
     step: i64,
-    /// Requests left.
-    left: u32,
 }
 
 impl Search<'_, '_> {
@@ -92,7 +89,7 @@ impl Search<'_, '_> {
     }
 
     /// Whether both ends of `hole` are refused each time, while the newest step is answered.
-    async fn confirm(&mut self, hole: TimeRange, newest: i64) -> Option<bool> {
+    async fn confirm(&self, hole: TimeRange, newest: i64) -> Option<bool> {
         for _ in 0..CONFIRMATIONS {
             let refused =
                 !self.probe_step(hole.start).await? && !self.probe_step(hole.end - self.step).await?;
@@ -104,7 +101,7 @@ impl Search<'_, '_> {
     }
 
     /// The oldest answered step. Steps before `low` are refused, `high` is answered.
-    async fn oldest_answered(&mut self, mut low: i64, mut high: i64) -> Option<i64> {
+    async fn oldest_answered(&self, mut low: i64, mut high: i64) -> Option<i64> {
         while low < high {
             let at = low + (high - low) / self.step / 2 * self.step;
             let next = at + self.step;
@@ -119,9 +116,8 @@ impl Search<'_, '_> {
     }
 
     /// Requests the step that begins at `start`. Returns whether it is answered; `None` if unknown.
-    async fn probe_step(&mut self, start: i64) -> Option<bool> {
+    async fn probe_step(&self, start: i64) -> Option<bool> {
         let range = TimeRange { start, end: start + self.step };
-        self.take_request()?;
         let distributed = self.poll.target.endpoint.counted == Some(Counted::Requests);
         match self.poll.tally(range).await {
             Ok((tally, _)) => Some(Ledger::open(start).add(range, &tally, distributed, i64::MAX).is_ok()),
@@ -131,7 +127,6 @@ impl Search<'_, '_> {
 
     /// Adds the range at the cursor. Returns whether it is answered; `None` if unknown.
     async fn add_range(&mut self, range: TimeRange) -> Option<bool> {
-        self.take_request()?;
         let taken = match self.poll.tally(range).await {
             Ok((tally, date)) => {
                 self.update.verify(&tally, range).await;
@@ -144,11 +139,5 @@ impl Search<'_, '_> {
             Ok(()) => self.update.ledger().is_some_and(|ledger| ledger.until >= range.end).then_some(true),
             Err(error) => error.is_refusal().then_some(false),
         }
-    }
-
-    /// Takes a request from those left; `None` if none is.
-    fn take_request(&mut self) -> Option<()> {
-        self.left = self.left.checked_sub(1)?;
-        Some(())
     }
 }

@@ -48,8 +48,6 @@ struct Started {
     /// Index into the plan's targets.
     target: usize,
     at: Instant,
-    /// The plan at that time.
-    plan: Arc<Plan>,
     task: AbortHandle,
     /// Whether to poll the target again as soon as this poll ends.
     again: bool,
@@ -184,8 +182,7 @@ impl Poller {
             let turn = Turn::admitted(&target.account, due, permit, late.saturating_sub(self.slack));
             let (context, plan) = (Arc::clone(&self.context), Arc::clone(&self.plan));
             let task = self.running.spawn(async move { execute::poll(&context, &plan, &target, turn).await });
-            let plan = Arc::clone(&self.plan);
-            self.tasks.insert(task.id(), Started { target: index, at: now, plan, task, again: false });
+            self.tasks.insert(task.id(), Started { target: index, at: now, task, again: false });
         }
     }
 
@@ -209,10 +206,6 @@ impl Poller {
             for subject in &target.subjects {
                 subject.cell.record(polled.clone(), &self.plan.shown());
             }
-        }
-        // The poll may have published samples of windows that the new plan lacks.
-        if !Arc::ptr_eq(&started.plan, &self.plan) {
-            self.plan.forget_others(target);
         }
         let interval = match outcome {
             Outcome::Slow => self.plan.interval(target).max(self.plan.config.poll.settings_interval),

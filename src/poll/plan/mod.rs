@@ -236,14 +236,14 @@ impl Plan {
         plan
     }
 
-    /// Prepares the cells of `target`, and shows known counters.
+    /// Prepares the cells of `target`: drops samples of windows that only earlier plans had, and shows known counters.
     fn show_known(&self, context: &Context, target: &Target) {
         let ledger = target.counter.as_ref().and_then(|_| context.ledgers.adopt(&target.key));
-        let stale_after = self.stale_after(target);
+        let (stale_after, variants) = (self.stale_after(target), self.variants(target));
         for subject in &target.subjects {
             subject.cell.set_stale_after(Some(stale_after));
+            subject.cell.retain(|variant| variants.contains(variant));
         }
-        self.forget_others(target);
         // Counters are hidden until replies have shown which time has settled.
         if let Some(ledger) = ledger.filter(|_| self.watermark.at_present().started.is_some()) {
             self.show_counters(context, target, &ledger, None);
@@ -251,7 +251,7 @@ impl Plan {
     }
 
     /// Whether another plan has replaced it. Its remaining polls show nothing, as their targets may no longer be
-    /// configured.
+    /// configured. Plans are built on the thread that polls, so none is between this check and the samples shown.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
@@ -263,14 +263,6 @@ impl Plan {
         let lists = self.targets.iter().take_while(|target| target.endpoint.scope == Scope::Account);
         let mut subjects = lists.filter(|list| list.account == *account).flat_map(|list| &list.subjects);
         subjects.any(|subject| subject.cell.failing_class() == Some(ADDRESS))
-    }
-
-    /// Removes samples of windows that only an earlier plan had.
-    pub(super) fn forget_others(&self, target: &Target) {
-        let variants = self.variants(target);
-        for subject in &target.subjects {
-            subject.cell.retain(|variant| variants.contains(variant));
-        }
     }
 
     /// The variants that a target shows: one per window and container. For a call with a series, window 0 holds the
