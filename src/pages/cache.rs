@@ -22,7 +22,7 @@ const MAX_KEPT: usize = 32;
 pub enum Rendered {
     /// A page.
     Page(String),
-    /// The page for a path without a page.
+    /// The page for an app that is not configured.
     NoPage(String),
     /// A JSON document.
     Json(String),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 use jiff::Timestamp;
-use maud::{Markup, html};
+use maud::html;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -103,13 +103,12 @@ impl StatusPages {
 
     /// The routes of all pages.
     pub fn routes(&self) -> Vec<Route> {
-        let handler = |make: Make| {
-            let site = self.clone();
-            move |request| site.clone().answer(make, request)
+        let page = |(path, make): &(&'static str, Make)| {
+            let (site, make) = (self.clone(), *make);
+            Route::page(*path, move |request| site.clone().answer(make, request))
         };
-        let pages = PAGES.iter().map(|(path, make)| Route::page(*path, handler(*make)));
         let assets = Route::page(assets(), async |request| asset(request.segment("file")));
-        pages.chain([assets, Route::fallback(handler(Self::no_such_page))]).collect()
+        PAGES.iter().map(page).chain([assets]).collect()
     }
 
     /// Renders off the I/O threads, as a page of a large configuration takes milliseconds and megabytes. Readers of one
@@ -139,7 +138,7 @@ impl StatusPages {
             return Rendered::Asset(asset.content_type, asset.content);
         }
         let found = PAGES.iter().find_map(|(form, make)| Some((*make, Template(form).values(path)?)));
-        let (make, values) = found.unwrap_or((Self::no_such_page, Vec::new()));
+        let Some((make, values)) = found else { return Rendered::NoPage(String::new()) };
         let value = |name| values.iter().find(|(of, _)| *of == name).map_or("", |(_, value)| value);
         let parameters = Parameters { project: value("project"), app: value("app"), query };
         make(self, self.frame(&self.source.status()), parameters)
@@ -161,7 +160,7 @@ impl StatusPages {
 
     fn app(&self, frame: Frame<'_>, Parameters { project, app, query }: Parameters<'_>) -> Rendered {
         let Some(found) = self.source.detail(project, app) else {
-            return none(frame, "No such app", no_such_app(frame, project, app));
+            return no_such_app(frame, project, app);
         };
         let only = Query { project: project.to_owned(), app: app.to_owned(), page: 1, ..Query::default() };
         let only = only.to_text();
@@ -189,10 +188,6 @@ impl StatusPages {
         json(serde_json::to_string(&self.selected(frame.status, &Query::read(parameters.query))))
     }
 
-    fn no_such_page(&self, frame: Frame<'_>, _: Parameters<'_>) -> Rendered {
-        none(frame, "No such page", html! { p { "There is nothing at this path." } })
-    }
-
     /// The model with only the selected apps, in that order, and with links as browsers follow them.
     fn selected(&self, status: &Status, query: &Query) -> Status {
         let mut selected = Status {
@@ -212,13 +207,6 @@ impl StatusPages {
 
 fn shown(frame: Frame<'_>, page: &Page<'_>) -> Rendered {
     Rendered::Page(layout::page(frame, page).into_string())
-}
-
-/// The page for a missing page, with the reason.
-fn none(frame: Frame<'_>, title: &str, why: Markup) -> Rendered {
-    let main = html! { h1 { (title) } (why) p { a href=(frame.links.to("/")) { "All apps" } } };
-    let page = Page { tab: "", title, json: None, metrics: "", main };
-    Rendered::NoPage(layout::page(frame, &page).into_string())
 }
 
 /// The path of the assets.
@@ -252,16 +240,21 @@ fn rounded(now: Timestamp) -> Timestamp {
     Timestamp::from_second(second - second.rem_euclid(AGE_STEP)).unwrap_or(now)
 }
 
-fn no_such_app(frame: Frame<'_>, project: &str, app: &str) -> Markup {
+/// The page for an app that is not configured, with the reason.
+fn no_such_app(frame: Frame<'_>, project: &str, app: &str) -> Rendered {
     let Exporter { shard, shards, .. } = frame.status.exporter;
     let owns = |index, count| Shard { index, count }.owns_app(project, app);
     let owner = NonZeroU32::new(shards).and_then(|count| (0..shards).find(|index| owns(*index, count)));
-    html! {
+    let main = html! {
+        h1 { "No such app" }
         p { "The active configuration has no app " code { (app) } " in project " code { (project) } "." }
         @if let Some(owner) = owner.filter(|owner| *owner != shard) {
             p { "This is shard " (shard) " of " (shards) ". If there is such an app, shard " (owner) " polls it." }
         }
-    }
+        p { a href=(frame.links.to("/")) { "All apps" } }
+    };
+    let page = Page { tab: "", title: "No such app", json: None, metrics: "", main };
+    Rendered::NoPage(layout::page(frame, &page).into_string())
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Hosts {
             && request.header(SEC_FETCH_DEST).as_deref() == Some("document");
         let is_foreign = match kind {
             Kind::Probe => return None,
-            Kind::Page | Kind::Fallback => site.as_deref() == Some("cross-site") && !is_navigation,
+            Kind::Page => site.as_deref() == Some("cross-site") && !is_navigation,
             Kind::Lifecycle => !self.sends_own_page(request, site.as_deref()),
         };
         if is_foreign {

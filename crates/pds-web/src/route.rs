@@ -20,8 +20,6 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(super) enum Kind {
     /// Something to read.
     Page,
-    /// Like [`Kind::Page`], for browsers if no other route matches.
-    Fallback,
     /// Uses no slot of `--web.max-requests`, and with `--web.probes-without-auth` requires no password.
     Probe,
     /// Changes something; refused without `--web.enable-lifecycle`.
@@ -58,15 +56,6 @@ impl Route {
         Self::new(Kind::Page, path, handler)
     }
 
-    /// The page that browsers get for unknown paths.
-    pub fn fallback<F, A>(handler: F) -> Self
-    where
-        F: Fn(PageRequest) -> A + Send + Sync + 'static,
-        A: Future<Output = Response> + Send + 'static,
-    {
-        Self::new(Kind::Fallback, "", handler)
-    }
-
     pub(super) fn new<F, A>(kind: Kind, path: impl Into<String>, handler: F) -> Self
     where
         F: Fn(PageRequest) -> A + Send + Sync + 'static,
@@ -77,7 +66,7 @@ impl Route {
 
     /// The decoded `{name}` segments, if the path is this route's.
     pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
-        let values = Template(&self.path).values(path).filter(|_| self.kind != Kind::Fallback)?;
+        let values = Template(&self.path).values(path)?;
         Some(values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 }
@@ -114,11 +103,6 @@ impl PageRequest {
     /// The requested host, with its port if there is one.
     pub(super) fn host(&self) -> Option<String> {
         self.header(header::HOST).or_else(|| self.parts.uri.authority().map(ToString::to_string))
-    }
-
-    /// Whether a browser sent the request: it accepts HTML, which scrapers and scripts do not.
-    pub(super) fn wants_html(&self) -> bool {
-        self.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"))
     }
 
     /// The path as sent.

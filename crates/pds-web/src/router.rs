@@ -102,9 +102,9 @@ impl Router {
         if let Some(sentence) = self.hosts.refusal(kind, &request) {
             return Err(refusal(StatusCode::FORBIDDEN, sentence));
         }
-        let (route, segments) = match found {
-            Some(found) => found,
-            None => (self.elsewhere(&request)?, Vec::new()),
+        let Some((route, segments)) = found else {
+            let nothing = || refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n");
+            return Err(self.redirect(&request).unwrap_or_else(nothing));
         };
         self.check_allowed(route, &request)?;
         // Probes keep pods alive, so they are always answered.
@@ -150,36 +150,17 @@ impl Router {
         }
     }
 
-    /// The "No such page" page, for browsers. Redirects a path with a slash too many or too few, and `/` to the prefix.
-    fn elsewhere(&self, request: &PageRequest) -> Result<&Route, Box<Response>> {
-        if Kind::Page.answers(&request.parts.method) {
-            if let Some(location) = self.redirect(request) {
-                let response = Response::text(StatusCode::FOUND, format!("See {location}\n"));
-                let location = HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("./"));
-                return Err(Box::new(response.header(header::LOCATION, location)));
-            }
-            let mut fallbacks = self.routes.iter().filter(|route| route.kind == Kind::Fallback);
-            if let Some(route) = fallbacks.next().filter(|_| request.wants_html()) {
-                return Ok(route);
-            }
-        }
-        Err(refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n"))
-    }
-
-    /// The intended page of a mistyped path, as a relative link, because a proxy may have stripped a part of the path.
-    fn redirect(&self, request: &PageRequest) -> Option<String> {
-        let path = request.path();
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let page = format!("/{}", segments.join("/"));
-        let root = segments.is_empty().then(|| format!("{}/", self.config.prefix()));
-        let candidates = [root, Some(format!("{page}/")), Some(page)].into_iter().flatten();
-        let leads = |path: &String| {
-            let mut readable = self.routes.iter().filter(|route| route.kind != Kind::Lifecycle);
-            path != request.path() && readable.any(|route| route.matches(path).is_some())
-        };
+    /// Redirects `/`, and the prefix without its slash, to the status page below the prefix. The link is relative,
+    /// because a proxy may have stripped a part of the path.
+    fn redirect(&self, request: &PageRequest) -> Option<Box<Response>> {
+        let (path, prefix) = (request.path(), self.config.prefix());
+        let is_redirected = ["/", prefix].contains(&path) && Kind::Page.answers(&request.parts.method);
+        let below = prefix.strip_prefix('/').filter(|_| is_redirected)?;
         let up = "../".repeat(path.matches('/').count().saturating_sub(1));
-        let location = format!("./{up}{}", &candidates.into_iter().find(leads)?[1..]);
-        Some(request.raw_query().map_or(location.clone(), |query| format!("{location}?{query}")))
+        let query = request.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
+        let location = format!("./{up}{below}/{query}");
+        let response = Response::text(StatusCode::FOUND, format!("See {location}\n"));
+        Some(Box::new(response.header(header::LOCATION, HeaderValue::try_from(location).ok()?)))
     }
 
     /// Whether its method and the lifecycle flag allow the request.

@@ -109,13 +109,13 @@ async fn the_configuration_page_shows_why_a_reload_was_refused_until_one_succeed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_page_has_the_layout_of_the_others() {
+async fn the_page_of_a_missing_app_has_the_layout_of_the_others() {
     let fixture = answered(1).await;
-    let Rendered::NoPage(page) = site(&fixture.source, "/x").respond("/nope", "") else {
-        panic!("there is no such page")
+    let Rendered::NoPage(page) = site(&fixture.source, "/x").respond("/apps/p/none", "") else {
+        panic!("there is no such app")
     };
-    assert!(page.contains("<h1>No such page</h1>") && page.contains("aria-label=\"Pages\""));
-    assert!(page.contains("href=\"/x/\"") && !page.contains("nope"));
+    assert!(page.contains("<h1>No such app</h1>") && page.contains("aria-label=\"Pages\""));
+    assert!(page.contains("href=\"/x/\""));
 }
 
 #[tokio::test(start_paused = true)]

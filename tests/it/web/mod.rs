@@ -143,9 +143,6 @@ fn pages() -> Vec<Route> {
         Route::page("/apps/{project}/{app}", |ask| async move {
             Response::json(StatusCode::OK, format!("{:?}", (ask.segment("project"), ask.segment("app"))))
         }),
-        Route::fallback(|_| async {
-            Response::html(StatusCode::NOT_FOUND, "<!doctype html><title>none</title>")
-        }),
     ]
 }
 
