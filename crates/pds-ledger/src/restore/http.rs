@@ -92,9 +92,6 @@ pub enum Error {
     /// The reply is larger than allowed.
     #[error("{0} returned more than {limit} MiB", limit = MAX_REPLY >> 20)]
     TooLarge(String),
-    /// The reply holds more samples than allowed.
-    #[error("{0} returned more than {limit} samples", limit = reply::MAX_SAMPLES)]
-    TooMany(String),
     /// The reply does not follow the Prometheus HTTP API, for this reason.
     #[error("the reply of {0} is not from the Prometheus HTTP API: {1}")]
     NotPrometheus(String, String),
@@ -112,7 +109,7 @@ pub enum Error {
 impl Error {
     /// Whether smaller queries may succeed. Engines refuse queries beyond their limits with 422.
     pub(super) fn is_of_size(&self) -> bool {
-        matches!(self, Self::TooLarge(_) | Self::TooMany(_) | Self::Status(_, 422, _))
+        matches!(self, Self::TooLarge(_) | Self::Status(_, 422, _))
     }
 }
 
@@ -185,7 +182,6 @@ impl Http {
             // Redacts secrets before the error shortens the text.
             let bad = reply::read(&redactor.reply(body), &mut |_| ()).err().unwrap_or(bad);
             match bad {
-                Bad::TooMany => Error::TooMany(url),
                 Bad::NotPrometheus(problem) => {
                     Error::NotPrometheus(url, excerpt(&of_libraries.text(problem)))
                 }
@@ -248,7 +244,7 @@ mod tests {
     fn a_query_is_divided_where_its_answer_was_too_large_for_one_of_the_two() {
         let url = || "http://localhost".to_owned();
         let status = |status| Error::Status(url(), status, String::new());
-        assert!([Error::TooLarge(url()), Error::TooMany(url()), status(422)].iter().all(Error::is_of_size));
+        assert!([Error::TooLarge(url()), status(422)].iter().all(Error::is_of_size));
         let others = [status(400), status(503), Error::Timeout(url()), Error::Failed(url(), String::new())];
         assert!(!others.iter().any(Error::is_of_size));
     }

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use pds_core::printable::excerpt;
 
 /// The labels of a series, its name included.
 pub(crate) type Labels = BTreeMap<String, String>;
-
-/// The most samples of one reply; a series without samples counts as one. A larger query is divided.
-pub(super) const MAX_SAMPLES: usize = 200_000;
 
 /// A time in Unix seconds, and a value as text.
 type Point = (f64, String);
@@ -60,28 +57,21 @@ struct Data<'a> {
     result: &'a RawValue,
 }
 
-/// Passes series on, one by one. The visit returns whether there are at most [`MAX_SAMPLES`].
+/// Passes series on, one by one.
 struct Each<'a>(&'a mut dyn FnMut(Series));
 
 impl<'de> Visitor<'de> for Each<'_> {
-    type Value = bool;
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("series")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        let mut samples = 0;
-        while let Some(series) = seq.next_element::<Series>()? {
-            samples += series.values.len().max(1);
-            if samples > MAX_SAMPLES {
-                // Discards the rest. An error would look like any other error.
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(false);
-            }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(series) = seq.next_element()? {
             (self.0)(series);
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -94,8 +84,6 @@ pub(super) enum Bad {
     Failed(String),
     /// Something is missing.
     Incomplete(String),
-    /// It holds more than [`MAX_SAMPLES`].
-    TooMany,
 }
 
 /// Passes on the series of a body. Decodes them one by one, as their labels take many times the memory of the text.
@@ -118,7 +106,7 @@ pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Series)) -> Result<(), Bad>
         return Err(Bad::NotPrometheus("its result holds no series".to_owned()));
     }
     let mut json = serde_json::Deserializer::from_str(data.result.get());
-    if json.deserialize_seq(Each(each)).map_err(not_ours)? { Ok(()) } else { Err(Bad::TooMany) }
+    json.deserialize_seq(Each(each)).map_err(not_ours)
 }
 
 #[cfg(test)]
@@ -128,19 +116,6 @@ mod tests {
     fn read(body: &[u8]) -> Result<Vec<Series>, Bad> {
         let mut all = Vec::new();
         super::read(body, &mut |series| all.push(series)).map(|()| all)
-    }
-
-    #[test]
-    fn a_reply_has_a_maximum_of_samples() {
-        let body = |series: usize, values: usize| {
-            let values = vec![r#"[1,"1"]"#; values].join(",");
-            let series = vec![format!(r#"{{"metric":{{}},"values":[{values}]}}"#); series].join(",");
-            format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{series}]}}}}"#)
-        };
-        assert_eq!(read(body(100, MAX_SAMPLES / 100).as_bytes()).unwrap().len(), 100);
-        for (series, values) in [(101, MAX_SAMPLES / 100), (MAX_SAMPLES + 1, 0), (1, MAX_SAMPLES + 1)] {
-            assert_eq!(read(body(series, values).as_bytes()).unwrap_err(), Bad::TooMany);
-        }
     }
 
     #[test]
