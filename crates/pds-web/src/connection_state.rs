@@ -6,15 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::turns::Peer;
 use super::{Limits, Observer};
-
-/// Concurrent requests per connection. Further requests wait, so that one connection cannot take all slots of
-/// `--web.max-requests`.
-pub const MAX_REQUESTS: usize = 4;
 
 /// A request or connection that has been idle for this long may be closed to make room.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -31,7 +27,6 @@ struct Record {
     peer: Peer,
     limits: Limits,
     observer: Arc<dyn Observer>,
-    slots: Arc<Semaphore>,
     state: Mutex<State>,
     /// Notifies [`ConnectionState::expired`] that a timeout may be due sooner.
     changed: Notify,
@@ -87,8 +82,8 @@ impl ConnectionState {
             leave_by: None,
             closing: None,
         };
-        let (state, slots) = (Mutex::new(state), Arc::new(Semaphore::new(MAX_REQUESTS)));
-        Self(Arc::new(Record { peer, limits, observer, slots, state, changed: Notify::new() }))
+        let (state, changed) = (Mutex::new(state), Notify::new());
+        Self(Arc::new(Record { peer, limits, observer, state, changed }))
     }
 
     pub(super) fn peer(&self) -> Peer {
@@ -111,11 +106,6 @@ impl ConnectionState {
         state.open += 1;
         state.last_number += 1;
         InFlight { connection: self.clone(), number: state.last_number }
-    }
-
-    /// Waits until fewer than [`MAX_REQUESTS`] requests of this connection are being answered.
-    pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.slots).acquire_owned().await.ok()
     }
 
     /// Ends the connection soon if it has no request.

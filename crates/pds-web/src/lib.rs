@@ -79,7 +79,6 @@ pub use server::{Server, raise_descriptor_limit};
 /// Fixed limits, besides those of [`Limits`].
 pub mod limits {
     pub use super::connection::MAX_STREAMS;
-    pub use super::connection_state::MAX_REQUESTS;
     pub use super::meter::{
         BURST, FRAMES, Meter, PER_SECOND, RECEIVED_PER_RECORD, RECORDS, SENT_PER_FRAME, Units,
     };

@@ -125,7 +125,6 @@ fn limits() -> String {
         row("arrival of a request's header", seconds(limits.header_timeout)),
         row("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
         row("requests in progress", "`--web.max-requests`".to_owned()),
-        row("requests in progress of one connection", MAX_REQUESTS.to_string()),
         row("requests that wait for a slot", format!("{MAX_WAITING}, each for {}", seconds(MAX_WAIT))),
         row("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
         row("pause of a client that reads a response", seconds(limits.unread_timeout)),

@@ -41,11 +41,11 @@ async fn http2_clients_with_a_window_of_zero_cost_bounded_memory_and_no_scrape()
     let (_folder, exporter) = start(APPS, &["--web.config.file", web_config.to_str().unwrap()]);
     let client = http2(&authority);
     let mut unread = Vec::new();
-    for _ in 0..90 {
+    for _ in 0..180 {
         let mut stream = attack_http2(&exporter, &client).await;
         // SETTINGS_INITIAL_WINDOW_SIZE is 0.
         let mut bytes = [PREFACE, &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0])].concat();
-        for number in 0..8 {
+        for number in 0..pds_web::limits::MAX_STREAMS {
             bytes.extend(headers(2 * number + 1, "/api/v1/status"));
         }
         stream.write_all(&bytes).await.unwrap();
