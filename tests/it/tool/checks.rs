@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{Service, TOKEN, ended, golden, pdstool, stderr, stdout};
+use super::{Found, Service, TOKEN, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{flooding, ok, status};
 use crate::golden::assert_golden;
 use crate::process::{DEADLINE, assert_has};
+use crate::web::certificates::Authority;
 
 #[test]
 fn check_config_prints_all_problems_or_the_request_budget() {
@@ -155,6 +156,26 @@ fn check_web_config_prints_the_problems() {
     std::fs::write(file.path(), "http_server_config:\n  http3: true\n").unwrap();
     let bad = pdstool(&["check", "web-config"]).arg(file.path()).output().unwrap();
     assert_has(&ended(&bad), &["exit code 78\nstderr:\n", "http3"]);
+}
+
+#[test]
+fn check_web_config_prints_how_client_certificates_are_verified() {
+    const CA: &str = "  client_ca_file: ca.crt\n";
+    let authority = Authority::new();
+    for (policy, ca, expected) in [
+        ("NoClientCert", "", "not requested"),
+        ("RequestClientCert", CA, "requested, optional, not verified"),
+        ("RequireAnyClientCert", "", "required, not verified"),
+        ("RequireAnyClientCert", CA, "required, verified against the client CA"),
+        ("VerifyClientCertIfGiven", "", "requested, optional, verified against the system's CAs"),
+        ("VerifyClientCertIfGiven", CA, "requested, optional, verified against the client CA"),
+        ("RequireAndVerifyClientCert", "", "required, verified against the system's CAs"),
+        ("RequireAndVerifyClientCert", CA, "required, verified against the client CA"),
+    ] {
+        let file = authority.web_config(&format!("  client_auth_type: {policy}\n{ca}"));
+        let output = pdstool(&["check", "web-config", "-o", "json"]).arg(file).output().unwrap();
+        assert_eq!(Found::of(&output).json["client_certificates"], expected, "{policy} {ca}");
+    }
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Authority {
     }
 
     /// A web configuration file that serves with `server.crt`; `more` goes on in its TLS section.
-    pub(super) fn web_config(&self, more: &str) -> PathBuf {
+    pub(crate) fn web_config(&self, more: &str) -> PathBuf {
         self.sign_server();
         let path = self.path("web.yml");
         // Relative paths begin at the file's folder.

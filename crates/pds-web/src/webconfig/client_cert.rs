@@ -26,15 +26,15 @@ use super::file::Tls;
 
 /// Client certificates that are required besides the password. A running server never drops a requirement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Demands {
+pub struct Demands {
     /// A certificate is required.
-    pub(super) mandatory: bool,
+    pub mandatory: bool,
     /// Certificates are verified.
-    pub(super) verified: bool,
+    pub verified: bool,
     /// They are verified against a CA of the file, not against the system's.
-    pub(super) own_ca: bool,
+    pub own_ca: bool,
     /// They must have an allowed name.
-    pub(super) named: bool,
+    pub named: bool,
 }
 
 impl Demands {

@@ -9,7 +9,6 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
-use super::client_cert::Demands;
 use super::{Rate, Summary, WebConfigError, file, read, tls};
 use crate::Observer;
 use pds_core::error_chain::with_sources;
@@ -21,7 +20,6 @@ use pds_core::secret::Secret;
 pub(crate) struct Current {
     /// `None`: connections are plain.
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
-    demands: Demands,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Empty: no password is required.
     pub(crate) users: BTreeMap<String, Secret>,
@@ -59,7 +57,7 @@ impl Current {
 
     /// The first requirement for clients that `new` lacks.
     fn given_up_by(&self, new: &Self) -> Option<String> {
-        let (old, now, less) = (self.demands, new.demands, "require less of clients");
+        let (old, now, less) = (self.summary.demands, new.summary.demands, "require less of clients");
         [
             (self.tls.is_some() && new.tls.is_none(), "TLS is removed", "switch it off"),
             (old.mandatory && !now.mandatory, "a client certificate is no longer required", less),
@@ -86,13 +84,13 @@ pub(super) fn load(path: &Path, sources: &mut Sources) -> Result<Current, WebCon
         tls: tls.is_some(),
         http2: tls.is_some() && file.http2,
         client_auth: file.tls.client_auth,
+        demands: demands.unwrap_or_default(),
         users: file.users.len(),
         rate: file.rate,
         notes,
     };
     Ok(Current {
         tls: tls.map(Arc::new),
-        demands: demands.unwrap_or_default(),
         headers: file.headers,
         users: file.users,
         buckets: file.rate.and_then(buckets),

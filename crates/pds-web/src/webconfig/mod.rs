@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use client_cert::Demands;
 pub use file::Rate;
 pub(super) use file::{MAX_HIDDEN_COST, bcrypt_cost};
 pub(super) use live::{Client, Current, Live};
@@ -43,6 +44,8 @@ pub struct Summary {
     pub http2: bool,
     /// The active `client_auth_type`.
     pub client_auth: ClientAuth,
+    /// The demands on client certificates, which `client_auth` alone does not determine.
+    pub demands: Demands,
     /// The number of users; without any, no password is required.
     pub users: usize,
     /// The limit on requests.

@@ -13,7 +13,7 @@ use clap::Subcommand;
 use pds_config::Config;
 use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::units::{number, rounded};
-use pds_web::webconfig::{self, ClientAuth, Rate};
+use pds_web::webconfig::{self, ClientAuth, Rate, Summary};
 
 use super::console::Console;
 use super::error::{Result, ToolError};
@@ -116,7 +116,7 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
     let facts = vec![
         ("TLS", yes(summary.tls)),
         ("HTTP/2", yes(summary.http2)),
-        ("client certificates", certificates(summary.client_auth).to_owned()),
+        ("client certificates", certificates(&summary)),
         ("users", users),
         ("rate limit", summary.rate.map_or_else(|| "none".to_owned(), |rate| limit(&rate))),
     ];
@@ -125,14 +125,18 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
     Ok(output::print_as(console, format, &blocks)?)
 }
 
-fn certificates(policy: ClientAuth) -> &'static str {
-    match policy {
-        ClientAuth::NoClientCert => "not requested",
-        ClientAuth::RequestClientCert => "requested, optional, not verified",
-        ClientAuth::RequireAnyClientCert => "required, not verified",
-        ClientAuth::VerifyClientCertIfGiven => "requested, optional, verified against the CA",
-        ClientAuth::RequireAndVerifyClientCert => "required, verified against the CA",
+/// The demands on client certificates in words.
+fn certificates(Summary { client_auth, demands, .. }: &Summary) -> String {
+    if *client_auth == ClientAuth::NoClientCert {
+        return "not requested".to_owned();
     }
+    let needed = if demands.mandatory { "required" } else { "requested, optional" };
+    let verified = match (demands.verified, demands.own_ca) {
+        (false, _) => "not verified",
+        (true, true) => "verified against the client CA",
+        (true, false) => "verified against the system's CAs",
+    };
+    format!("{needed}, {verified}")
 }
 
 /// A limit on requests in words.
