@@ -176,7 +176,9 @@ const RECIPES: &[Recipe] = &[
     }),
     ("Uninstall", |stage, recipe| {
         stage.run(recipe);
-        assert!(!stage.machine.root("etc/pds-exporter").exists());
+        for path in ["etc/pds-exporter", "etc/systemd/system/pds-exporter.service"] {
+            assert!(!stage.machine.root(path).exists(), "{path} stays");
+        }
     }),
     ("See what the token may do", |stage, recipe| {
         let said = stage.run(recipe);

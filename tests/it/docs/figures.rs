@@ -85,11 +85,11 @@ pub(super) fn peers() -> String {
 /// The README's figures of size and speed.
 pub(super) fn light() -> String {
     let scrape = |peer: &str| figure(&format!("{peer}: scrape, p99")).parse::<f64>().unwrap();
-    let [ahead, far_ahead] = [PEERS[1], PEERS[2]].map(|peer| scrape(peer) / scrape(PEERS[0]));
+    let [rust, node] = [PEERS[1], PEERS[2]].map(|peer| 100.0 * scrape(PEERS[0]) / scrape(peer));
     format!(
         "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten apps with {} MB\n  \
-         ([figures](docs/scale.md#what-it-takes)). Slow scrapes are {ahead:.1} times as fast as those of a simple\n  \
-         [exporter in Rust](docs/performance.md), {far_ahead:.0} times as in Node.js.\n",
+         ([figures](docs/scale.md#what-it-takes)). The slowest scrapes (p99) take {rust:.0} % of the time of a\n  \
+         simple [exporter in Rust](docs/performance.md), and {node:.0} % of one in Node.js.\n",
         figure("100000 apps: RSS in MB"),
         figure("10 apps: RSS in MB")
     )
