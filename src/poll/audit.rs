@@ -1,7 +1,7 @@
 //! Checks the assumptions of counting: two parts of a range add up to the whole, and the whole equals the count that
 //! the ledger added.
 //!
-//! Each app is audited about once an hour, with at most one additional request per twenty. Before counting begins, a
+//! Each app is audited at most once an hour, with at most one additional request per twenty. Before counting begins, a
 //! check of its service account and call must pass (`is_needed`).
 
 use std::collections::BTreeSet;

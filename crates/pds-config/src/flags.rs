@@ -32,7 +32,7 @@ pub struct Flags {
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config_file: PathBuf,
 
-    /// Check the configuration, print the requests it needs, and exit. Without a configuration file, check that of the running exporter.
+    /// Check the configuration, print the requests it needs, and exit. Alone and without a configuration file, check that of the running exporter.
     #[arg(long = "config.check")]
     pub config_check: bool,
 
@@ -47,7 +47,8 @@ pub struct Flags {
     )]
     pub config_auto_reload_interval: Duration,
 
-    /// Poll a simulated service; needs no configuration, token or network.
+    /// Poll a simulated service, without configuration, token or network; excludes --config.file, --config.check and
+    /// --config.auto-reload-interval.
     #[arg(long = "demo", conflicts_with_all = ["config_file", "config_check", "config_auto_reload_interval"])]
     pub demo: bool,
 
@@ -63,7 +64,7 @@ pub struct Flags {
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub web_config_file: Option<PathBuf>,
 
-    /// Listen on the sockets passed by systemd instead of on addresses.
+    /// Listen on the sockets passed by systemd; excludes --web.listen-address.
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
@@ -92,7 +93,7 @@ pub struct Flags {
     #[arg(long = "web.external-url", value_name = "URL")]
     pub web_external_url: Option<Url>,
 
-    /// Additional allowed Host names; repeatable. An exporter that listens only on loopback refuses unknown names.
+    /// Additional allowed Host names; repeatable or comma-separated. An exporter that listens only on loopback refuses unknown names.
     #[arg(long = "web.allowed-hosts", value_name = "HOST", value_delimiter = ',')]
     pub web_allowed_hosts: Vec<String>,
 

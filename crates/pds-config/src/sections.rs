@@ -174,7 +174,7 @@ section! {
             "Length to which counted ranges are aligned. Must divide an hour, or a day if recheck_after is empty."),
         /// How far back requests go after an outage.
         max_catch_up: Duration = default(seconds(), "\"24h\"",
-            "How far counters catch up after an outage. Older time is unaccounted."),
+            "How far counters catch up after an outage. Older time is given up."),
         /// The ages at which each whole hour is counted again; empty means never.
         recheck_after: Vec<Duration> = default(list(seconds()), "[\"1h\"]",
             "Each whole hour is counted again at these ages, to add late data. [] means never."),
@@ -183,7 +183,7 @@ section! {
             "Whether the service counts the last instant of a range (inclusive) or its last whole second (inclusive-second)."),
         /// Whether the service's replies are audited.
         audit: bool = default(flag(), "true",
-            "Compare an hour of each app with its two parts and the counters, about once an hour."),
+            "Compare an hour of each app with its two parts and the counters, at most once an hour."),
     }
     check(table) {
         if let (Some(step), Some(ages)) = (step, &recheck_after)

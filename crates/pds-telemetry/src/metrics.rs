@@ -56,7 +56,7 @@ metrics! {
     token_accepted: Gauges = Family::gauge("pds_token_accepted", &["token"],
         "0 while the service refuses the token (401), 1 once the service has accepted it; absent before the first answer");
     range_honoured: Gauges = Family::gauge("pds_api_range_honoured", &["token"],
-        "1 once a reply matches the requested range, 0 while none does; absent if replies state no range");
+        "1 once a reply matches the requested range, 0 while replies ignore one of its bounds; otherwise absent");
     pace: Gauges = Family::gauge("pds_api_pace_requests_per_second", &["token"],
         "Maximum requests per second of the token after repeated 429s, 0 in a long pause until a reply; absent otherwise");
     log_dropped: IntCounterVec = Family::counter("pds_exporter_log_lines_dropped_total", &[],
