@@ -209,7 +209,7 @@ export const app = dashboard(
           {
             title: "Burn rate",
             description:
-              "How many times faster than allowed the error budget is used up. An alert pages above 14.4 over one hour, or above 6 over six hours. Needs the recording rules.",
+              "How many times faster than allowed the error budget is used up. An alert pages above 14.4 over one hour, or above 6 over six hours; at a lower rate, too, if 80 % or 70 % of the requests are slow. Needs the recording rules.",
             unit: "short",
             width: 8,
           },
