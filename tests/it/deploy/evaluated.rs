@@ -218,3 +218,30 @@ fn alerts_inhibit_only_what_they_outlast() {
         assert!(is_objective || consequence == 0 || cause > consequence, "{inhibition}");
     }
 }
+
+#[test]
+fn alerts_inhibit_only_what_they_explain() {
+    let routing = yaml(&text("prometheus/alertmanager.yml")).remove(0);
+    let matches = |matchers: &Value, alert: &Value| {
+        list(matchers).iter().all(|matcher| {
+            let (label, values) = matcher.as_str().unwrap().split_once('=').unwrap();
+            let mut values = values.trim_start_matches('~').trim_matches('"').split('|');
+            values.any(|value| alert[label] == value)
+        })
+    };
+    let ranges = json!({ "alertname": "PdsRangesIgnored", "instance": "e", "token": "default" });
+    let failing = |resource: &str| json!({ "alertname": "PdsTargetFailing", "instance": "e", "token": "default", "resource": resource });
+    for (cause, consequence, expected) in [
+        (&ranges, failing("response_time"), true),
+        (&ranges, failing("run_execution_time"), true),
+        (&ranges, failing("app"), false),
+    ] {
+        let inhibits = list(&routing["inhibit_rules"]).iter().any(|inhibition| {
+            let mut equal = list(&inhibition["equal"]).iter().map(|label| label.as_str().unwrap());
+            matches(&inhibition["source_matchers"], cause)
+                && matches(&inhibition["target_matchers"], &consequence)
+                && equal.all(|label| cause[label] == consequence[label])
+        });
+        assert_eq!(inhibits, expected, "{cause} {consequence}");
+    }
+}
