@@ -231,10 +231,14 @@ fn alerts_inhibit_only_what_they_explain() {
     };
     let ranges = json!({ "alertname": "PdsRangesIgnored", "instance": "e", "token": "default" });
     let failing = |resource: &str| json!({ "alertname": "PdsTargetFailing", "instance": "e", "token": "default", "resource": resource });
+    let [down, absent] = ["PdsExporterDown", "PdsExporterAbsent"].map(|name| json!({ "alertname": name }));
+    let missing = || json!({ "alertname": "PdsShardMissing" });
     for (cause, consequence, expected) in [
         (&ranges, failing("response_time"), true),
         (&ranges, failing("run_execution_time"), true),
         (&ranges, failing("app"), false),
+        (&absent, missing(), true),
+        (&down, missing(), false),
     ] {
         let inhibits = list(&routing["inhibit_rules"]).iter().any(|inhibition| {
             let mut equal = list(&inhibition["equal"]).iter().map(|label| label.as_str().unwrap());
