@@ -54,11 +54,19 @@ export const RELEASES = IDENTITY.map((label, place) => {
   return variable(label, title, `pds_exporter_build_info{${before.join(", ")}}`, "optional");
 });
 
-/** The choice of projects and apps: `All` stands for the projects of the chosen teams. */
+/**
+ * The choice of projects and apps: `All` stands for the projects of the chosen teams, or without a choice for all, also those
+ * that cannot be polled.
+ */
 export const PROJECTS = [
   ...RELEASES,
-  variable("team", "Team", `pds_app_info{${RELEASE}}`, "optional"),
-  variable("project", "Project", `pds_app_info{${RELEASE}, team=~"$team"}`, "many"),
+  variable("team", "Team", `{__name__=~"pds_app_info|pds_project_info", ${RELEASE}}`, "optional"),
+  variable(
+    "project",
+    "Project",
+    `{__name__=~"pds_app_info|pds_project_info|pds_up", ${RELEASE}, team=~"$team"}`,
+    "many",
+  ),
 ];
 
 /** The exporter's external URL, for links to its status pages. */

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::evaluated::assert_passes;
 use super::operator::{beside_packages, typescript};
 use super::{command, deploy, files, list, rules, string, succeed, unknown_series};
 use crate::golden::assert_golden;
@@ -35,7 +36,7 @@ pub(crate) fn expressions(dashboard: &Value) -> Vec<(&str, &str)> {
 /// The expression with Grafana's variables filled in: this interval, project and app, and everything for the others.
 pub(crate) fn filled(expression: &str, interval: &str, project: &str, app: &str) -> String {
     let given = [("$__rate_interval", interval), ("$project", project), ("$app", app)];
-    let all = ["$cluster", "$namespace", "$job", "$instance"].map(|variable| (variable, ".*"));
+    let all = ["$cluster", "$namespace", "$job", "$team", "$instance"].map(|variable| (variable, ".*"));
     let variables = given.into_iter().chain(all);
     variables.fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value))
 }
@@ -106,10 +107,36 @@ fn the_fleet_is_listed_worst_first_with_links_into_each_exporter() {
         assert!(text.contains(&format!("var-{label}=${{__")), "{label}: {text}");
     }
     let by = [("Answers", false), ("Targets failing", true)];
-    let by = by.map(|(name, desc)| serde_json::json!({ "displayName": name, "desc": desc }));
-    assert_eq!(fleet["options"]["sortBy"], serde_json::json!(by));
+    let by = by.map(|(name, desc)| json!({ "displayName": name, "desc": desc }));
+    assert_eq!(fleet["options"]["sortBy"], json!(by));
     let apps = panels.iter().find(|panel| panel["title"] == "Which exporter has which app").unwrap();
-    assert_eq!(apps["options"]["sortBy"], serde_json::json!([{ "displayName": "Polls", "desc": false }]));
+    assert_eq!(apps["options"]["sortBy"], json!([{ "displayName": "Polls", "desc": false }]));
+}
+
+/// A pair polls the app `a`; the service answers no poll of `b`.
+#[test]
+fn the_overview_shows_what_cannot_be_polled() {
+    const SERIES: &[(&str, &str, &str)] =
+        &[("pds_up", ", resource=\"app\"", "1x40"), ("pds_app_info", "", "1x40")];
+    let mut series =
+        vec![("pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"app\"}".to_owned(), "0x40")];
+    for job in ["one", "other"] {
+        let of_a =
+            |name: &str, more: &str| format!("{name}{{job=\"{job}\", project=\"p\", app=\"a\"{more}}}");
+        series.extend(SERIES.iter().map(|(name, more, values)| (of_a(name, more), *values)));
+    }
+    let (_, overview) = dashboards().into_iter().find(|(path, _)| path.ends_with("overview.json")).unwrap();
+    let mut variables = list(&overview["templating"]["list"]).iter();
+    let projects = variables.find(|variable| variable["name"] == "project").unwrap();
+    let projects = string(projects, "/query/query").strip_prefix("label_values(").unwrap();
+    let projects = format!("group by (project) ({})", projects.strip_suffix(", project)").unwrap());
+    let cases = [(&*projects, json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]]))];
+    let cases = cases.map(|(expression, expected)| {
+        let samples = list(&expected).iter().map(|one| json!({ "labels": one[0], "value": one[1] }));
+        let samples: Vec<Value> = samples.collect();
+        json!({ "expr": filled(expression, "5m", ".*", ""), "eval_time": "10m", "exp_samples": samples })
+    });
+    assert_passes(&["groups: []".to_owned()], "15s", &series, json!({ "promql_expr_test": cases }));
 }
 
 #[test]
