@@ -7,9 +7,10 @@ const cost = (replicas: string) =>
   `max by (${BY_APP}) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
 /** 95th percentile as the service computes it, in the slowest window. */
 const p95 = `max by (${BY_APP}) (pds_app_response_time_seconds{${P}, percentile="p95", container_id=""})`;
-/** Restricts to the apps with most requests. */
+const APP_UP = `pds_up{${P}, resource=~"app|response_time|run_execution_time"}`;
+/** Restricts to the apps with most requests. Those of apps that cannot be polled are unknown. */
 const busiest = (expr: string) =>
-  `${expr} and on (${BY_APP}) topk(100, max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}))`;
+  `${expr} and on (${BY_APP}) topk(100, max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}) or 0 * group by (${BY_APP}) (${APP_UP}))`;
 
 export const overview = dashboard(
   "pds-overview",
@@ -139,7 +140,7 @@ export const overview = dashboard(
             { name: "$/h at most", expr: busiest(cost("pds_app_max_replicas")), unit: "currencyUSD" },
             {
               name: "Polls",
-              expr: busiest(`min by (${BY_APP}) (pds_up{${P}, resource=~"app|response_time|run_execution_time"})`),
+              expr: busiest(`min by (${BY_APP}) (${APP_UP})`),
               thresholds: below(1, "orange"),
             },
           ],

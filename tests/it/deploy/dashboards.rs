@@ -116,8 +116,11 @@ fn the_fleet_is_listed_worst_first_with_links_into_each_exporter() {
 /// A pair polls the app `a`; the service answers no poll of `b`.
 #[test]
 fn the_overview_shows_what_cannot_be_polled() {
-    const SERIES: &[(&str, &str, &str)] =
-        &[("pds_up", ", resource=\"app\"", "1x40"), ("pds_app_info", "", "1x40")];
+    const SERIES: &[(&str, &str, &str)] = &[
+        ("pds_up", ", resource=\"app\"", "1x40"),
+        ("pds_app_info", "", "1x40"),
+        ("pds_app_window_requests", ", window=\"5m\"", "300x40"),
+    ];
     let mut series =
         vec![("pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"app\"}".to_owned(), "0x40")];
     for job in ["one", "other"] {
@@ -130,7 +133,18 @@ fn the_overview_shows_what_cannot_be_polled() {
     let projects = variables.find(|variable| variable["name"] == "project").unwrap();
     let projects = string(projects, "/query/query").strip_prefix("label_values(").unwrap();
     let projects = format!("group by (project) ({})", projects.strip_suffix(", project)").unwrap());
-    let cases = [(&*projects, json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]]))];
+    let panels = expressions(&overview);
+    let panel =
+        |title: &str, place: usize| panels.iter().filter(|(panel, _)| *panel == title).nth(place).unwrap().1;
+    let rows = json!([
+        ["{job=\"one\", project=\"p\", app=\"a\"}", 1],
+        ["{job=\"other\", project=\"p\", app=\"a\"}", 1],
+        ["{job=\"one\", project=\"q\", app=\"b\"}", 0],
+    ]);
+    let cases = [
+        (&*projects, json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]])),
+        (panel("The 100 busiest apps", 5), rows),
+    ];
     let cases = cases.map(|(expression, expected)| {
         let samples = list(&expected).iter().map(|one| json!({ "labels": one[0], "value": one[1] }));
         let samples: Vec<Value> = samples.collect();
