@@ -7,6 +7,8 @@ const cost = (replicas: string) =>
   `max by (${BY_APP}) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
 /** 95th percentile as the service computes it, in the slowest window. */
 const p95 = `max by (${BY_APP}) (pds_app_response_time_seconds{${P}, percentile="p95", container_id=""})`;
+/** Counts an app once that releases of one namespace poll, such as a pair. */
+const once = (expr: string) => `max without (job) (${expr})`;
 const APP_UP = `pds_up{${P}, resource=~"app|response_time|run_execution_time"}`;
 /** Restricts to the apps with most requests. Those of apps that cannot be polled are unknown. */
 const busiest = (expr: string) =>
@@ -23,7 +25,7 @@ export const overview = dashboard(
       [
         stat(
           { title: "Apps", description: "Configured apps.", unit: "short", width: 4 },
-          { expr: `count(count by (${BY_APP}) (pds_up{${P}, resource="app"}))` },
+          { expr: `count(${once(`group by (${BY_APP}) (${APP_UP})`)})` },
         ),
         stat(
           {
@@ -33,7 +35,7 @@ export const overview = dashboard(
             width: 4,
             thresholds: from(1, "red"),
           },
-          { expr: `sum(max by (${BY_APP}) (pds_app_error{${P}}))` },
+          { expr: `sum(${once(`max by (${BY_APP}) (pds_app_error{${P}})`)})` },
         ),
         stat(
           {
@@ -47,7 +49,7 @@ export const overview = dashboard(
         ),
         stat(
           { title: "Requests", description: "Requests per second over all apps.", unit: "reqps", width: 4 },
-          { expr: `sum(${perSecond("requests", P)})` },
+          { expr: `sum(${once(perSecond("requests", P))})` },
         ),
         stat(
           {
@@ -58,8 +60,8 @@ export const overview = dashboard(
             width: 8,
             decimals: 2,
           },
-          { expr: `sum(${cost("pds_app_min_replicas")})`, legend: "at least" },
-          { expr: `sum(${cost("pds_app_max_replicas")})`, legend: "at most" },
+          { expr: `sum(${once(cost("pds_app_min_replicas"))})`, legend: "at least" },
+          { expr: `sum(${once(cost("pds_app_max_replicas"))})`, legend: "at most" },
         ),
       ],
     ],
@@ -84,7 +86,7 @@ export const overview = dashboard(
             unit: "percentunit",
             width: 12,
           },
-          { expr: `bottomk(10, min by (${BY_APP}) (pds_app:slo_budget_left:ratio{${P}}))`, legend: "{{namespace}} {{app}}" },
+          { expr: `bottomk(10, ${once(`min by (${BY_APP}) (pds_app:slo_budget_left:ratio{${P}})`)})`, legend: "{{namespace}} {{app}}" },
         ),
       ],
     ],
@@ -99,7 +101,7 @@ export const overview = dashboard(
             width: 12,
             stack: true,
           },
-          { expr: `topk(10, sum by (${BY}, project) (${perSecond("requests", P)}))`, legend: "{{namespace}} {{project}}" },
+          { expr: `topk(10, sum without (app) (${once(perSecond("requests", P))}))`, legend: "{{namespace}} {{project}}" },
         ),
         graph(
           {
@@ -109,7 +111,7 @@ export const overview = dashboard(
             unit: "s",
             width: 12,
           },
-          { expr: `topk(10, ${p95})`, legend: "{{namespace}} {{app}}" },
+          { expr: `topk(10, ${once(p95)})`, legend: "{{namespace}} {{app}}" },
         ),
       ],
     ],

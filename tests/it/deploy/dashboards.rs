@@ -115,11 +115,19 @@ fn the_fleet_is_listed_worst_first_with_links_into_each_exporter() {
 
 /// A pair polls the app `a`; the service answers no poll of `b`.
 #[test]
-fn the_overview_shows_what_cannot_be_polled() {
+fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
     const SERIES: &[(&str, &str, &str)] = &[
         ("pds_up", ", resource=\"app\"", "1x40"),
         ("pds_app_info", "", "1x40"),
         ("pds_app_window_requests", ", window=\"5m\"", "300x40"),
+        ("pds_app_error", "", "1x40"),
+        ("pds_app_requests_total", "", "0+30x40"),
+        ("pds_app_requests_accounted_seconds_total", "", "0+15x40"),
+        ("pds_app_min_replicas", "", "1x40"),
+        ("pds_app_max_replicas", "", "2x40"),
+        ("pds_app_replica_cost_dollars_per_second", "", "0.01x40"),
+        ("pds_app_response_time_seconds", ", percentile=\"p95\"", "0.5x40"),
+        ("pds_app:slo_budget_left:ratio", "", "0.9x40"),
     ];
     let mut series =
         vec![("pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"app\"}".to_owned(), "0x40")];
@@ -144,6 +152,14 @@ fn the_overview_shows_what_cannot_be_polled() {
     let cases = [
         (&*projects, json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]])),
         (panel("The 100 busiest apps", 5), rows),
+        (panel("Apps", 0), json!([["{}", 2]])),
+        (panel("Apps in error", 0), json!([["{}", 1]])),
+        (panel("Requests", 0), json!([["{}", 2]])),
+        (panel("Cost now", 0), json!([["{}", 36]])),
+        (panel("Cost now", 1), json!([["{}", 72]])),
+        (panel("Requests by project", 0), json!([["{project=\"p\"}", 2]])),
+        (panel("Slowest apps", 0), json!([["{project=\"p\", app=\"a\"}", 0.5]])),
+        (panel("Error budget left", 0), json!([["{project=\"p\", app=\"a\"}", 0.9]])),
     ];
     let cases = cases.map(|(expression, expected)| {
         let samples = list(&expected).iter().map(|one| json!({ "labels": one[0], "value": one[1] }));
