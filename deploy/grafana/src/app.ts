@@ -68,7 +68,7 @@ export const app = dashboard(
             width: 3,
           },
           { expr: `max(pds_app:requests:increase1d{${A}})`, legend: "24 hours" },
-          { expr: `max(sum_over_time(pds_app:requests:increase1d{${A}}[30d:1d]))`, legend: "30 days" },
+          { expr: `max(sum_over_time(last_over_time(pds_app:requests:increase1d{${A}}[1h])[30d:1d]))`, legend: "30 days" },
         ),
         stat(
           {
