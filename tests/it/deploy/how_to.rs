@@ -56,6 +56,8 @@ const RECIPES: &[Recipe] = &[
         assert_fires(recipe, &[(slow, "0.51x90")], "11m", true);
         assert_fires(recipe, &[(slow, "0.51x90")], "9m", false);
         assert_fires(recipe, &[(slow, "0.49x90")], "11m", false);
+        let of_container = slow.replace('}', ", container_id=\"c\"}");
+        assert_fires(recipe, &[(&of_container, "0.51x90")], "11m", false);
     }),
     ("See the cost", |_, _| {
         let page = fs::read_to_string("docs/query.md").unwrap();
