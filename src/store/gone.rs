@@ -139,7 +139,7 @@ mod tests {
     async fn an_answer_ends_a_404_but_brings_no_removed_app_back() {
         let [missing, removed] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
         let (mut gone, at) = (GoneApps::default(), Timestamp::UNIX_EPOCH);
-        gone.not_found(&missing, "t", at, Duration::ZERO);
+        gone.not_found(&missing, false, at, Duration::ZERO);
         gone.removed([Arc::clone(&removed)].into_iter(), at, |owner| *owner == *missing);
         assert!(gone.apps.len() == 2 && gone.is_gone(&removed));
         for owner in [&missing, &removed] {
