@@ -178,9 +178,8 @@ const RECIPES: &[Recipe] = &[
     }),
     ("Uninstall", |stage, recipe| {
         stage.run(recipe);
-        for path in ["etc/pds-exporter", "etc/systemd/system/pds-exporter.service"] {
-            assert!(!stage.machine.root(path).exists(), "{path} stays");
-        }
+        let stays = |path: &str| stage.machine.root(path).exists();
+        assert!(!stays("etc/pds-exporter") && !stays("etc/systemd/system/pds-exporter.service"));
     }),
     ("See what the token may do", |stage, recipe| {
         let said = stage.run(recipe);
