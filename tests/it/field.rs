@@ -213,7 +213,7 @@ async fn an_app_that_a_restart_removes_is_gone_since_it_was_counted_last() {
 
 #[tokio::test(start_paused = true)]
 async fn a_404_for_the_list_of_a_token_makes_the_404s_of_its_apps_prove_nothing() {
-    let settings = Settings { projects: 2, apps: 1, ..Settings::default() };
+    let settings = Settings { projects: 2, apps: 2, ..Settings::default() };
     let (world, context, plan) = rig_of(settings, "").await;
     world.faults().set([Fault::status(404)]);
     // The other list is not polled.
