@@ -179,6 +179,9 @@ fn leave_out_falling(
         unexpected.fields.extend(out.then_some("percentiles"));
         !out
     });
+    if shares.is_sorted_by(|(_, smaller), (_, share)| smaller <= share) {
+        return;
+    }
     let falls = |share: f64, smaller: f64| share < smaller - NOISE / 100.0;
     let is_too_high = |(threshold, share): &&(f64, f64)| {
         ranked.iter().any(|(rank, seconds)| seconds > threshold && *share > (1.0 + rank) / 2.0)
