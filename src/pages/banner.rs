@@ -54,7 +54,7 @@ fn details(reason: &Reason) -> Markup {
 pub(super) fn no_longer_there(disputed: Disputed, one: &str, of: &str, created: Option<Timestamp>) -> Markup {
     let anew = created.filter(|at| *at > disputed.start);
     html! {
-        "The service no longer has all data of " (plural(disputed.lacks, one, &format!("{one}s"))) (of) " between " (absolute(disputed.start)) " and " (absolute(disputed.end))
+        "The service no longer has " (plural(disputed.lacks, one, &format!("{one}s"))) (of) " between " (absolute(disputed.start)) " and " (absolute(disputed.end))
         ". The counters keep them. "
         @if let Some(at) = anew { "The app was recreated " (absolute(at)) "." }
         @else {

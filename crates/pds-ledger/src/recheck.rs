@@ -7,8 +7,8 @@
 //! The difference goes into the balance of the ledger. Missing requests are late data. They are added in equal parts
 //! while the cursor moves through an hour. Added at once, 5 % of an hour would raise a five-minute rate by 60 %.
 //! Overcounts cannot be subtracted: they stay in the balance, and late data is offset against them, whichever is found
-//! first. A reply with far fewer requests, in total or within a threshold, is no correction: the hour is disputed, and
-//! nothing changes.
+//! first. A reply with far fewer requests is no correction: the hour is disputed, and nothing changes. Far fewer requests
+//! within a threshold are none either: that count stays.
 //!
 //! A reply without requests is no evidence about time that was given up. The time stays pending, and is requested again
 //! like a disputed hour. At the end, the time is unaccounted if the service may no longer have it or if the rest of its
@@ -163,7 +163,9 @@ impl Ledger {
         distributed: bool,
         due: Due<'_>,
     ) -> Result<Option<(Self, Recheck)>, Refusal> {
-        let count = ledger::count(range, tally, distributed)?;
+        let is_missing = self.rechecks.stretches().any(|of| of.range() == range && of.missing);
+        // A distribution that is gone does not keep late data from the total.
+        let count = ledger::count(range, tally, distributed && is_missing)?;
         let mut next = self.learn(tally.shares.iter().map(|(at, _)| *at)).unwrap_or_else(|| self.clone());
         let (rechecks, mut balance) = (next.rechecks.clone(), next.rechecks.balance());
         let mut stretches: Vec<Stretch<'_>> = rechecks.stretches().collect();
@@ -180,37 +182,38 @@ impl Ledger {
             return Err(Refusal::TooMany(round_or_zero(count)));
         }
         let mut answer = next.buckets.figures(&tally.shares, count, &added);
+        keep_far_higher(&mut answer, &added, count);
         answer.push(count);
-        let (figures, is_confirmed) = match stretch.doubt.take() {
-            Some(doubt) => (median(&added, &list(&doubt), &answer), true),
-            None => (answer, false),
+        let (figures, doubtful) = match stretch.doubt.take() {
+            Some(doubt) => (median(&added, &list(&doubt), &answer), false),
+            None => {
+                let doubtful = differs(&added, &answer);
+                (answer, doubtful)
+            }
         };
-        let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
-        let is_low = is_far_below(&added, &figures, is_gone);
-        let doubtful = !is_confirmed && (is_low || differs(&added, &figures));
         let (figure, before) = (total_of(&figures), total_of(&added));
         let (late, overcounted) = (round_or_zero(figure - before), round_or_zero(before - figure));
         let mut outcome = Recheck { late, overcounted, doubtful, ..Recheck::default() };
         let counts = Counts::of(&figures.iter().copied().map(nearest).collect::<Vec<_>>());
         if doubtful {
             stretch.doubt = Some(counts);
-            stretch.not_before = if is_low || figure < before { self.until + LOW_ANSWER } else { 0 };
+            stretch.not_before = if figure < before { self.until + LOW_ANSWER } else { 0 };
             next.rechecks = PendingRechecks::of(&balance, stretches);
             return Ok(Some((next, outcome)));
         }
+        let is_gone = due.oldest.is_some_and(|oldest| stretch.start < oldest);
         stretch.not_before = 0;
         let again = DISPUTED.get(usize::from(stretch.disputes));
         let is_disputed = match stretch.missing {
             true => figure == 0.0 && (again.is_some() || is_gone || is_busy),
-            false => is_low,
+            false => is_disputed(before, figure, is_gone),
         };
         if is_disputed {
             outcome = Recheck { disputed: true, ..Recheck::default() };
             next.disputed += u64::from(stretch.disputes == 0 && !stretch.missing);
             stretch.not_before = again.map_or(0, |again| self.until + again);
-            let lacks = added.iter().zip(&figures).map(|(added, figure)| round_or_zero(added - figure));
             (stretch.disputes, stretch.lacks) =
-                (stretch.disputes.saturating_add(1), lacks.max().unwrap_or_default());
+                (stretch.disputes.saturating_add(1), round_or_zero(before - figure));
         } else {
             let is_first = stretch.age == 0;
             let difference = |(figure, added): (&f64, &f64)| match figure - added {
@@ -295,15 +298,25 @@ impl Ledger {
     }
 }
 
-/// Whether a reply is too far below the added counts to be a correction, in total or within a threshold. `is_gone` if the
-/// service may no longer have all of the data.
-fn is_far_below(added: &[f64], answer: &[f64], is_gone: bool) -> bool {
-    let of_hour = total_of(added);
-    let is_far = |(added, answer): (&f64, &f64)| {
-        let fewer = added - answer;
-        fewer > of_hour * 0.05 && (fewer >= 2.0 || *answer == 0.0)
-    };
-    (is_gone && total_of(answer) < of_hour) || added.iter().zip(answer).any(is_far)
+/// Whether a reply is too far below the added count to be a correction. `is_gone` if the service may no longer have all
+/// of the data.
+fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
+    let fewer = added - figure;
+    fewer > 0.0 && (is_gone || figure == 0.0 || (fewer >= 2.0 && fewer > added * 0.05))
+}
+
+/// Replaces figures within thresholds by the `added` ones that are far higher: the service may no longer have the whole
+/// distribution. The figures stay cumulative up to the `count` of all.
+fn keep_far_higher(figures: &mut [f64], added: &[f64], count: f64) {
+    let (of_hour, mut above) = (total_of(added), count);
+    for (figure, added) in figures.iter_mut().zip(added).rev() {
+        let fewer = added - *figure;
+        if fewer > of_hour * 0.05 && (fewer >= 2.0 || *figure == 0.0) {
+            *figure = *added;
+        }
+        *figure = figure.min(above);
+        above = *figure;
+    }
 }
 
 /// Whether a second reply must confirm this one: its total differs, or the count within a threshold differs by more
@@ -662,6 +675,34 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_distribution_that_is_gone_takes_nothing_back_and_keeps_no_late_data_away() {
+        let (ages, hour) = (ages(&[3600]), range(0, 3600));
+        let first = quarters(8, 100, &[(0.5, 0.5), (1.0, 1.0)]);
+        // The counts within 0.5 s and 1 s after two replies about the first of two hours, and the late data of both hours.
+        for (count, shares, within, late) in [
+            (400, &[(0.5, 0.0), (1.0, 0.0)][..], [400, 800], 0),
+            (440, &[(0.5, 0.0), (1.0, 0.0)], [400, 800], 40),
+            (440, &[], [400, 800], 40),
+            // Within a twentieth of the hour, it is a correction.
+            (400, &[(0.5, 179.0 / 400.0), (1.0, 1.0)], [420, 840], 0),
+            (400, &[(0.5, 181.0 / 400.0), (1.0, 1.0)], [401, 840], 0),
+        ] {
+            let (ledger, outcome) = recheck(&first, hour, &tally(count, shares), &ages);
+            assert_eq!((outcome.late, outcome.disputed), (late, false), "{count} {shares:?}");
+            let ledger = idle(ledger, 10_800);
+            assert_eq!(ledger.total, 800 + late);
+            if late > 0 || shares.iter().all(|(_, share)| *share == 0.0) {
+                assert_eq!(buckets(&ledger), within, "{count} {shares:?}");
+                continue;
+            }
+            // Late data of the next hour is first offset against what was too much.
+            let more = tally(440, &[(0.5, 0.5), (1.0, 1.0)]);
+            let (ledger, _) = recheck(&ledger, range(3600, 7200), &more, &ages);
+            assert_eq!(buckets(&idle(ledger, 14_400)), within, "{count} {shares:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_that_has_far_fewer_is_disputed_and_repeated_and_changes_nothing() {
         let ages = ages(&[3600]);
         let reply = |total| tally(total, &[(0.1, 0.5), (1.0, 1.0)]);
@@ -682,33 +723,6 @@ pub(super) mod tests {
         assert_eq!(asked[2..], *repeated.as_flattened());
         assert_eq!((ledger.disputed, ledger.debt(), ledger.overcounted), (1, 0, 0));
         assert_eq!((starts(&ledger), ledger.disputes()), (vec![3600], None));
-    }
-
-    #[test]
-    fn an_answer_that_has_far_fewer_within_a_threshold_is_disputed_and_changes_nothing() {
-        let (ages, hour) = (ages(&[3600]), range(0, 3600));
-        for (count, answered, within, lacks) in [
-            (400, 400, [0, 0], Some(400)),
-            (400, 440, [0, 0], Some(400)),
-            (400, 400, [179, 400], Some(21)),
-            (400, 400, [181, 400], None),
-            (400, 440, [200, 400], None),
-            (1, 1, [0, 0], Some(1)),
-            (20, 20, [9, 20], None),
-        ] {
-            let added = tally(count, &[(0.1, 0.5), (1.0, 1.0)]);
-            let ledger = at(&Ledger::open(START).add(hour, &added, true, START).unwrap(), 7200);
-            let share = |within: u64| within as f64 / answered as f64;
-            let reply = tally(answered, &[(0.1, share(within[0])), (1.0, share(within[1]))]);
-            let (next, outcome) = recheck(&ledger, hour, &reply, &ages);
-            let disputed = next.disputes().map(|(_, lacks)| lacks);
-            assert_eq!((disputed, outcome.disputed), (lacks, lacks.is_some()), "{answered}: {within:?}");
-            let is_unchanged = next.rechecks.balance() == ledger.rechecks.balance();
-            let is_equal = answered == count && within == [count / 2, count];
-            assert_eq!(is_unchanged, lacks.is_some() || is_equal, "{answered}: {within:?}");
-            let (once, outcome) = ledger.recheck(hour, &reply, true, due(&ages)).unwrap().unwrap();
-            assert!(lacks.is_none() || (outcome.doubtful && once.recheck_due(due(&ages)).is_none()));
-        }
     }
 
     #[test]

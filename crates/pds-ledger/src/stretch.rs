@@ -29,7 +29,7 @@ pub(super) struct Stretch<'a> {
     pub(super) doubt: Option<Counts<'a>>,
     /// The number of replies with far fewer requests than were added.
     pub(super) disputes: u8,
-    /// The number of requests missing in the last of them, in total or within a threshold.
+    /// The number of requests missing in the last of them.
     pub(super) lacks: u64,
     /// It is not requested before the cursor reaches this second; 0 if only its ages decide.
     pub(super) not_before: i64,
@@ -220,8 +220,11 @@ impl Balance {
         self.lacking.iter().zip(&self.added).map(due).collect()
     }
 
-    /// Adds further missing amounts when the cursor is at `from`.
+    /// Adds further missing amounts when the cursor is at `from`. If there are none, those that are missing keep their hour.
     pub(super) fn add(&mut self, from: i64, differences: &[i64]) {
+        if differences.len() == self.lacking.len() && differences.iter().all(|difference| *difference == 0) {
+            return;
+        }
         let mut rest = self.rest();
         rest.resize(differences.len(), 0);
         self.lacking = rest.iter().zip(differences).map(|(rest, difference)| rest + difference).collect();

@@ -22,12 +22,11 @@ async fn pages_show_what_the_service_no_longer_has_and_why_that_is() {
     let rig = Rig::start(Settings { apps: 2, quirks, ..Settings::default() }, "").await;
     hours(&rig, 6).await;
     let lacks = |app: usize| rig.resource(app).disputed.unwrap().lacks;
-    let said =
-        format!("no longer has all data of {} requests of 2 apps between ", count(lacks(0) + lacks(1)));
+    let said = format!("no longer has {} requests of 2 apps between ", count(lacks(0) + lacks(1)));
     let page = rig.web("/");
     assert!(page.contains(&said) && page.contains("or the token belongs to another account"), "{page}");
     let of_app = rig.of_app();
-    let said = format!("no longer has all data of {} requests between ", count(lacks(0)));
+    let said = format!("no longer has {} requests between ", count(lacks(0)));
     assert!(rig.web(&of_app).contains(&said));
     let anew = Fault::value("createdAt", "\"2026-03-01T17:00:00Z\"");
     rig.world.faults().set([anew.on(get_app::RESOURCE)]);
