@@ -27,6 +27,7 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
         asked: 0,
         not_found: 0,
         shortest_failed: None,
+        is_container_silent: false,
         refused: None,
     };
     all.ranges().await;
@@ -62,6 +63,8 @@ struct MetricsPoll<'a, 'u> {
     not_found: u32,
     /// Length in seconds of the shortest range about the whole app that failed as too long.
     shortest_failed: Option<u64>,
+    /// Whether a request for a container got no reply. Those for others would probably cost as much time.
+    is_container_silent: bool,
     /// The range at the cursor and the error, if the service refused it.
     refused: Option<(TimeRange, String)>,
 }
@@ -89,11 +92,17 @@ impl<'a> MetricsPoll<'a, '_> {
                 window.purpose = Purpose::Counted;
                 counted = true;
             }
+            let was_silent = self.is_container_silent;
+            if was_silent && window.container.is_some() {
+                continue;
+            }
             let reach = self.range(&window).await;
+            if reach != Reach::Itself || self.is_container_silent != was_silent {
+                begin_with(first + place + 1);
+            }
             if reach == Reach::Itself {
                 continue;
             }
-            begin_with(first + place + 1);
             if reach == Reach::All {
                 target.progress.lock().unreached_counted = !counted;
                 return;
@@ -161,13 +170,14 @@ impl<'a> MetricsPoll<'a, '_> {
             if target.progress.lock().container_fails(container, true) {
                 context.transitions.container_failed(&target.key, container, &error);
             }
+            self.is_container_silent |= reach == Reach::SameKind;
             return Reach::Itself;
         }
         if asked.purpose == Purpose::Recheck {
             let is_refusal = error.is_refusal();
             let is_unanswered = |ledger: &Ledger| ledger.is_unanswered(asked.range);
-            let is_temporary =
-                error.is_server_error() || matches!(error, PollError::Refused(Refusal::TooMany(_)));
+            let is_temporary = error.is_server_error()
+                || matches!(error, PollError::Refused(Refusal::TooMany(_) | Refusal::NoDistribution(_)));
             let is_final = is_refusal && (!is_temporary || self.update.ledger().is_some_and(is_unanswered));
             self.update.not_answered(asked.range, is_final);
             tracing::debug!(target = %target.key, range = ?asked.range, %error, "a recheck failed");

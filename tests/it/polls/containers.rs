@@ -16,7 +16,7 @@ async fn an_error_for_a_container_never_concerns_the_app() {
     let broken = Fault::from(Kind::RawError { status: 200, text: "<html>".to_owned() });
     let unread = Fault::value("data", "null");
     let elsewhere = Fault::value("start_date", r#""2026-01-01T00:00:00Z""#);
-    for fault in statuses.into_iter().chain([in_reply, broken, unread, elsewhere]) {
+    for fault in statuses.into_iter().chain([in_reply, broken, unread, elsewhere, Kind::Reset.into()]) {
         let status = format!("{:?}", fault.kind);
         let (log, _guard) = Log::start(Level::INFO);
         let rig = Rig::of(one_app(), "", TWO, None).await;
