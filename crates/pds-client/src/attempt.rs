@@ -101,7 +101,7 @@ impl Exchange<'_> {
             let sent = Instant::now();
             let error = match transport.send(self.request, &token, &self.client.room, own).await {
                 Ok(fetched) => {
-                    self.turn.account.ended_unthrottled();
+                    self.turn.account.ended_unthrottled(true);
                     // A failure until the body is decoded.
                     self.turn.account.record_outcome(&self.request.refused_as, sent, Some(Class::Decode));
                     return Ok((fetched, sent));
@@ -123,7 +123,7 @@ impl Exchange<'_> {
     fn apply_failure(&self, token: &Token, sent: Instant, error: &FetchError) -> bool {
         let (account, path) = (&self.turn.account, &self.request.refused_as);
         if !matches!((error.status(), error.retry_after()), (Some(429), _) | (Some(503), Some(_))) {
-            account.ended_unthrottled();
+            account.ended_unthrottled(error.status().is_some_and(|status| status < 500));
         }
         if error.is_unauthorized() {
             let credentials = &account.inner.credentials;

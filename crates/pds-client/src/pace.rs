@@ -136,18 +136,24 @@ impl Pace {
         self.slowed = Some(cut);
     }
 
-    /// Records that a request ended without a 429. The adaptation ends when it reaches the pace before it, or a minute
-    /// after the last 429, unless requests wait (`waits`), which would all be sent at once.
-    pub(super) fn answered(&mut self, waits: bool) {
+    /// Records that a request ended without a 429; `accepted` if the service has answered it. The adaptation ends when it
+    /// reaches the pace before it, or a minute after the last 429, unless requests wait (`waits`), which would all be sent
+    /// at once. An error of the server or silence does not show which pace the service accepts, so it only ends the
+    /// adaptation after that minute.
+    pub(super) fn ended(&mut self, accepted: bool, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };
+        // At fewer requests than before, the pace does not grow as far.
+        let is_quiet = self.counted_at.is_none_or(|at| at.elapsed() >= REPEATED_WITHIN);
+        if !accepted {
+            self.slowed.take_if(|_| is_quiet);
+            return;
+        }
         slowed.answered = true;
         let steps = slowed.cut_at.elapsed().as_secs_f64() / RECOVERY_SECONDS;
         let span = (slowed.worked - slowed.cut_to).max(slowed.worked * (1.0 - DECREASE_FACTOR));
         let grown = slowed.cut_to + span * steps;
         slowed.per_second = grown.min(MAX_AHEAD * measured).max(slowed.per_second);
-        // At fewer requests than before, the pace does not grow as far.
-        let is_quiet = self.counted_at.is_none_or(|at| at.elapsed() >= REPEATED_WITHIN);
         if (slowed.per_second >= slowed.before || is_quiet) && !waits {
             self.slowed = None;
         }
@@ -225,7 +231,7 @@ mod tests {
             shares.push(per_second / worked);
             tokio::time::advance(Duration::from_secs(1)).await;
             pace.count(2.0 * MEASURED_OVER * per_second);
-            pace.answered(shares.len() < 30);
+            pace.ended(true, shares.len() < 30);
         }
         assert!(shares.is_sorted(), "{shares:?}");
         assert!((0.69..0.71).contains(&shares[0]) && (0.98..1.02).contains(&shares[15]), "{shares:?}");
@@ -239,11 +245,28 @@ mod tests {
         for _ in 0..59 {
             tokio::time::advance(Duration::from_secs(1)).await;
             pace.sent();
-            pace.answered(false);
+            pace.ended(true, false);
         }
         assert!(pace.per_second().is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
-        pace.answered(false);
+        pace.ended(true, false);
+        assert_eq!(pace.per_second(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn errors_do_not_show_which_pace_works_and_end_the_adaptation_after_a_minute() {
+        let mut pace = slowed_down().await;
+        let worked = pace.slowed.unwrap().worked;
+        for _ in 0..20 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            let before = pace.per_second();
+            pace.ended(false, true);
+            assert_eq!(pace.per_second(), before, "an error is no reason to grow");
+            pace.too_many(Instant::now());
+        }
+        assert_eq!(pace.slowed.unwrap().worked.to_bits(), worked.to_bits());
+        tokio::time::advance(REPEATED_WITHIN).await;
+        pace.ended(false, true);
         assert_eq!(pace.per_second(), None);
     }
 
@@ -252,7 +275,7 @@ mod tests {
         let mut pace = slowed_down().await;
         tokio::time::advance(REPEATED_WITHIN + Duration::from_secs(1)).await;
         pace.too_many(Instant::now());
-        pace.answered(false);
+        pace.ended(true, false);
         assert!(pace.per_second().is_some());
     }
 
@@ -266,7 +289,7 @@ mod tests {
         let before = pace.next(Duration::MAX).unwrap();
         tokio::time::advance(Duration::from_secs(6)).await;
         pace.sent();
-        pace.answered(true);
+        pace.ended(true, true);
         let accepted = MAX_AHEAD / MEASURED_OVER;
         assert!((accepted..accepted + 0.01).contains(&pace.per_second().unwrap()), "{pace:?}");
         assert!(pace.next(Duration::MAX).unwrap() < before, "what waits goes earlier");

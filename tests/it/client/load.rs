@@ -210,7 +210,13 @@ async fn a_call_that_changes_something_is_never_retried_and_never_polled() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_429s_slow_the_account_down_and_any_other_reply_ends_that() {
-    for then in [ok("{}"), status(500, ""), status(404, ""), status(401, "")] {
+    for then in [
+        ok("{}"),
+        status(500, ""),
+        status(404, ""),
+        status(401, ""),
+        ok("").with("content-length", "9").cut(""),
+    ] {
         let refuse = std::sync::Arc::new(AtomicBool::new(true));
         let refusing = refuse.clone();
         let server = Server::start(move |_| match refusing.load(Ordering::Relaxed) {

@@ -48,9 +48,9 @@ impl Account {
         self.adapt(|pace, _| pace.too_many(sent));
     }
 
-    /// Records that a request ended without a 429 and without a new pause.
-    pub(crate) fn ended_unthrottled(&self) {
-        self.adapt(|pace, waits| pace.answered(waits));
+    /// Records that a request ended without a 429 and without a new pause; `accepted` if the service has answered it.
+    pub(crate) fn ended_unthrottled(&self, accepted: bool) {
+        self.adapt(|pace, waits| pace.ended(accepted, waits));
         let mut state = self.inner.state.lock();
         // A reply to a request sent before the pause does not end it.
         let is_over = self.inner.queue.pace(|pace, _| pace.pause_left().is_zero());
