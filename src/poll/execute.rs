@@ -54,7 +54,7 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
             false
         }
         (Scope::App, _) if gone => {
-            let misled = plan.has_wrong_address(&target.account);
+            let misled = plan.may_have_wrong_address(&target.account);
             store.gone().not_found(owner, misled, now, plan.config.poll.stale_after)
         }
         // Other failures say nothing about the app.

@@ -14,12 +14,12 @@ use crate::store::{Section, Store, TargetState, Variant};
 use pds_client::{Account, Client, Turn};
 use pds_config::{App, Config};
 use pds_core::clock::Clock;
+use pds_diagnosis::{Cause, cause};
 use pds_interface::polled::Polled;
 use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 use pds_telemetry::Telemetry;
 
-use super::error::ADDRESS;
 use super::evidence::{Evidence, EvidenceStore};
 use super::progress::Progress;
 use super::transition_log::TransitionLog;
@@ -256,13 +256,14 @@ impl Plan {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// Whether the service returns 404 for the list of projects of `account`: the address is wrong, so a 404 for an app
-    /// proves nothing.
-    pub fn has_wrong_address(&self, account: &Account) -> bool {
+    /// Whether the list of projects of `account` shows that the address is wrong, or cannot show that it is right: a 404
+    /// for an app proves nothing then. A list that the token may not read says nothing about the address.
+    pub fn may_have_wrong_address(&self, account: &Account) -> bool {
         // The lists are the first targets.
         let lists = self.targets.iter().take_while(|target| target.endpoint.scope == Scope::Account);
         let mut subjects = lists.filter(|list| list.account == *account).flat_map(|list| &list.subjects);
-        subjects.any(|subject| subject.cell.failing_class() == Some(ADDRESS))
+        let fails = |subject: &TargetSubject| subject.cell.failing_class().map(Cause::of_class);
+        subjects.any(|subject| fails(subject).is_some_and(|cause| *cause != cause::FORBIDDEN))
     }
 
     /// The variants that a target shows: one per window and container. For a call with a series, window 0 holds the
