@@ -10,9 +10,11 @@ const p95 = `max by (${BY_APP}) (pds_app_response_time_seconds{${P}, percentile=
 /** Counts an app once that releases of one namespace poll, such as a pair. */
 const once = (expr: string) => `max without (job) (${expr})`;
 const APP_UP = `pds_up{${P}, resource=~"app|response_time|run_execution_time"}`;
-/** Restricts to the apps with most requests. Those of apps that cannot be polled are unknown. */
+/** 0 where a poll of an app fails. */
+const POLLS = `min by (${BY_APP}) (${APP_UP})`;
+/** Restricts to the apps with most requests, after those that cannot be polled, whose requests are unknown. */
 const busiest = (expr: string) =>
-  `${expr} and on (${BY_APP}) topk(100, max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}) or 0 * group by (${BY_APP}) (${APP_UP}))`;
+  `${expr} and on (${BY_APP}) topk(100, 1e15 * (1 - ${POLLS}) > 0 or max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}) or 0 * ${POLLS})`;
 
 export const overview = dashboard(
   "pds-overview",
@@ -120,7 +122,7 @@ export const overview = dashboard(
       [
         table(
           {
-            title: "The 100 busiest apps",
+            title: "The 100 busiest apps, failing ones first",
             description: "Click an app for its dashboard or its status page.",
             width: 24,
             height: 12,
@@ -142,11 +144,15 @@ export const overview = dashboard(
             { name: "$/h at most", expr: busiest(cost("pds_app_max_replicas")), unit: "currencyUSD" },
             {
               name: "Polls",
-              expr: busiest(`min by (${BY_APP}) (${APP_UP})`),
+              expr: busiest(POLLS),
               thresholds: below(1, "orange"),
             },
           ],
           appLinks,
+          [
+            { displayName: "Polls", desc: false },
+            { displayName: "Requests/s", desc: true },
+          ],
         ),
       ],
     ],

@@ -113,7 +113,7 @@ fn the_fleet_is_listed_worst_first_with_links_into_each_exporter() {
     assert_eq!(apps["options"]["sortBy"], json!([{ "displayName": "Polls", "desc": false }]));
 }
 
-/// A pair polls the app `a`; the service answers no poll of `b`.
+/// A pair polls the app `a`; the service answers no poll of `b`. With 98 more, `a` of either job fills a hundred rows.
 #[test]
 fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
     const SERIES: &[(&str, &str, &str)] = &[
@@ -131,6 +131,10 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
     ];
     let mut series =
         vec![("pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"app\"}".to_owned(), "0x40")];
+    let busy = |app| {
+        format!("pds_app_window_requests{{job=\"one\", project=\"p\", app=\"busy-{app}\", window=\"5m\"}}")
+    };
+    series.extend((0..98).map(|app| (busy(app), "200x40")));
     for job in ["one", "other"] {
         let of_a =
             |name: &str, more: &str| format!("{name}{{job=\"{job}\", project=\"p\", app=\"a\"{more}}}");
@@ -151,7 +155,7 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
     ]);
     let cases = [
         (&*projects, json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]])),
-        (panel("The 100 busiest apps", 5), rows),
+        (panel("The 100 busiest apps, failing ones first", 5), rows),
         (panel("Apps", 0), json!([["{}", 2]])),
         (panel("Apps in error", 0), json!([["{}", 1]])),
         (panel("Requests", 0), json!([["{}", 2]])),
