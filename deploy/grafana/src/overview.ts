@@ -88,7 +88,7 @@ export const overview = dashboard(
             unit: "percentunit",
             width: 12,
           },
-          { expr: `bottomk(10, ${once(`min by (${BY_APP}) (pds_app:slo_budget_left:ratio{${P}})`)})`, legend: "{{namespace}} {{app}}" },
+          { expr: `bottomk(10, min without (job) (min by (${BY_APP}) (pds_app:slo_budget_left:ratio{${P}})))`, legend: "{{namespace}} {{app}}" },
         ),
       ],
     ],

@@ -127,7 +127,6 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
         ("pds_app_max_replicas", "", "2x40"),
         ("pds_app_replica_cost_dollars_per_second", "", "0.01x40"),
         ("pds_app_response_time_seconds", ", percentile=\"p95\"", "0.5x40"),
-        ("pds_app:slo_budget_left:ratio", "", "0.9x40"),
     ];
     let mut series =
         vec![("pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"app\"}".to_owned(), "0x40")];
@@ -135,10 +134,11 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
         format!("pds_app_window_requests{{job=\"one\", project=\"p\", app=\"busy-{app}\", window=\"5m\"}}")
     };
     series.extend((0..98).map(|app| (busy(app), "200x40")));
-    for job in ["one", "other"] {
+    for (job, budget) in [("one", "0.9x40"), ("other", "0.4x40")] {
         let of_a =
             |name: &str, more: &str| format!("{name}{{job=\"{job}\", project=\"p\", app=\"a\"{more}}}");
         series.extend(SERIES.iter().map(|(name, more, values)| (of_a(name, more), *values)));
+        series.push((of_a("pds_app:slo_budget_left:ratio", ""), budget));
     }
     let (_, overview) = dashboards().into_iter().find(|(path, _)| path.ends_with("overview.json")).unwrap();
     let mut variables = list(&overview["templating"]["list"]).iter();
@@ -163,7 +163,7 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
         (panel("Cost now", 1), json!([["{}", 72]])),
         (panel("Requests by project", 0), json!([["{project=\"p\"}", 2]])),
         (panel("Slowest apps", 0), json!([["{project=\"p\", app=\"a\"}", 0.5]])),
-        (panel("Error budget left", 0), json!([["{project=\"p\", app=\"a\"}", 0.9]])),
+        (panel("Error budget left", 0), json!([["{project=\"p\", app=\"a\"}", 0.4]])),
     ];
     let cases = cases.map(|(expression, expected)| {
         let samples = list(&expected).iter().map(|one| json!({ "labels": one[0], "value": one[1] }));
