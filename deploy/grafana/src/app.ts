@@ -1,6 +1,6 @@
 // One app: how it answers, how it runs, how it scales, what it costs.
 import { DashboardLinkBuilder, DashboardLinkType } from "@grafana/grafana-foundation-sdk/dashboard";
-import { BY, Marker, RELEASE, RELEASES, dashboard, newBuild, perSecond, statusPage, variable } from "./frame.js";
+import { BY, Marker, RELEASE, RELEASES, appUp, dashboard, newBuild, perSecond, statusPage, variable } from "./frame.js";
 import { below, from, graph, heatmap, stat } from "./panels.js";
 
 const A = `${RELEASE}, project="$project", app="$app"`;
@@ -18,8 +18,8 @@ export const app = dashboard(
   "One app of the Project Deployment Service: latency, runs, replicas, cost.",
   [
     ...RELEASES,
-    variable("project", "Project", `pds_up{${RELEASE}, resource="app"}`, "one"),
-    variable("app", "App", `pds_up{${RELEASE}, resource="app", project="$project"}`, "one"),
+    variable("project", "Project", appUp(RELEASE), "one"),
+    variable("app", "App", appUp(`${RELEASE}, project="$project"`), "one"),
   ],
   [
     [

@@ -1,5 +1,5 @@
 // The exporter itself: does it learn what it should, in time, within its limits?
-import { BY, BY_APP, OF_ROW, RELEASE, RELEASES, appLinks, dashboard, variable } from "./frame.js";
+import { BY, BY_APP, OF_ROW, RELEASE, RELEASES, appLinks, appUp, dashboard, variable } from "./frame.js";
 import { below, from, graph, stat, table, words } from "./panels.js";
 
 const I = `${RELEASE}, instance=~"$instance"`;
@@ -8,7 +8,7 @@ const rate = (metric: string, by: string) => `sum by (${BY}, ${by}) (rate(${metr
 const EXPORTER = `${BY}, instance`;
 const NAMED = "{{namespace}} {{instance}}";
 /** 0 where a poll of an app fails. */
-const APPS = `min by (${BY_APP}, instance) (pds_up{${I}, resource=~"app|response_time|run_execution_time"})`;
+const APPS = `min by (${BY_APP}, instance) (${appUp(I)})`;
 /** Restricts to exporters: other programs have such series, too. */
 const own = (expr: string) => `${expr} and on (${EXPORTER}) pds_exporter_build_info{${I}}`;
 /** Gauges that are 1 if all is well; absent where the feature is not used. */

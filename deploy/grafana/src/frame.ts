@@ -69,6 +69,9 @@ export const PROJECTS = [
   ),
 ];
 
+/** Whether each resource of an app answers its last poll. */
+export const appUp = (selector: string) => `pds_up{${selector}, resource=~"app|response_time|run_execution_time"}`;
+
 /** The exporter's external URL, for links to its status pages. */
 const STATUS = new TextBoxVariableBuilder("status").label("Status pages").defaultValue("http://localhost:10090");
 

@@ -1,5 +1,5 @@
 // All projects at a glance: what needs attention, how much, how fast, how dear.
-import { APP, BY, BY_APP, Marker, PROJECTS, RELEASE, appLinks, dashboard, newBuild, perSecond } from "./frame.js";
+import { APP, BY, BY_APP, Marker, PROJECTS, RELEASE, appLinks, appUp, dashboard, newBuild, perSecond } from "./frame.js";
 import { below, from, graph, list, stat, table } from "./panels.js";
 
 const P = `${RELEASE}, project=~"$project"`;
@@ -9,7 +9,7 @@ const cost = (replicas: string) =>
 const p95 = `max by (${BY_APP}) (pds_app_response_time_seconds{${P}, percentile="p95", container_id=""})`;
 /** Counts an app once that releases of one namespace poll, such as a pair. */
 const once = (expr: string) => `max without (job) (${expr})`;
-const APP_UP = `pds_up{${P}, resource=~"app|response_time|run_execution_time"}`;
+const APP_UP = appUp(P);
 /** 0 where a poll of an app fails. */
 const POLLS = `min by (${BY_APP}) (${APP_UP})`;
 /** Restricts to the apps with most requests, after those that cannot be polled, whose requests are unknown. */

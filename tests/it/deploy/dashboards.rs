@@ -128,9 +128,11 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
         ("pds_app_replica_cost_dollars_per_second", "", "0.01x40"),
         ("pds_app_response_time_seconds", ", percentile=\"p95\"", "0.5x40"),
     ];
-    let mut series =
-        vec![("pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"app\"}".to_owned(), "0x40")];
-    let busy = |app| {
+    let mut series = vec![(
+        "pds_up{job=\"one\", project=\"q\", app=\"b\", resource=\"response_time\"}".to_owned(),
+        "0x40",
+    )];
+    let busy = |app: u32| {
         format!("pds_app_window_requests{{job=\"one\", project=\"p\", app=\"busy-{app}\", window=\"5m\"}}")
     };
     series.extend((0..98).map(|app| (busy(app), "200x40")));
@@ -140,21 +142,31 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
         series.extend(SERIES.iter().map(|(name, more, values)| (of_a(name, more), *values)));
         series.push((of_a("pds_app:slo_budget_left:ratio", ""), budget));
     }
-    let (_, overview) = dashboards().into_iter().find(|(path, _)| path.ends_with("overview.json")).unwrap();
-    let mut variables = list(&overview["templating"]["list"]).iter();
-    let projects = variables.find(|variable| variable["name"] == "project").unwrap();
-    let projects = string(projects, "/query/query").strip_prefix("label_values(").unwrap();
-    let projects = format!("group by (project) ({})", projects.strip_suffix(", project)").unwrap());
-    let panels = expressions(&overview);
+    let dashboards = dashboards();
+    let dashboard = |file: &str| &dashboards.iter().find(|(path, _)| path.ends_with(file)).unwrap().1;
+    let offered = |file: &str, label: &str| {
+        let mut variables = list(&dashboard(file)["templating"]["list"]).iter();
+        let variable = variables.find(|variable| variable["name"] == label).unwrap();
+        let query = string(variable, "/query/query").strip_prefix("label_values(").unwrap();
+        let series = query.strip_suffix(&format!(", {label})")).unwrap();
+        format!("group by ({label}) ({series})").replace("=\"$project\"", "=~\"$project\"")
+    };
+    let variables = [("overview.json", "project"), ("app.json", "project"), ("app.json", "app")];
+    let [all, with_apps, apps] = variables.map(|(file, label)| offered(file, label));
+    let overview = dashboard("overview.json");
+    let panels = expressions(overview);
     let panel =
         |title: &str, place: usize| panels.iter().filter(|(panel, _)| *panel == title).nth(place).unwrap().1;
+    let projects = json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]]);
     let rows = json!([
         ["{job=\"one\", project=\"p\", app=\"a\"}", 1],
         ["{job=\"other\", project=\"p\", app=\"a\"}", 1],
         ["{job=\"one\", project=\"q\", app=\"b\"}", 0],
     ]);
     let cases = [
-        (&*projects, json!([["{project=\"p\"}", 1], ["{project=\"q\"}", 1]])),
+        (&*all, projects.clone()),
+        (&*with_apps, projects),
+        (&*apps, json!([["{app=\"a\"}", 1], ["{app=\"b\"}", 1]])),
         (panel("The 100 busiest apps, failing ones first", 5), rows),
         (panel("Apps", 0), json!([["{}", 2]])),
         (panel("Apps in error", 0), json!([["{}", 1]])),
