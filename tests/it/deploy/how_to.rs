@@ -177,9 +177,10 @@ const RECIPES: &[Recipe] = &[
         assert!(stage.run(recipe).contains("the configuration is valid"));
     }),
     ("Uninstall", |stage, recipe| {
+        stage.run_block("ln -s private/pds-exporter $root/var/lib/pds-exporter");
         stage.run(recipe);
-        let stays = |path: &str| stage.machine.root(path).exists();
-        assert!(!stays("etc/pds-exporter") && !stays("etc/systemd/system/pds-exporter.service"));
+        let paths = ["etc/pds-exporter", "etc/systemd/system/pds-exporter.service", "var/lib/pds-exporter"];
+        assert_eq!(paths.into_iter().find(|path| stage.machine.root(path).symlink_metadata().is_ok()), None);
     }),
     ("See what the token may do", |stage, recipe| {
         let said = stage.run(recipe);
@@ -232,10 +233,7 @@ impl Stage {
         for folder in ["etc/pds-exporter", "var/lib/private/pds-exporter"] {
             fs::create_dir_all(machine.root(folder)).unwrap();
         }
-        for unit in ["pds-exporter.service", "pds-exporter.socket"] {
-            fs::write(machine.root("etc/systemd/system").join(unit), super::text(&format!("systemd/{unit}")))
-                .unwrap();
-        }
+        succeed(machine.shell("cp deploy/systemd/pds-exporter.{service,socket} $root/etc/systemd/system"));
         let token = service.world.token(&project).unwrap().expose().to_owned();
         fs::write(machine.folder.path().join("token"), &token).unwrap();
         let config = machine.folder.path().join("pds-exporter.toml");
