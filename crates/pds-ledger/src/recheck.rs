@@ -163,9 +163,10 @@ impl Ledger {
         distributed: bool,
         due: Due<'_>,
     ) -> Result<Option<(Self, Recheck)>, Refusal> {
-        let is_missing = self.rechecks.stretches().any(|of| of.range() == range && of.missing);
+        let was_added = |of: Stretch<'_>| of.range() == range && !of.missing && of.added.total() > 0;
+        let is_known = self.rechecks.stretches().any(was_added);
         // A distribution that is gone does not keep late data from the total.
-        let count = ledger::count(range, tally, distributed && is_missing)?;
+        let count = ledger::count(range, tally, distributed && !is_known)?;
         let mut next = self.learn(tally.shares.iter().map(|(at, _)| *at)).unwrap_or_else(|| self.clone());
         let (rechecks, mut balance) = (next.rechecks.clone(), next.rechecks.balance());
         let mut stretches: Vec<Stretch<'_>> = rechecks.stretches().collect();
@@ -182,7 +183,7 @@ impl Ledger {
             return Err(Refusal::TooMany(round_or_zero(count)));
         }
         let mut answer = next.buckets.figures(&tally.shares, count, &added);
-        keep_far_higher(&mut answer, &added, count);
+        keep_far_higher(&mut answer, &added, count, tally.shares.is_empty());
         answer.push(count);
         let (figures, doubtful) = match stretch.doubt.take() {
             Some(doubt) => (median(&added, &list(&doubt), &answer), false),
@@ -305,14 +306,16 @@ fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
     fewer > 0.0 && (is_gone || figure == 0.0 || (fewer >= 2.0 && fewer > added * 0.05))
 }
 
-/// Replaces figures within thresholds by the `added` ones that are far higher: the service may no longer have the whole
-/// distribution. The figures stay cumulative up to the `count` of all.
-fn keep_far_higher(figures: &mut [f64], added: &[f64], count: f64) {
+/// Replaces figures within thresholds by the `added` ones that are far higher, or all of them if the reply `lacks` a
+/// distribution: the service may no longer have it. Late data has the distribution of the added requests. The figures stay
+/// cumulative up to the `count` of all.
+fn keep_far_higher(figures: &mut [f64], added: &[f64], count: f64, lacks: bool) {
     let (of_hour, mut above) = (total_of(added), count);
+    let growth = (count / of_hour.max(1.0)).max(1.0);
     for (figure, added) in figures.iter_mut().zip(added).rev() {
         let fewer = added - *figure;
-        if fewer > of_hour * 0.05 && (fewer >= 2.0 || *figure == 0.0) {
-            *figure = *added;
+        if lacks || (fewer > of_hour * 0.05 && (fewer >= 2.0 || *figure == 0.0)) {
+            *figure = added * growth;
         }
         *figure = figure.min(above);
         above = *figure;
@@ -681,8 +684,8 @@ pub(super) mod tests {
         // The counts within 0.5 s and 1 s after two replies about the first of two hours, and the late data of both hours.
         for (count, shares, within, late) in [
             (400, &[(0.5, 0.0), (1.0, 0.0)][..], [400, 800], 0),
-            (440, &[(0.5, 0.0), (1.0, 0.0)], [400, 800], 40),
-            (440, &[], [400, 800], 40),
+            (440, &[(0.5, 0.0), (1.0, 0.0)], [420, 840], 40),
+            (440, &[], [420, 840], 40),
             // Within a twentieth of the hour, it is a correction.
             (400, &[(0.5, 179.0 / 400.0), (1.0, 1.0)], [420, 840], 0),
             (400, &[(0.5, 181.0 / 400.0), (1.0, 1.0)], [401, 840], 0),
