@@ -46,8 +46,8 @@ struct Slowed {
     /// The last 429 that counted: its time, and the pace after it.
     cut_at: Instant,
     cut_to: f64,
-    /// Whether a request has succeeded since then.
-    answered: bool,
+    /// When the service last answered a request since then.
+    answered_at: Option<Instant>,
     /// When the last request was sent, or the last 429 arrived.
     last: Instant,
 }
@@ -120,7 +120,7 @@ impl Pace {
             Some(slowed) => {
                 let at = slowed.per_second.min(measured);
                 // A service that answers only 429 does not reveal which pace it accepts.
-                (at, slowed.before, if slowed.answered { at } else { slowed.worked })
+                (at, slowed.before, if slowed.answered_at.is_some() { at } else { slowed.worked })
             }
         };
         let per_second = (at * DECREASE_FACTOR).max(MIN_PER_SECOND);
@@ -130,7 +130,7 @@ impl Pace {
             worked,
             cut_at: now,
             cut_to: per_second,
-            answered: false,
+            answered_at: None,
             last: now,
         };
         self.slowed = Some(cut);
@@ -138,18 +138,19 @@ impl Pace {
 
     /// Records that a request ended without a 429; `accepted` if the service has answered it. The adaptation ends when it
     /// reaches the pace before it, or a minute after the last 429, unless requests wait (`waits`), which would all be sent
-    /// at once. An error of the server or silence does not show which pace the service accepts, so it only ends the
-    /// adaptation after that minute.
+    /// at once. An error of the server or silence does not show which pace the service accepts: it only ends the adaptation
+    /// after that minute, also while requests wait if the service has answered none for as long.
     pub(super) fn ended(&mut self, accepted: bool, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };
         // At fewer requests than before, the pace does not grow as far.
         let is_quiet = self.counted_at.is_none_or(|at| at.elapsed() >= REPEATED_WITHIN);
         if !accepted {
-            self.slowed.take_if(|_| is_quiet);
+            let answers = slowed.answered_at.is_some_and(|at| at.elapsed() < REPEATED_WITHIN);
+            self.slowed.take_if(|_| is_quiet && !(waits && answers));
             return;
         }
-        slowed.answered = true;
+        slowed.answered_at = Some(Instant::now());
         let steps = slowed.cut_at.elapsed().as_secs_f64() / RECOVERY_SECONDS;
         let span = (slowed.worked - slowed.cut_to).max(slowed.worked * (1.0 - DECREASE_FACTOR));
         let grown = slowed.cut_to + span * steps;
@@ -266,8 +267,18 @@ mod tests {
         }
         assert_eq!(pace.slowed.unwrap().worked.to_bits(), worked.to_bits());
         tokio::time::advance(REPEATED_WITHIN).await;
-        pace.ended(false, true);
-        assert_eq!(pace.per_second(), None);
+        let mut answering = slowed_down().await;
+        for _ in 0..70 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            answering.ended(true, true);
+            answering.ended(false, true);
+        }
+        assert!(answering.per_second().is_some(), "what waits would be sent at once");
+        for pace in [&mut pace, &mut answering] {
+            tokio::time::advance(REPEATED_WITHIN).await;
+            pace.ended(false, true);
+            assert_eq!(pace.per_second(), None);
+        }
     }
 
     #[tokio::test(start_paused = true)]
