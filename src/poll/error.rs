@@ -129,6 +129,12 @@ impl PollError {
         matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(500..) | Class::ErrorReply))
     }
 
+    /// Whether the service did not reply, or not in full.
+    pub(super) fn is_silence(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        matches!(error.class(), Class::Timeout | Class::Reset | Class::Body)
+    }
+
     /// Whether the service says that the resource does not exist.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::Fetch(error) if error.is_not_found())

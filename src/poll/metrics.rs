@@ -97,7 +97,7 @@ impl<'a> MetricsPoll<'a, '_> {
                 continue;
             }
             let reach = self.range(&window).await;
-            if reach != Reach::Itself || self.is_container_silent != was_silent {
+            if self.is_container_silent != was_silent || (reach != Reach::Itself && !was_silent) {
                 begin_with(first + place + 1);
             }
             if reach == Reach::Itself {
@@ -170,14 +170,14 @@ impl<'a> MetricsPoll<'a, '_> {
             if target.progress.lock().container_fails(container, true) {
                 context.transitions.container_failed(&target.key, container, &error);
             }
-            self.is_container_silent |= reach == Reach::SameKind;
+            self.is_container_silent |= error.is_silence();
             return Reach::Itself;
         }
         if asked.purpose == Purpose::Recheck {
             let is_refusal = error.is_refusal();
             let is_unanswered = |ledger: &Ledger| ledger.is_unanswered(asked.range);
-            let is_temporary = error.is_server_error()
-                || matches!(error, PollError::Refused(Refusal::TooMany(_) | Refusal::NoDistribution(_)));
+            let is_temporary =
+                error.is_server_error() || matches!(error, PollError::Refused(Refusal::TooMany(_)));
             let is_final = is_refusal && (!is_temporary || self.update.ledger().is_some_and(is_unanswered));
             self.update.not_answered(asked.range, is_final);
             tracing::debug!(target = %target.key, range = ?asked.range, %error, "a recheck failed");
