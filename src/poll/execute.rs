@@ -47,18 +47,21 @@ pub async fn poll(context: &Context, plan: &Plan, target: &Target, turn: Turn) -
     let took = began.elapsed();
     let now = context.clock.now();
     let owner = &target.key.owner;
-    let store = &context.store;
+    let (store, account) = (&context.store, target.account.name());
     let lost = match (target.endpoint.scope, &result) {
         (Scope::App, Ok(())) => {
             store.gone().found(owner);
             false
         }
-        (Scope::App, _) if gone => {
-            let misled = plan.may_have_wrong_address(&target.account);
-            store.gone().not_found(owner, misled, now, plan.config.poll.stale_after)
-        }
+        (Scope::App, _) if gone => store.gone().not_found(owner, account, now, plan.config.poll.stale_after),
         // Other failures say nothing about the app.
         (Scope::App, _) => store.gone().is_gone(owner),
+        (Scope::Account, answer) => {
+            if (gone || answer.is_ok()) && !plan.is_replaced() {
+                store.gone().note_address(account, gone);
+            }
+            false
+        }
         _ => false,
     };
     update.end(gone, lost).await;

@@ -1,6 +1,6 @@
 //! Apps that are gone. For a day, the page shows when each vanished, so that an alert that ends has an explanation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -26,27 +26,28 @@ pub(super) struct Gone {
     until: Instant,
     /// Whether repeated polls confirm it over a long enough time.
     is_certain: bool,
+    /// The service account that it was polled with; empty if it was removed from the configuration.
+    account: Arc<str>,
 }
 
 /// The apps that are gone, or may be.
 #[derive(Debug, Default)]
 pub struct GoneApps {
     apps: BTreeMap<Arc<Owner>, Gone>,
+    /// The service accounts whose list of projects returns 404: the address is wrong, so a 404 for an app proves
+    /// nothing.
+    misled: BTreeSet<Arc<str>>,
 }
 
 impl GoneApps {
-    /// Records a 404 for the app at `at`, which proves nothing if the address is wrong (`misled`). Returns whether the
-    /// app is gone, because it has returned 404 for longer than `after`.
-    pub fn not_found(&mut self, owner: &Arc<Owner>, misled: bool, at: Timestamp, after: Duration) -> bool {
-        if misled {
-            let is_gone = self.is_gone(owner);
-            if !is_gone {
-                self.apps.remove(owner);
-            }
-            return is_gone;
+    /// Records that `account` got a 404 for the app at `at`. Returns whether the app is gone, because it has returned
+    /// 404 for longer than `after`.
+    pub fn not_found(&mut self, owner: &Arc<Owner>, account: &str, at: Timestamp, after: Duration) -> bool {
+        if self.misled.contains(account) {
+            return self.is_gone(owner);
         }
         let until = Instant::now() + NAMED_FOR;
-        let new = Gone { reason: NOT_FOUND, since: at, until, is_certain: false };
+        let new = Gone { reason: NOT_FOUND, since: at, until, is_certain: false, account: account.into() };
         let gone = self.apps.entry(Arc::clone(owner)).or_insert(new);
         gone.is_certain |= until - gone.until > after;
         gone.is_certain
@@ -55,6 +56,21 @@ impl GoneApps {
     /// Whether the app is known to be gone.
     pub fn is_gone(&self, owner: &Owner) -> bool {
         self.apps.get(owner).is_some_and(|gone| gone.is_certain)
+    }
+
+    /// Records whether `account` gets a 404 for its list of projects. If it does, apps with a 404 are not gone.
+    pub fn note_address(&mut self, account: &str, is_wrong: bool) {
+        if is_wrong {
+            self.misled.insert(account.into());
+            self.apps.retain(|_, gone| gone.is_certain || *gone.account != *account);
+        } else {
+            self.misled.remove(account);
+        }
+    }
+
+    /// Forgets the wrong address of accounts whose list of projects `is_polled` no longer.
+    pub(crate) fn keep_addresses(&mut self, is_polled: impl Fn(&str) -> bool) {
+        self.misled.retain(|account| is_polled(account));
     }
 
     /// Records that the service answered for the app. A removed app stays gone: the poll began before its removal.
@@ -85,7 +101,7 @@ impl GoneApps {
         for (owner, since) in lost {
             let left = NAMED_FOR.saturating_sub(now.duration_since(since).unsigned_abs());
             let until = Instant::now() + left;
-            let gone = Gone { reason: REMOVED, since, until, is_certain: true };
+            let gone = Gone { reason: REMOVED, since, until, is_certain: true, account: Arc::default() };
             let known = self.apps.entry(owner).or_insert_with(|| gone.clone());
             if known.since < since {
                 *known = gone;
@@ -105,16 +121,24 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_404_of_a_wrong_address_proves_nothing() {
-        let app: Arc<Owner> = Owner::new("p".into(), "a".into());
+    async fn a_wrong_address_misleads_about_the_apps_of_its_account_only() {
+        let [one, other] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
         let mut gone = GoneApps::default();
-        let mut found = Vec::new();
-        for misled in [false, true, false, false, true] {
-            let (at, after) = (Timestamp::UNIX_EPOCH, Duration::from_secs(300));
-            found.push(gone.not_found(&app, misled, at, after));
+        for minutes in 0..=6 {
+            gone.note_address("one", true);
+            let found = [(&one, "one"), (&other, "other")].map(|(owner, account)| {
+                gone.not_found(owner, account, Timestamp::UNIX_EPOCH, Duration::from_secs(300))
+            });
+            assert_eq!(found, [false, minutes == 6]);
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+        // A configuration without the list of projects.
+        gone.keep_addresses(|_| false);
+        for is_gone in [false, true] {
+            let at = Timestamp::UNIX_EPOCH;
+            assert_eq!(gone.not_found(&one, "one", at, Duration::from_secs(300)), is_gone);
             tokio::time::advance(Duration::from_secs(301)).await;
         }
-        assert_eq!(found, [false, false, false, true, true], "an app that is certainly gone stays gone");
     }
 
     #[tokio::test(start_paused = true)]
@@ -139,7 +163,7 @@ mod tests {
     async fn an_answer_ends_a_404_but_brings_no_removed_app_back() {
         let [missing, removed] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
         let (mut gone, at) = (GoneApps::default(), Timestamp::UNIX_EPOCH);
-        gone.not_found(&missing, false, at, Duration::ZERO);
+        gone.not_found(&missing, "t", at, Duration::ZERO);
         gone.removed([Arc::clone(&removed)].into_iter(), at, |owner| *owner == *missing);
         assert!(gone.apps.len() == 2 && gone.is_gone(&removed));
         for owner in [&missing, &removed] {
@@ -149,5 +173,15 @@ mod tests {
         // A reload that has it again.
         gone.removed(std::iter::empty(), at, |_| true);
         assert!(gone.apps.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_address_leaves_what_is_certain() {
+        let app: Arc<Owner> = Owner::new("p".into(), "a".into());
+        let mut gone = GoneApps::default();
+        let at = Timestamp::UNIX_EPOCH;
+        gone.removed([Arc::clone(&app)].into_iter(), at, |_| false);
+        gone.note_address("", true);
+        assert!(gone.is_gone(&app));
     }
 }

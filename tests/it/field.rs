@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::store::Filter;
-use pds_interface::{get_app, list_projects, response_time, run_execution_time};
+use pds_interface::{get_app, response_time, run_execution_time};
 use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
 
@@ -209,30 +209,6 @@ async fn an_app_that_a_restart_removes_is_gone_since_it_was_counted_last() {
     assert!(page(&world, &context).contains(&gone), "{gone} is not in {}", page(&world, &context));
     tokio::time::advance(Duration::from_secs(86_400)).await;
     assert!(!page(&world, &context).contains("pds_app_gone"), "a day is over");
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_the_list_of_a_token_fails_404s_of_its_apps_prove_nothing() {
-    for last in [404, 500] {
-        let settings = Settings { projects: 2, apps: 2, ..Settings::default() };
-        let (world, context, plan) = rig_of(settings, "").await;
-        // The other list is not polled.
-        let list = plan.targets.iter().find(|target| target.key.resource == list_projects::RESOURCE).unwrap();
-        for status in [404, last] {
-            world.faults().set([Fault::status(status)]);
-            rig::poll(&context, &plan, |target| target.key == list.key).await;
-        }
-        world.faults().set([Fault::status(404)]);
-        for _ in 0..2 {
-            rig::poll(&context, &plan, |target| target.key.resource != list_projects::RESOURCE).await;
-            tokio::time::advance(Duration::from_secs(600)).await;
-        }
-        let page = rig::whole_page(&context);
-        let gone =
-            page.lines().filter(|line| line.starts_with("pds_app_gone_timestamp_")).collect::<Vec<_>>();
-        let [gone] = &*gone else { panic!("{gone:?}") };
-        assert!(!gone.contains(&*list.key.owner.project), "{gone}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

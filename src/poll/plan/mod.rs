@@ -14,7 +14,6 @@ use crate::store::{Section, Store, TargetState, Variant};
 use pds_client::{Account, Client, Turn};
 use pds_config::{App, Config};
 use pds_core::clock::Clock;
-use pds_diagnosis::{Cause, cause};
 use pds_interface::polled::Polled;
 use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
@@ -224,6 +223,9 @@ impl Plan {
         let counted = plan.targets.iter().filter(|target| target.counter.is_some());
         let counted = counted.map(|target| (&target.account, target.key.resource));
         plan.evidence.forget_unaudited(&config, &plan.client, counted, &context.telemetry);
+        let lists = plan.targets.iter().filter(|target| target.endpoint.scope == Scope::Account);
+        let lists: HashSet<&str> = lists.map(|target| target.account.name()).collect();
+        context.store.gone().keep_addresses(|account| lists.contains(account));
         plan.targets.iter().for_each(|target| plan.show_known(context, target));
         // Ledgers now share the names of configured apps, which makes comparing them quick.
         if knows_ledgers && before.is_none_or(|before| !before.knows_ledgers) {
@@ -254,16 +256,6 @@ impl Plan {
     /// configured. Plans are built on the thread that polls, so none is between this check and the samples shown.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
-    }
-
-    /// Whether the list of projects of `account` shows that the address is wrong, or cannot show that it is right: a 404
-    /// for an app proves nothing then. A list that the token may not read says nothing about the address.
-    pub fn may_have_wrong_address(&self, account: &Account) -> bool {
-        // The lists are the first targets.
-        let lists = self.targets.iter().take_while(|target| target.endpoint.scope == Scope::Account);
-        let mut subjects = lists.filter(|list| list.account == *account).flat_map(|list| &list.subjects);
-        let fails = |subject: &TargetSubject| subject.cell.failing_class().map(Cause::of_class);
-        subjects.any(|subject| fails(subject).is_some_and(|cause| *cause != cause::FORBIDDEN))
     }
 
     /// The variants that a target shows: one per window and container. For a call with a series, window 0 holds the
