@@ -170,14 +170,28 @@ impl Buckets {
         self.thresholds.iter().map(spread).collect()
     }
 
-    /// The part of `count` requests, distributed like `shares`, that each bucket holds. Buckets that `shares` lack keep
-    /// their `known` count, because absence is no correction, but hold no more than all requests.
+    /// The part of `count` requests, distributed like `shares`, that each bucket holds; `known` are the counts before, with
+    /// the total behind those of the buckets. Absence is no correction: buckets that `shares` lack keep their count, but
+    /// hold no more than all requests. If the service no longer has the distribution, or has far fewer requests within a
+    /// threshold, further requests have the distribution of the known ones.
     pub(super) fn figures(&self, shares: &[(f64, f64)], count: f64, known: &[f64]) -> Vec<f64> {
         let figure = |((named, share), known): ((bool, f64), &f64)| match named {
             true => share * count,
             false => (share * count).max(known.min(count)),
         };
-        self.spread(shares).into_iter().zip(known).map(figure).collect()
+        let mut figures: Vec<f64> = self.spread(shares).into_iter().zip(known).map(figure).collect();
+        let (of_known, mut above) = (known.last().copied().unwrap_or_default(), count);
+        let growth = (count / of_known.max(1.0)).max(1.0);
+        for (figure, known) in figures.iter_mut().zip(known).rev() {
+            let fewer = known - *figure;
+            let is_far_below = fewer > of_known * 0.05 && (fewer >= 2.0 || *figure == 0.0);
+            if shares.is_empty() || is_far_below {
+                *figure = known * growth;
+            }
+            *figure = figure.min(above);
+            above = *figure;
+        }
+        figures
     }
 
     /// Adds the `wanted` whole requests to each bucket, as long as it holds no more than the next, and the last no more

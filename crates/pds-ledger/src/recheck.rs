@@ -183,7 +183,6 @@ impl Ledger {
             return Err(Refusal::TooMany(round_or_zero(count)));
         }
         let mut answer = next.buckets.figures(&tally.shares, count, &added);
-        keep_far_higher(&mut answer, &added, count, tally.shares.is_empty());
         answer.push(count);
         let (figures, doubtful) = match stretch.doubt.take() {
             Some(doubt) => (median(&added, &list(&doubt), &answer), false),
@@ -304,22 +303,6 @@ impl Ledger {
 fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
     let fewer = added - figure;
     fewer > 0.0 && (is_gone || figure == 0.0 || (fewer >= 2.0 && fewer > added * 0.05))
-}
-
-/// Replaces figures within thresholds by the `added` ones that are far higher, or all of them if the reply `lacks` a
-/// distribution: the service may no longer have it. Late data has the distribution of the added requests. The figures stay
-/// cumulative up to the `count` of all.
-fn keep_far_higher(figures: &mut [f64], added: &[f64], count: f64, lacks: bool) {
-    let (of_hour, mut above) = (total_of(added), count);
-    let growth = (count / of_hour.max(1.0)).max(1.0);
-    for (figure, added) in figures.iter_mut().zip(added).rev() {
-        let fewer = added - *figure;
-        if lacks || (fewer > of_hour * 0.05 && (fewer >= 2.0 || *figure == 0.0)) {
-            *figure = added * growth;
-        }
-        *figure = figure.min(above);
-        above = *figure;
-    }
 }
 
 /// Whether a second reply must confirm this one: its total differs, or the count within a threshold differs by more
