@@ -12,9 +12,11 @@ const once = (expr: string) => `max without (job) (${expr})`;
 const APP_UP = appUp(P);
 /** 0 where a poll of an app fails. */
 const POLLS = `min by (${BY_APP}) (${APP_UP})`;
-/** Restricts to the apps with most requests, after those that cannot be polled, whose requests are unknown. */
+/** Requests in the windows. */
+const REQUESTS = `max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""})`;
+/** Restricts to the apps with most requests, after those of which a poll fails. */
 const busiest = (expr: string) =>
-  `${expr} and on (${BY_APP}) topk(100, 1e15 * (1 - ${POLLS}) > 0 or max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""}) or 0 * ${POLLS})`;
+  `${expr} and on (${BY_APP}) topk(100, 1e15 * (1 - ${POLLS}) + (${REQUESTS} or 0 * ${POLLS}) or ${REQUESTS})`;
 
 export const overview = dashboard(
   "pds-overview",
