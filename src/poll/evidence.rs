@@ -177,12 +177,8 @@ impl EvidenceStore {
         let named = |client: &Client| -> HashSet<(u64, String)> {
             client.accounts().map(|account| (account.number(), account.name().to_owned())).collect()
         };
-        let names = named(former);
-        let kept: HashSet<u64> = named(client)
-            .into_iter()
-            .filter(|account| names.contains(account))
-            .map(|(number, _)| number)
-            .collect();
+        let kept: HashSet<u64> =
+            named(client).intersection(&named(former)).map(|(number, _)| *number).collect();
         known.known.lock().retain(|(account, call), _| is_polled(*call) && kept.contains(account));
         Arc::clone(known)
     }

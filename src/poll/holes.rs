@@ -21,8 +21,7 @@ const CONFIRMATIONS: u32 = 8;
 
 /// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.
 ///
-/// With steps of a second, a search takes at most 91 requests: 1 for the newest step, 16 to halve `refused` (6 hours),
-/// 8 for single steps, 2 x 21 to halve the time up to the newest step (30 days), and 3 x 8 to confirm the hole.
+/// A search ends: each request halves a range, passes one of [`MAX_SINGLE`] steps, or is one of [`CONFIRMATIONS`].
 pub(super) async fn give_up<'a>(
     poll: Poll<'a>,
     update: &mut LedgerUpdate<'a>,

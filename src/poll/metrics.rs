@@ -97,7 +97,7 @@ impl<'a> MetricsPoll<'a, '_> {
                 continue;
             }
             let reach = self.range(&window).await;
-            if self.is_container_silent != was_silent || (reach != Reach::Itself && !was_silent) {
+            if !was_silent && (self.is_container_silent || reach != Reach::Itself) {
                 begin_with(first + place + 1);
             }
             if reach == Reach::Itself {
@@ -236,7 +236,7 @@ impl<'a> MetricsPoll<'a, '_> {
         }
         if tally.range.is_none() && plan.evidence(target).ignores_ranges() {
             self.replies = Replies::default();
-            target.subjects.iter().for_each(|subject| subject.cell.retain(|_| false));
+            target.subjects.iter().for_each(|subject| subject.cell.clear());
         } else {
             self.poll.show(reading, &asked.variant());
         }

@@ -116,11 +116,9 @@ async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mixed_or_own_failures_are_not_attributed_to_the_service() {
+async fn a_service_is_down_while_all_metrics_polls_fail_because_of_it_or_a_token() {
     let first = |key: &pds_ledger::Key| key.resource == response_time::RESOURCE;
     for (one, other, state) in [
-        ("429", "paused", ServiceState::Down),
-        ("401", "unauthorized_paused", ServiceState::Down),
         ("401", "429", ServiceState::Down),
         ("credentials", "connect", ServiceState::Down),
         // The service has answered; bad replies are problems of the apps.

@@ -225,7 +225,7 @@ impl TargetState {
         contents.stale_after.is_none() && !contents.entries.is_empty()
     }
 
-    /// Drops all values at once, because the target no longer exists.
+    /// Drops all values at once: they are no longer those of the target.
     pub fn clear(&self) {
         self.set_message(None);
         self.retain(|_| false);

@@ -3,7 +3,7 @@
 mod ranges;
 mod throttling;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use super::body::AccountRoom;
 use super::class::Class;
 use super::credentials::{Credentials, Token, TokenSource, expiry};
 use super::error::{FetchError, Reason, whole_seconds};
-use super::reporter::Reporter;
+use super::observer::Reporter;
+use pds_core::units::count;
 use ranges::RangeSupport;
 
 /// The longest time for which a refused token is not sent, unless it changes: to the service, or to one path.
@@ -226,9 +227,6 @@ impl Account {
         if state.last.is_none_or(|last| last.sent <= sent) {
             state.last = Some(Outcome { sent, ended: Instant::now(), failed });
         }
-        if state.paused_since.is_some() {
-            self.report_pace(&state);
-        }
         if state.refusals.get(path).is_some_and(|refusal| refusal.last <= sent) {
             state.refusals.remove(path);
         }
@@ -287,6 +285,24 @@ impl PartialEq for Account {
 
 impl Eq for Account {}
 
+/// The accounts of `projects` whose token states another project, by name; the text names both projects.
+pub(super) fn mismatched_tokens(projects: &HashMap<Arc<str>, Account>) -> BTreeMap<String, String> {
+    let mut set_for: BTreeMap<&str, (&Account, BTreeSet<&str>)> = BTreeMap::new();
+    for (project, account) in projects {
+        set_for.entry(account.name()).or_insert((account, BTreeSet::new())).1.insert(project);
+    }
+    let other = |(name, (account, set_for)): (&str, (&Account, BTreeSet<&str>))| {
+        let own = account.project()?;
+        let first = set_for.first().filter(|_| !set_for.contains(&*own))?;
+        let more = match set_for.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {} more", count(more)),
+        };
+        Some((name.to_owned(), format!("it is for {own}, and set for {first}{more}")))
+    };
+    set_for.into_iter().filter_map(other).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use pds_core::clock::Clock;
@@ -308,5 +324,20 @@ mod tests {
             tokio::time::advance(days * MAX_PATH_REFUSAL).await;
         }
         assert_eq!(account.inner.state.lock().refusals.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_token_is_for_another_project_if_it_is_set_for_none_that_it_states() {
+        // {"project_id":"p-b"}
+        let token = TokenSource::Inline(Secret::new("e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln"));
+        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
+        let account = Account::new("p-a".into(), Some(token), &shared);
+        let said = |projects: &[&str]| {
+            let projects = projects.iter().map(|id| (Arc::from(*id), account.clone())).collect();
+            mismatched_tokens(&projects).into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(said(&["p-a"]), ["it is for p-b, and set for p-a"]);
+        assert_eq!(said(&["p-a", "p-c", "p-d"]), ["it is for p-b, and set for p-a and 2 more"]);
+        assert_eq!(said(&["p-a", "p-b"]), [""; 0]);
     }
 }

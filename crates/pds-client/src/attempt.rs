@@ -122,8 +122,11 @@ impl Exchange<'_> {
     /// may succeed.
     fn apply_failure(&self, token: &Token, sent: Instant, error: &FetchError) -> bool {
         let (account, path) = (&self.turn.account, &self.request.refused_as);
-        if !matches!((error.status(), error.retry_after()), (Some(429), _) | (Some(503), Some(_))) {
-            account.ended_unthrottled(error.status().is_some_and(|status| status < 500));
+        let patience = self.client.inner.transport.api.timeout;
+        match (error.status(), error.retry_after()) {
+            (Some(429), wait) => account.too_many(sent, wait, patience),
+            (Some(503), Some(wait)) => account.pause(wait, patience),
+            (status, _) => account.ended_unthrottled(status.is_some_and(|status| status < 500)),
         }
         if error.is_unauthorized() {
             let credentials = &account.inner.credentials;
@@ -135,12 +138,6 @@ impl Exchange<'_> {
             return false;
         }
         account.record_outcome(path, sent, Some(error.class()));
-        if error.status() == Some(429) {
-            account.too_many(sent);
-        }
-        if let (Some(429 | 503), Some(wait)) = (error.status(), error.retry_after()) {
-            account.pause(wait, self.client.inner.transport.api.timeout);
-        }
         false
     }
 

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::reporter::Reporter;
+use super::observer::Reporter;
 use super::{Account, Shared};
 use pds_core::clock::from_unix_seconds;
 use pds_core::plain_file;

@@ -24,8 +24,6 @@ mod error;
 mod observer;
 mod pace;
 mod rate;
-mod reporter;
-mod token_mismatch;
 mod transport;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -165,7 +163,7 @@ impl Client {
     /// The service accounts whose token states another project than it is set for, by name; the text names both
     /// projects.
     pub fn mismatched_tokens(&self) -> BTreeMap<String, String> {
-        token_mismatch::of(&self.inner.projects)
+        account::mismatched_tokens(&self.inner.projects)
     }
 
     /// Sets how long until a refused token is tried again.

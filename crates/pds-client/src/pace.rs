@@ -41,13 +41,13 @@ struct Slowed {
     per_second: f64,
     /// The pace at which the 429s began; beyond it the adaptation ends.
     before: f64,
-    /// The pace that last worked: the pace at the last 429 that followed a successful reply.
+    /// The pace that last worked: the pace at the last 429 that followed an accepted request.
     worked: f64,
-    /// The last 429 that counted: its time, and the pace after it.
+    /// The last repeated 429: its time, and the pace after it.
     cut_at: Instant,
     cut_to: f64,
-    /// When the service last answered a request since then.
-    answered_at: Option<Instant>,
+    /// When the service last accepted a request since then.
+    accepted_at: Option<Instant>,
     /// When the last request was sent, or the last 429 arrived.
     last: Instant,
 }
@@ -120,7 +120,7 @@ impl Pace {
             Some(slowed) => {
                 let at = slowed.per_second.min(measured);
                 // A service that answers only 429 does not reveal which pace it accepts.
-                (at, slowed.before, if slowed.answered_at.is_some() { at } else { slowed.worked })
+                (at, slowed.before, if slowed.accepted_at.is_some() { at } else { slowed.worked })
             }
         };
         let per_second = (at * DECREASE_FACTOR).max(MIN_PER_SECOND);
@@ -130,27 +130,27 @@ impl Pace {
             worked,
             cut_at: now,
             cut_to: per_second,
-            answered_at: None,
+            accepted_at: None,
             last: now,
         };
         self.slowed = Some(cut);
     }
 
-    /// Records that a request ended without a 429; `accepted` if the service has answered it. The adaptation ends when it
+    /// Records that a request ended without a 429; `accepted` if the service replied with a status below 500. The adaptation ends when it
     /// reaches the pace before it, or a minute after the last 429, unless requests wait (`waits`), which would all be sent
     /// at once. An error of the server or silence does not show which pace the service accepts: it only ends the adaptation
-    /// after that minute, also while requests wait if the service has answered none for as long.
+    /// after that minute, also while requests wait if none was accepted for as long.
     pub(super) fn ended(&mut self, accepted: bool, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };
         // At fewer requests than before, the pace does not grow as far.
         let is_quiet = self.counted_at.is_none_or(|at| at.elapsed() >= REPEATED_WITHIN);
         if !accepted {
-            let answers = slowed.answered_at.is_some_and(|at| at.elapsed() < REPEATED_WITHIN);
+            let answers = slowed.accepted_at.is_some_and(|at| at.elapsed() < REPEATED_WITHIN);
             self.slowed.take_if(|_| is_quiet && !(waits && answers));
             return;
         }
-        slowed.answered_at = Some(Instant::now());
+        slowed.accepted_at = Some(Instant::now());
         let steps = slowed.cut_at.elapsed().as_secs_f64() / RECOVERY_SECONDS;
         let span = (slowed.worked - slowed.cut_to).max(slowed.worked * (1.0 - DECREASE_FACTOR));
         let grown = slowed.cut_to + span * steps;

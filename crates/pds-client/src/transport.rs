@@ -26,9 +26,8 @@ use super::class::{Class, ReplyStage, classify};
 use super::credentials::Token;
 use super::error::{FetchError, Reason};
 use super::{Config, Shared, plain_http_warning};
-use pds_core::error_chain::with_sources;
 use pds_core::memory::Room;
-use pds_core::printable::{excerpt, long_excerpt};
+use pds_core::printable::excerpt;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, Connector, Held};
@@ -254,7 +253,6 @@ impl Transport {
 }
 
 /// Why no reply arrived from the service at `base`: the library's `error` at this `stage`, through this `proxy` if any.
-/// The error may hold words of the peer, such as those that end a connection of HTTP/2: they are redacted and shortened.
 pub fn broken(
     error: impl Error + Send + Sync + 'static,
     stage: ReplyStage,
@@ -274,7 +272,7 @@ pub fn broken(
         Class::Protocol => Class::ProxyConnect,
         class => class,
     };
-    let source = long_excerpt(&redactor.text(with_sources(&*source))).into();
+    let source = redactor.error(&*source).into();
     Reason::Transport { class, proxy: proxy.map(str::to_owned), source }
 }
 

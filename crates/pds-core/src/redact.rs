@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 
+use super::error_chain::with_sources;
+use super::printable::long_excerpt;
 use super::secret::{REDACTED, Secret};
 
 /// A shorter token is not searched for in replies: it might be an ordinary word or number.
@@ -76,6 +79,12 @@ impl Redactor {
     /// `text` with [`REDACTED`] in place of each secret.
     pub fn text(&self, text: impl Into<String>) -> String {
         String::from_utf8_lossy(&self.reply(text.into().into_bytes())).into_owned()
+    }
+
+    /// The text of a library's `error` and its causes, redacted and shortened: it may hold words of the peer, such as those
+    /// that end a connection of HTTP/2.
+    pub fn error(&self, error: &(dyn Error + 'static)) -> String {
+        long_excerpt(&self.text(with_sources(error)))
     }
 
     fn matcher(&self) -> Option<Arc<Matcher>> {

@@ -182,15 +182,15 @@ fn leave_out_falling(
     if shares.is_sorted_by(|(_, smaller), (_, share)| smaller <= share) {
         return;
     }
-    let falls = |share: f64, smaller: f64| share < smaller - NOISE / 100.0;
+    let is_lower = |share: f64, smaller: f64| share < smaller - NOISE / 100.0;
     let is_too_high = |(threshold, share): &&(f64, f64)| {
         ranked.iter().any(|(rank, seconds)| seconds > threshold && *share > (1.0 + rank) / 2.0)
-            && shares.iter().any(|(other, later)| other > threshold && falls(*later, *share))
+            && shares.iter().any(|(other, later)| other > threshold && is_lower(*later, *share))
     };
     let too_high: Vec<f64> = shares.iter().filter(is_too_high).map(|(threshold, _)| *threshold).collect();
     let mut highest = 0.0f64;
     shares.retain(|(threshold, share)| {
-        let out = too_high.contains(threshold) || falls(*share, highest);
+        let out = too_high.contains(threshold) || is_lower(*share, highest);
         unexpected.fields.extend(out.then_some("distribution"));
         highest = if out { highest } else { highest.max(*share) };
         !out

@@ -183,9 +183,7 @@ impl Buckets {
         let (of_known, mut above) = (known.last().copied().unwrap_or_default(), count);
         let growth = (count / of_known.max(1.0)).max(1.0);
         for (figure, known) in figures.iter_mut().zip(known).rev() {
-            let fewer = known - *figure;
-            let is_far_below = fewer > of_known * 0.05 && (fewer >= 2.0 || *figure == 0.0);
-            if shares.is_empty() || is_far_below {
+            if shares.is_empty() || is_far_below(*known, *figure, of_known) {
                 *figure = known * growth;
             }
             *figure = figure.min(above);
@@ -209,6 +207,13 @@ impl Buckets {
         }
         added
     }
+}
+
+/// Whether a `figure` is too far below the `known` count, of an hour with `of_hour` requests, to be a correction: by more
+/// than shares are rounded by, and by more than one request that moved to another hour, or all of them.
+pub(super) fn is_far_below(known: f64, figure: f64, of_hour: f64) -> bool {
+    let fewer = known - figure;
+    fewer > of_hour * 0.05 && (fewer >= 2.0 || figure == 0.0)
 }
 
 /// A count of 65,536ths as the nearest whole number.

@@ -20,7 +20,7 @@
 
 use pds_interface::{Tally, TimeRange};
 
-use super::buckets::to_f64;
+use super::buckets::{is_far_below, to_f64};
 use super::error::Refusal;
 use super::ledger::{self, Ledger, MAX_TOTAL, exact};
 use super::stretch::{Counts, HOUR, PARTS, PendingRechecks, Stretch, end_of_hour};
@@ -163,10 +163,6 @@ impl Ledger {
         distributed: bool,
         due: Due<'_>,
     ) -> Result<Option<(Self, Recheck)>, Refusal> {
-        let was_added = |of: Stretch<'_>| of.range() == range && !of.missing && of.added.total() > 0;
-        let is_known = self.rechecks.stretches().any(was_added);
-        // A distribution that is gone does not keep late data from the total.
-        let count = ledger::count(range, tally, distributed && !is_known)?;
         let mut next = self.learn(tally.shares.iter().map(|(at, _)| *at)).unwrap_or_else(|| self.clone());
         let (rechecks, mut balance) = (next.rechecks.clone(), next.rechecks.balance());
         let mut stretches: Vec<Stretch<'_>> = rechecks.stretches().collect();
@@ -175,6 +171,9 @@ impl Ledger {
         let Some(stretch) = stretches.iter_mut().find(|stretch| stretch.range() == range) else {
             return Ok(None);
         };
+        // A distribution that is gone does not keep late data from the total.
+        let needs_distribution = stretch.missing || stretch.added.total() == 0;
+        let count = ledger::count(range, tally, distributed && needs_distribution)?;
         let thresholds = next.buckets.len();
         let list = |counts: &Counts<'_>| counts.list(thresholds).into_iter().map(to_f64).collect::<Vec<_>>();
         let added = list(&stretch.added);
@@ -301,8 +300,7 @@ impl Ledger {
 /// Whether a reply is too far below the added count to be a correction. `is_gone` if the service may no longer have all
 /// of the data.
 fn is_disputed(added: f64, figure: f64, is_gone: bool) -> bool {
-    let fewer = added - figure;
-    fewer > 0.0 && (is_gone || figure == 0.0 || (fewer >= 2.0 && fewer > added * 0.05))
+    figure < added && (is_gone || is_far_below(added, figure, added))
 }
 
 /// Whether a second reply must confirm this one: its total differs, or the count within a threshold differs by more

@@ -94,7 +94,7 @@ impl Telemetry {
         self.0.figures.lock().audit.differences.retain(|(of, _), _| **of != *account);
     }
 
-    /// Forgets all differences and ratios, because other settings are in force or audits are off.
+    /// Forgets all differences and ratios, because other settings are in force.
     pub fn forget_differences(&self) {
         self.0.figures.lock().audit.differences.clear();
         self.0.metrics.audit_completeness.0.reset();

@@ -58,7 +58,7 @@ metrics! {
     range_honoured: Gauges = Family::gauge("pds_api_range_honoured", &["token"],
         "1 once a reply matches the requested range, 0 while replies ignore one of its bounds; otherwise absent");
     pace: Gauges = Family::gauge("pds_api_pace_requests_per_second", &["token"],
-        "Maximum requests per second of the token after repeated 429s, 0 in a long pause until a reply; absent otherwise");
+        "Maximum requests per second of the token after repeated 429s, 0 in a long pause until a request ends; absent otherwise");
     log_dropped: IntCounterVec = Family::counter("pds_exporter_log_lines_dropped_total", &[],
         "Log lines dropped because nobody read the log or it could not be written");
     build_info: Gauges = Family::info("pds_exporter_build_info", &["version", "revision"],

@@ -1,5 +1,6 @@
 //! Requests with a container filter say nothing of their app; and a filter that the service ignores is found out.
 
+use pds_interface::response_time;
 use pds_simulator::{Fault, Kind};
 use tracing::Level;
 
@@ -39,6 +40,37 @@ async fn an_error_for_a_container_never_concerns_the_app() {
         let told = log.lines_with("requests for a container fail");
         assert_eq!(told.len(), 2, "{status}: once for each call: {told:?}");
         assert!(log.lines_with("polling began to fail").is_empty(), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_requests_no_further_container_after_one_that_does_not_reply() {
+    for (kind, in_a_poll) in [(Kind::CutBody, 1), (Fault::status(500).kind, 2)] {
+        let rig = Rig::of(one_app(), "", TWO, None).await;
+        rig.pass(0).await;
+        rig.world
+            .faults()
+            .set(["c-1", "c-2"].map(|container| Fault::from(kind.clone()).of_container(container)));
+        let mut first = Vec::new();
+        for _ in 0..4 {
+            let before = rig.world.requests().total;
+            rig.pass(60).await;
+            let journal = rig.world.requests();
+            let new =
+                journal.entries.iter().rev().take(usize::try_from(journal.total - before).unwrap()).rev();
+            let of_call = new.filter(|entry| entry.call == response_time::RESOURCE.call().id);
+            let mut containers: Vec<_> = of_call.filter_map(|entry| entry.container.clone()).collect();
+            // A reply that breaks off is requested again.
+            containers.dedup();
+            assert_eq!(containers.len(), in_a_poll, "{kind:?}: {containers:?}");
+            first.push(containers.remove(0));
+        }
+        first.dedup();
+        assert_eq!(
+            first.len(),
+            if in_a_poll == 1 { 4 } else { 1 },
+            "{kind:?}: the next poll begins behind it"
+        );
     }
 }
 

@@ -43,14 +43,23 @@ impl Account {
         self.report_pace(&state);
     }
 
-    /// Records that a request sent at `sent` was answered by a 429.
-    pub(crate) fn too_many(&self, sent: Instant) {
+    /// Records that a request sent at `sent` was answered by a 429, which may request a pause, as [`Account::pause`] does.
+    pub(crate) fn too_many(&self, sent: Instant, wait: Option<Duration>, patience: Duration) {
         self.adapt(|pace, _| pace.too_many(sent));
+        match wait {
+            Some(wait) => self.pause(wait, patience),
+            None => self.end_expired_pause(),
+        }
     }
 
-    /// Records that a request ended without a 429 and without a new pause; `accepted` if the service has answered it.
+    /// Records that a request ended without a 429 and without a new pause; `accepted` if the service replied with a status
+    /// below 500.
     pub(crate) fn ended_unthrottled(&self, accepted: bool) {
         self.adapt(|pace, waits| pace.ended(accepted, waits));
+        self.end_expired_pause();
+    }
+
+    fn end_expired_pause(&self) {
         let mut state = self.inner.state.lock();
         // A reply to a request sent before the pause does not end it.
         let is_over = self.inner.queue.pace(|pace, _| pace.pause_left().is_zero());

@@ -9,10 +9,9 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use pds_core::error_chain::with_sources;
 use pds_core::memory::Share;
 use pds_core::plain_file;
-use pds_core::printable::{excerpt, long_excerpt};
+use pds_core::printable::excerpt;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
@@ -154,10 +153,8 @@ impl Http {
         let redactor = Redactor::of(login.iter().chain(values.clone()));
         let of_libraries =
             Redactor::of(login.iter().chain(values.filter(|value| value.expose().len() >= MIN_VALUE)));
-        // The error may hold words of the peer, such as those that end a connection of HTTP/2.
         let unreachable = |error: reqwest::Error| {
-            let text = of_libraries.text(with_sources(&error.without_url()));
-            Error::Unreachable(self.url.clone(), long_excerpt(&text))
+            Error::Unreachable(self.url.clone(), of_libraries.error(&error.without_url()))
         };
         let response = self.client.post(&self.url).headers(headers).body(form).send();
         let response = response.await.map_err(unreachable)?;
