@@ -21,7 +21,7 @@ pub(super) fn answer(world: &World, subject: &str, request: &Request<Bytes>) -> 
         ("GET", "requests") => Answer::json(&world.requests()),
         ("PUT", "faults") => {
             let faults = faults::parse(request.body());
-            world.faults().set(faults.map_err(|problem| Answer::refusal(400, problem.to_string()))?);
+            world.faults().set(faults.map_err(|problem| Answer::refusal(400, problem))?);
             Ok(Answer::empty())
         }
         (_, "truth" | "requests" | "faults") => {

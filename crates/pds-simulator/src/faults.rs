@@ -142,19 +142,19 @@ impl Fault {
     ///
     /// # Errors
     /// If there is no such call, or the status or probability is out of range.
-    pub fn check(&self) -> Result<(), FaultError> {
+    pub fn check(&self) -> Result<(), String> {
         if let Some(name) = &self.call
             && !CALLS.iter().any(|call| is_named(call, name))
         {
-            return Err(FaultError(format!("no call is named '{name}'")));
+            return Err(format!("no call is named '{name}'"));
         }
         if self.probability.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            return Err(FaultError("probability must be within 0..=1".to_owned()));
+            return Err("probability must be within 0..=1".to_owned());
         }
         if let Kind::Status { status, .. } | Kind::RawError { status, .. } = &self.kind
             && !(200..=599).contains(status)
         {
-            return Err(FaultError(format!("status {status} is out of range; must be from 200 to 599")));
+            return Err(format!("status {status} is out of range; must be from 200 to 599"));
         }
         Ok(())
     }
@@ -178,21 +178,16 @@ fn is_named(call: &Call, name: &str) -> bool {
     call.id == name || call.polled.is_some_and(|polled| polled.resource == name)
 }
 
-/// Why faults are refused.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct FaultError(String);
-
 /// Reads faults as JSON: a list of them, or one.
 ///
 /// # Errors
 /// If they cannot be parsed, or one of them is not valid.
-pub fn parse(json: &[u8]) -> Result<Vec<Fault>, FaultError> {
+pub fn parse(json: &[u8]) -> Result<Vec<Fault>, String> {
     let faults: Result<Vec<Fault>, _> = match json.trim_ascii_start().first() {
         Some(b'{') => serde_json::from_slice(json).map(|fault| vec![fault]),
         _ => serde_json::from_slice(json),
     };
-    let faults = faults.map_err(|error| FaultError(format!("faults cannot be read: {error}")))?;
+    let faults = faults.map_err(|error| format!("faults cannot be read: {error}"))?;
     faults.iter().try_for_each(Fault::check)?;
     Ok(faults)
 }
