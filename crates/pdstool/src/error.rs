@@ -101,10 +101,11 @@ impl From<LoadError> for ToolError {
 
 impl From<DecodeError> for ToolError {
     fn from(source: DecodeError) -> Self {
-        let DecodeError::WebPage(title) = source else {
-            return Self::Reply { said: "the reply cannot be used".to_owned(), source };
-        };
-        Self::failed(format!("{}{title}. {}", GATEWAY_REFUSES.says, GATEWAY_REFUSES.remedy))
+        let said = "the reply cannot be used".to_owned();
+        match &source {
+            DecodeError::WebPage(_) => Self::failed(format!("{said}: {source}. {}", GATEWAY_REFUSES.remedy)),
+            _ => Self::Reply { said, source },
+        }
     }
 }
 

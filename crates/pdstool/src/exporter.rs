@@ -17,7 +17,7 @@ use pds_client::{Class, ReplyStage, classify};
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_config::parse_url;
 use pds_core::error_chain::with_sources;
-use pds_core::printable::{excerpt, long_excerpt};
+use pds_core::printable::excerpt;
 use pds_core::redact::Redactor;
 use pds_core::secret::Secret;
 use pds_core::template::percent_encode;
@@ -43,8 +43,8 @@ pub const VARIABLE: &str = "PDSTOOL_EXPORTER";
 /// The options that name exporters.
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
-    /// Address of a running exporter; may contain a path, user and password, or is unix:FILE for a socket. Repeatable, or
-    /// separated by commas. If a name has several addresses, all of them are queried. [default: the exporter that runs on
+    /// Address of a running exporter; may contain a path, user and password, or is unix:FILE for a socket without TLS and
+    /// password. Repeatable, or separated by commas. If a name has several addresses, all of them are queried. [default: the exporter that runs on
     /// this machine]
     #[arg(
         long = "exporter",
@@ -180,13 +180,14 @@ impl ExporterError {
         }
     }
 
-    /// The remedy, to follow the error.
-    pub(super) fn hint(&self) -> String {
+    /// The remedy, if the error reveals one.
+    pub(super) fn remedy(&self) -> Option<String> {
         match self {
-            Self::Http(Class::TlsPlain, _) => "; use http:// in --exporter".to_owned(),
-            _ if self.is_locked() => format!("; if it requires TLS or a password, use {LOGIN}"),
-            _ if self.is_connect() => "; is it running? --exporter sets another address".to_owned(),
-            _ => String::new(),
+            Self::Http(Class::TlsPlain, _) => Some("Use http:// in --exporter.".to_owned()),
+            Self::Login => Some("Correct user and password in --exporter.".to_owned()),
+            _ if self.is_locked() => Some(format!("If it requires TLS or a password, use {LOGIN}.")),
+            _ if self.is_connect() => Some("Start the daemon, or set --exporter to its address.".to_owned()),
+            _ => None,
         }
     }
 }
@@ -252,12 +253,10 @@ impl Exporter {
         Ok((ExporterStatus::deserialize(&sent)?, sent))
     }
 
-    /// Why no reply arrived. Drops the address, which the message already names and which may hold a password. Redacts and
-    /// shortens the rest: it may hold words of the peer, such as those that end a connection of HTTP/2.
+    /// Why no reply arrived. Drops the address, which the message already names and which may hold a password.
     fn broken(&self, error: reqwest::Error, stage: ReplyStage) -> ExporterError {
         let class = classify(&error, stage, false);
-        let text = self.redactor.text(with_sources(&error.without_url()));
-        ExporterError::Http(class, long_excerpt(&text))
+        ExporterError::Http(class, self.redactor.error(&error.without_url()))
     }
 
     /// The address of an app's page.
@@ -346,18 +345,20 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_follows_from_the_error() {
-        for (class, hint) in [
-            (Class::ConnectRefused, "; is it running?"),
-            (Class::Dns, "; is it running?"),
-            (Class::TlsPlain, "; use http:// in --exporter"),
-            (Class::TlsUnknownCa, "; if it requires TLS or a password, use --exporter https://"),
-            (Class::Protocol, "; if it requires TLS or a password, use --exporter https://"),
-            (Class::TlsExpired, ""),
-            (Class::Reset, ""),
+    fn the_remedy_follows_from_the_error() {
+        let locked = Some("If it requires TLS or a password, use --exporter https://");
+        for (class, expected) in [
+            (Class::ConnectRefused, Some("Start the daemon")),
+            (Class::Dns, Some("Start the daemon")),
+            (Class::TlsPlain, Some("Use http:// in --exporter")),
+            (Class::TlsUnknownCa, locked),
+            (Class::Protocol, locked),
+            (Class::TlsExpired, None),
+            (Class::Reset, None),
         ] {
-            let given = ExporterError::Http(class, String::new()).hint();
-            assert!(given.starts_with(hint) && given.is_empty() == hint.is_empty(), "{class:?}: {given}");
+            let given = ExporterError::Http(class, String::new()).remedy();
+            let begins = |given: &str| expected.is_some_and(|expected| given.starts_with(expected));
+            assert_eq!(given.as_deref().map(begins), expected.map(|_| true), "{class:?}: {given:?}");
         }
     }
 }

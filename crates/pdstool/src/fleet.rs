@@ -86,8 +86,8 @@ pub async fn read_all(exporters: &[Exporter]) -> Result<Fleet> {
         match reply {
             Ok((status, sent)) => fleet.replies.push((exporter.clone(), status, sent)),
             Err(error) => {
-                let (why, hint) = (with_sources(&error), error.hint());
-                let failure = format!("no status from {}: {why}{hint}", exporter.name);
+                let remedy = error.remedy().map(|remedy| format!(". {remedy}")).unwrap_or_default();
+                let failure = format!("no status from {}: {}{remedy}", exporter.name, with_sources(&error));
                 fleet.failures.push((exporter.name.clone(), failure));
             }
         }

@@ -82,7 +82,7 @@ fn a_reply_that_is_no_app_is_not_taken_for_one() {
     std::fs::write(folder.path().join("token"), "t").unwrap();
     let mut command = pdstool(&["init", "--base-url", &service.url(), "--token-file", "token", "--app", "x"]);
     let said = ended(&command.current_dir(folder.path()).output().unwrap());
-    let says = "a web page answers instead of the service (Sign in). Check api.base_url";
+    let says = "the reply is a web page (Sign in). Check api.base_url";
     assert_has(&said, &["exit code 1\n", says]);
     assert!(!folder.path().join("pds-exporter.toml").exists(), "{said}");
 }

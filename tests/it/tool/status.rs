@@ -144,7 +144,10 @@ fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
         assert_has(&said, &["exit code 1\n", "is this the address of an exporter?"]);
     }
     let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
-    assert_has(&ended(&nobody), &["no status from http://127.0.0.1:1: ", "is it running?"]);
+    assert_has(
+        &ended(&nobody),
+        &["no status from http://127.0.0.1:1: ", ". Start the daemon, or set --exporter"],
+    );
     let said = run(&exporter(STATUS), &["apps", "unknown", "--exporter", "http://127.0.0.1:1"]);
     assert_has(&said, &["exit code 1\n", "no status from http://127.0.0.1:1: "]);
 }

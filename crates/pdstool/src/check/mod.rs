@@ -136,7 +136,8 @@ fn certificates(Summary { client_auth, demands, .. }: &Summary) -> String {
         (true, true) => "verified against the client CA",
         (true, false) => "verified against the system's CAs",
     };
-    format!("{needed}, {verified}")
+    let named = if demands.named { ", with an allowed name" } else { "" };
+    format!("{needed}, {verified}{named}")
 }
 
 /// A limit on requests in words.

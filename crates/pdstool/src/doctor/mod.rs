@@ -21,7 +21,6 @@ use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, LOG
 use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
-use pds_client::Class;
 use pds_config::Config;
 use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
 use pds_config::running::is_same_file;
@@ -182,13 +181,9 @@ async fn daemon(
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
-            let remedy = match &error {
-                ExporterError::Http(Class::TlsPlain, _) => "Use http:// in --exporter.".to_owned(),
-                ExporterError::Login => "Correct user and password in --exporter.".to_owned(),
-                _ if error.is_locked() => format!("If it requires TLS or a password, use {LOGIN}."),
-                _ if error.is_connect() => "Start the daemon, or set --exporter to its address.".to_owned(),
-                _ => "Check that --exporter is its address, and look at its log and certificate.".to_owned(),
-            };
+            let else_look =
+                || "Check that --exporter is its address, and look at its log and certificate.".to_owned();
+            let remedy = error.remedy().unwrap_or_else(else_look);
             (vec![Finding::problem(text, remedy)], true, !error.is_connect())
         }
     };

@@ -109,7 +109,7 @@ fn a_daemon_with_tls_a_password_or_a_socket_is_found_without_its_address() {
             let secure = daemon.url.replacen("http", "https", 1);
             for (address, said, remedy) in [
                 (wrong, "it refuses the user or password of its address", "Correct user and password"),
-                (secure, "; use http:// in --exporter", "Use http:// in --exporter."),
+                (secure, ". Use http:// in --exporter.", "Use http:// in --exporter."),
             ] {
                 assert_has(&ended(&run(&["status", "--exporter", &address])), &[said]);
                 let args = ["doctor", "-o", "json", "--config.file", file.to_str().unwrap()];
@@ -122,7 +122,7 @@ fn a_daemon_with_tls_a_password_or_a_socket_is_found_without_its_address() {
             assert_has(&said, &[&name, env!("CARGO_PKG_VERSION")]);
         } else {
             doctor.finds("daemon", "note", &format!("{name} runs, but requires {login}: use --exporter"));
-            let hint = format!("; if it requires {login}, use --exporter https://USER:PASSWORD@NAME");
+            let hint = format!(". If it requires {login}, use --exporter https://USER:PASSWORD@NAME");
             assert_has(&said, &[&format!("error: no status from {name}: "), &hint]);
             // Plain HTTP.
             assert_has(&ended(&run(&["status", "--exporter", &daemon.url])), &[&hint]);
