@@ -43,7 +43,7 @@ section! {
         prometheus_ca_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "Additional CA certificates (PEM) for that Prometheus."),
         prometheus_headers: Vec<(HeaderName, Secret)> = or_empty(headers(), "{ X-Scope-OrgID = \"team\" }",
-            "Headers of every query. Their values are never shown."),
+            "Headers of every query. Values of 8 bytes or more are never shown."),
         prometheus_selector: String = default(selector(), "\"\"",
             "Label matchers added to every query, such as 'job=\"pds-exporter\"', if that Prometheus scrapes other exporters of the same apps."),
         lookback: Duration = default(seconds(), "\"24h\"",
