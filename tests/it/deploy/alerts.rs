@@ -167,7 +167,7 @@ fn every_aggregation_and_join_keeps_the_release() {
             }
             // Without labels it is a total of what is chosen, in which a pair counts once.
             for (word, labels) in label_lists(expression).filter(|(_, labels)| !labels.is_empty()) {
-                let is_whole = word == "without (" && ["job", "app"].contains(&labels);
+                let is_whole = word == "without (" && ["job", "app", "job, instance"].contains(&labels);
                 if !is_whole && !labels.contains(RELEASE) {
                     lacking.push(format!("{}: {panel}: {word}{labels})", path.display()));
                 }

@@ -113,7 +113,7 @@ const STAGES: [&str; 3] = ["nothing", "first start", "data"];
 /// Labels of every alert, of a release that is named after what Prometheus knows of it.
 fn labels(rule: &Value, namespace: &str) -> Value {
     let mut labels = json!({
-        "cluster": "c", "namespace": namespace, "job": "pds", "instance": "pds-0", "token": "p-1", "resource": "app",
+        "cluster": "c", "namespace": namespace, "job": "pds", "instance": "pds-0", "token": "p-1", "resource": "run_execution_time",
         "field": "cpu", "label": "app", "of": rule["alert"], "status": "build_failure", "team": "search", "project": "p-1", "app": "p-1-a",
     });
     // That of an exporter or release is about no app.
