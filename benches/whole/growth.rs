@@ -1,4 +1,4 @@
-//! The chart of the README: what the exporter takes by the number of apps, beside a straight line.
+//! The chart of docs/performance.md: what the exporter takes by the number of apps, beside a straight line.
 
 use plotters::prelude::*;
 

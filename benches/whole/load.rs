@@ -135,7 +135,7 @@ fn minute(exporter: &Exporter, lag: &mut f64) -> f64 {
 }
 
 fn steady_load(daemon: &str, apps: usize) -> Load {
-    // A fifth more than the polls need, as docs/scale.md advises, or the default. Without a limit, the first round would be
+    // A fifth more than the polls need, or the default. Without a limit, the first round would be
     // the most there is to do.
     let rate = (apps * 85 / 1_000).max(50);
     let setting = Setting { rate, ..Setting::new(apps, STEADY) };
