@@ -107,7 +107,7 @@ fn rates() -> String {
         let shared = times * config.requests_per_minute().total / 60.0;
         let apps = f64::from(projects) * 100.0;
         let (series, recorded) = (apps * SERIES, apps * RECORDED);
-        let samples = series / 60.0 + recorded / 30.0;
+        let samples = (series + recorded) / 60.0;
         let counts = [apps, rate, shared, series, recorded, samples].map(thousands).join(" | ");
         let [page, gzip, memory, disk] = [
             series * PLAIN / 1e6,

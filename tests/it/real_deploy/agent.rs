@@ -20,7 +20,7 @@ async fn sends_everything_on(program: &str) {
     let nothing = [("prometheus.yml", "scrape_configs: []")];
     let receiver = Server::prometheus(program, &nothing, "--web.enable-remote-write-receiver").await;
     let config = text("prometheus/agent.yml")
-        .replace("scrape_interval: 15s", "scrape_interval: 1s")
+        .replace("scrape_interval: 30s", "scrape_interval: 1s")
         .replace("localhost:10090", exporter.url.trim_start_matches("http://"))
         .replace("localhost:9090", &receiver.address);
     let _agent = Server::agent(program, &config).await;

@@ -82,7 +82,7 @@ pub(super) async fn watch(exporter: &Exporter) -> (Server, Server) {
     let alertmanager = Server::alertmanager(&routing).await;
     let scraped = exporter.url.trim_start_matches("http://").to_owned();
     let config = text("prometheus/prometheus.yml")
-        .replace("scrape_interval: 15s", "scrape_interval: 250ms")
+        .replace("scrape_interval: 30s", "scrape_interval: 500ms")
         .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
         // With target labels of the names of ours, as the discovery of Kubernetes may set them.
         .replace(
