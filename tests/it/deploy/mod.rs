@@ -10,6 +10,7 @@ mod hardened;
 mod helm;
 mod how_to;
 pub(crate) mod kubernetes;
+mod limits;
 pub(crate) mod memory;
 mod operator;
 pub(crate) mod rendered;
