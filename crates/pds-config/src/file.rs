@@ -8,8 +8,7 @@ use config::{FileFormat, Format as _, Map, Value, ValueKind};
 use pds_core::plain_file;
 
 use super::error::{LoadError, Problem};
-use super::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind};
-use super::keys::{self, nearest};
+use super::key::{self, ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind, nearest};
 
 /// The size of a configuration file: a hundred thousand apps with labels take a quarter of it.
 pub(super) const MAX_FILE_BYTES: u64 = plain_file::MAX_BYTES;
@@ -35,7 +34,7 @@ pub(super) fn read_environment(
     problems: &mut Vec<Problem>,
 ) -> Map<String, Value> {
     let prefix = format!("{ENVIRONMENT_PREFIX}{ENVIRONMENT_SEPARATOR}");
-    let known = keys::all().iter().filter_map(|key| Some((key.environment_name()?, key)));
+    let known = key::all().iter().filter_map(|key| Some((key.environment_name()?, key)));
     let known: Vec<(String, &Key)> = known.collect();
     let mut values = Map::new();
     for (name, text) in environment {

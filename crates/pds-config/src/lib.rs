@@ -10,7 +10,7 @@
 //! - `sections`, `state`, `projects`: the rows.
 //! - `section`: how rows become a struct, its reading and its keys.
 //! - `reader`, `selector`, `url`: which values a key takes.
-//! - [`key`](mod@key): one key; [`keys`]: all of them, as declared by the rows.
+//! - [`key`](mod@key): a key, and all of them, as declared by the rows.
 //! - `raw`: the tables that are read, and where a value stands in them.
 //! - `file`: reads the TOML file and the environment; `include`: further files with projects.
 //! - `error`: why a configuration was refused.
@@ -27,7 +27,6 @@ mod file;
 pub mod flags;
 mod include;
 pub mod key;
-pub mod keys;
 mod projects;
 mod raw;
 mod reader;
@@ -71,7 +70,7 @@ pub const REVISION: &str = env!("PDS_EXPORTER_BUILT_FROM");
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Each key in force with its value (secrets redacted) and where it came from, in the order of [`keys::all`].
+    /// Each key in force with its value (secrets redacted) and where it came from, in the order of [`key::all`].
     pub explained: Vec<Explained>,
 }
 

@@ -8,8 +8,7 @@ use config::{Map, Value, ValueKind};
 
 use super::error::Problem;
 use super::explain::{Explained, Origin, redacted_toml};
-use super::key::{Key, Kind, as_written, environment_name, join};
-use super::keys::unknown_key_message;
+use super::key::{Key, Kind, as_written, environment_name, join, unknown_key_message};
 
 /// The `[[projects]]` of an included file.
 #[derive(Debug)]

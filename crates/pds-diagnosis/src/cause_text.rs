@@ -1,6 +1,6 @@
 //! The texts of causes, about the tokens, addresses and ids at fault.
 
-use pds_config::keys::nearest;
+use pds_config::key::nearest;
 use pds_core::units;
 use pds_http::host_and_port;
 

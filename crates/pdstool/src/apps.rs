@@ -12,7 +12,7 @@ use super::options::OutputFormat;
 use super::output::{self, Align, Block, Table};
 use super::status::{ReadArgs, say_gaps};
 use super::table;
-use pds_config::keys::nearest;
+use pds_config::key::nearest;
 use pds_core::units;
 use pds_diagnosis::columns::{COLUMNS, Column, NARROW};
 use pds_diagnosis::{App, Verdict, class_title, resource_title};

@@ -72,13 +72,13 @@ proptest! {
 }
 
 fn known_paths() -> Vec<&'static str> {
-    let mut paths: Vec<_> = pds_config::keys::all().iter().map(|key| &*key.path).collect();
+    let mut paths: Vec<_> = pds_config::key::all().iter().map(|key| &*key.path).collect();
     paths.retain(|path| !path.contains("[]"));
     paths.extend(["projects", "\"a[9]\"", "api.unknown", "poll"]);
     paths
 }
 
 fn known_variables() -> Vec<String> {
-    let known = pds_config::keys::all().iter().filter_map(pds_config::key::Key::environment_name);
+    let known = pds_config::key::all().iter().filter_map(pds_config::key::Key::environment_name);
     known.chain(["PDS_EXPORTER__".to_owned(), "PDS_EXPORTER__A[9]".to_owned()]).collect()
 }

@@ -119,7 +119,7 @@ fn example() -> String {
 ";
     let mut text = HEAD.to_owned();
     let mut section = "";
-    for key in pds_config::keys::all() {
+    for key in pds_config::key::all() {
         let (its_section, name) = key.split();
         if its_section != section {
             section = its_section;

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use pds_config::flags::Flags;
-use pds_config::key::Key;
-use pds_config::keys;
+use pds_config::key::{self, Key};
 use pds_web::webconfig;
 use pdstool::Cli;
 
@@ -120,12 +119,12 @@ fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
 
 #[test]
 fn every_key_variable_series_and_file_that_is_named_exists() {
-    let sections: BTreeSet<&str> = keys::all()
+    let sections: BTreeSet<&str> = key::all()
         .iter()
         .filter_map(|key| key.path.split('.').next())
         .map(|name| name.trim_end_matches("[]"))
         .collect();
-    let variables: BTreeSet<String> = keys::all().iter().filter_map(Key::environment_name).collect();
+    let variables: BTreeSet<String> = key::all().iter().filter_map(Key::environment_name).collect();
     let mut wrong = Vec::new();
     for (path, page) in pages() {
         // A changelog also names what there was, and a chart has values of its own.
@@ -139,7 +138,7 @@ fn every_key_variable_series_and_file_that_is_named_exists() {
             let is_key = section.is_some_and(|section| sections.contains(section));
             let below = [format!("{name}."), format!("{name}[].")];
             let known = || {
-                let mut paths = keys::all().iter().map(|key| &*key.path);
+                let mut paths = key::all().iter().map(|key| &*key.path);
                 paths.any(|path| path == name || below.iter().any(|start| path.starts_with(start)))
             };
             if is_key && !known() {

@@ -9,8 +9,7 @@ use clap::CommandFactory as _;
 use humantime::format_duration;
 use pds_config::Config;
 use pds_config::flags::Flags;
-use pds_config::key::{Kind, Preset, in_bytes};
-use pds_config::keys;
+use pds_config::key::{self, Kind, Preset, in_bytes};
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_diagnosis::{Verdict, cause};
 use pds_http::{MAX_INTERIM, MAX_INTERIM_BYTES};
@@ -198,7 +197,7 @@ fn reasons() -> String {
 /// Every key by section, with its default and values.
 fn configuration_keys() -> String {
     let (mut lists, mut section) = (String::new(), None);
-    for key in keys::all() {
+    for key in key::all() {
         let (its_section, name) = key.split();
         if section != Some(its_section) {
             section = Some(its_section);

@@ -81,7 +81,7 @@ mod recipes {
         let config = pds_config::load_text(std::path::Path::new("a.toml"), text).unwrap().config;
         assert!(config.poll.resources.contains(&Resource::find("regions").unwrap()), "polled by default");
         assert_eq!(config.web.footer.as_deref(), Some("ours"));
-        assert!(pds_config::keys::all().iter().any(|key| key.path == "web.footer"));
+        assert!(pds_config::key::all().iter().any(|key| key.path == "web.footer"));
         let app = App { error_message: Some("OOM".to_owned()), ..App::default() };
         let column = Column::of("message").unwrap();
         assert_eq!((column.name, &*(column.value)(&app).raw()), ("error_message", "OOM"), "in CSV");

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use pds_config::key::quoted;
-use pds_config::keys;
+use pds_config::key::{self, quoted};
 
 /// Content of the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,7 +75,7 @@ impl Draft {
 
 /// A key with its help before it.
 fn line(out: &mut String, path: &str, name: &str, value: &str) {
-    if let Some(key) = keys::all().iter().find(|key| key.path == path) {
+    if let Some(key) = key::all().iter().find(|key| key.path == path) {
         let _ = writeln!(out, "# {}", key.help);
     }
     let _ = writeln!(out, "{name} = {value}");
