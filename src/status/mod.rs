@@ -8,10 +8,10 @@
 //! - [`document`]: the content of `/api/v1/status`, its schema, and apps that are read when they are shown; its parts
 //!   are [`pds_diagnosis::model`].
 //! - [`detail`]: one app in full.
-//! - [`source`]: reads the model, at most once per second.
+//! - [`source`]: reads the model, at most once per second, and logs the reasons of its verdict.
 //! - `view`: the model's input: targets, and the values of their samples.
 //! - `overview`: turns plan and store into the model.
-//! - `judge`: the problems of an app and of a project; `reasons`: those of the whole; `reason_log`: their log.
+//! - `judge`: the problems of an app and of a project; `reasons`: those of the whole.
 //! - `service`: the service's part of the model.
 //! - `exporter`: the exporter's own part of the model.
 //! - [`incidents`]: incidents of the last hours.
@@ -23,7 +23,6 @@ mod exporter;
 pub mod incidents;
 mod judge;
 mod overview;
-mod reason_log;
 mod reasons;
 mod service;
 pub mod settings;
