@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use pds_core::error_chain::with_sources;
-use pds_web::webconfig::{self, ClientAuth, Summary};
+use pds_web::webconfig::{self, Demands, Summary};
 
 use super::certificates::Authority;
 use super::run;
@@ -66,7 +66,8 @@ fn settings_without_effect_are_reported() {
     files(&authority, "good");
     let summary = ours(&authority.path("tls_all.yml")).unwrap();
     assert!(summary.tls && summary.http2 && summary.users == 0);
-    assert_eq!(summary.client_auth, ClientAuth::RequireAndVerifyClientCert);
+    let required = Demands { requested: true, mandatory: true, verified: true, own_ca: true, named: false };
+    assert_eq!(summary.demands, required);
     assert_eq!(
         summary.notes,
         [

@@ -24,9 +24,11 @@ use super::ClientAuth::{
 use super::WebConfigError;
 use super::file::Tls;
 
-/// Client certificates that are required besides the password. A running server never drops a requirement.
+/// Demands on client certificates, besides the password. A running server never drops a requirement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demands {
+    /// A certificate is requested.
+    pub requested: bool,
     /// A certificate is required.
     pub mandatory: bool,
     /// Certificates are verified.
@@ -65,7 +67,8 @@ impl Demands {
             }
             _ => None,
         });
-        Ok(Self { mandatory, verified: verifies || (mandatory && has_ca), own_ca: has_ca, named })
+        let (requested, verified) = (policy != NoClientCert, verifies || (mandatory && has_ca));
+        Ok(Self { requested, mandatory, verified, own_ca: has_ca, named })
     }
 }
 
@@ -76,7 +79,7 @@ pub(super) fn verifier(
     ca: Option<RootCertStore>,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, WebConfigError> {
-    if tls.client_auth == NoClientCert {
+    if !demands.requested {
         return Ok(WebPkiClientVerifier::no_client_auth());
     }
     let mut chain = None;

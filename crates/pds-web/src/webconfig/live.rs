@@ -83,7 +83,6 @@ pub(super) fn load(path: &Path, sources: &mut Sources) -> Result<Current, WebCon
     let summary = Summary {
         tls: tls.is_some(),
         http2: tls.is_some() && file.http2,
-        client_auth: file.tls.client_auth,
         demands: demands.unwrap_or_default(),
         users: file.users.len(),
         rate: file.rate,

@@ -42,9 +42,7 @@ pub struct Summary {
     pub tls: bool,
     /// Whether TLS connections may speak HTTP/2.
     pub http2: bool,
-    /// The active `client_auth_type`.
-    pub client_auth: ClientAuth,
-    /// The demands on client certificates, which `client_auth` alone does not determine.
+    /// The demands on client certificates.
     pub demands: Demands,
     /// The number of users; without any, no password is required.
     pub users: usize,
@@ -55,10 +53,9 @@ pub struct Summary {
 }
 
 /// `client_auth_type`, as Go names its values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum ClientAuth {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum ClientAuth {
     /// No certificate is requested.
-    #[default]
     NoClientCert,
     /// A certificate is requested; any or none is accepted.
     RequestClientCert,

@@ -13,7 +13,7 @@ use clap::Subcommand;
 use pds_config::Config;
 use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::units::{number, rounded};
-use pds_web::webconfig::{self, ClientAuth, Rate, Summary};
+use pds_web::webconfig::{self, Demands, Rate};
 
 use super::console::Console;
 use super::error::{Result, ToolError};
@@ -116,7 +116,7 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
     let facts = vec![
         ("TLS", yes(summary.tls)),
         ("HTTP/2", yes(summary.http2)),
-        ("client certificates", certificates(&summary)),
+        ("client certificates", certificates(summary.demands)),
         ("users", users),
         ("rate limit", summary.rate.map_or_else(|| "none".to_owned(), |rate| limit(&rate))),
     ];
@@ -126,8 +126,8 @@ fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Resul
 }
 
 /// The demands on client certificates in words.
-fn certificates(Summary { client_auth, demands, .. }: &Summary) -> String {
-    if *client_auth == ClientAuth::NoClientCert {
+fn certificates(demands: Demands) -> String {
+    if !demands.requested {
         return "not requested".to_owned();
     }
     let needed = if demands.mandatory { "required" } else { "requested, optional" };
