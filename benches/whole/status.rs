@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pds_exporter::pages::Rendered;
+use pds_exporter::pages::{Asset, Rendered};
 use pds_exposition::Format;
 
 use crate::fixture::site::Site;
@@ -62,7 +62,7 @@ pub(crate) fn overview(_daemon: &str) {
         }
         before = Some((median, weight));
         if apps == 2_000 {
-            let assets: f64 = assets(&site, &page).iter().map(|asset| kilobytes(asset)).sum();
+            let assets: f64 = assets(&page).map(kilobytes).sum();
             let note = "gzip; kept by the browser until the next version";
             table::row("style, scripts and icons, kB", assets, 1, Target::None, note);
         }
@@ -75,19 +75,15 @@ fn timed(site: &Site, path: &str) -> (String, f64) {
     let began = Instant::now();
     let reply = site.pages.respond(path, "");
     let took = began.elapsed().as_secs_f64() * 1e3;
-    assert!(matches!(reply, Rendered::Page(_)), "{path}: {reply:?}");
-    let text = if let Rendered::Page(text) = reply { text } else { String::new() };
+    assert!(matches!(reply, Some(Rendered::Page(_))), "{path}: {reply:?}");
+    let text = if let Some(Rendered::Page(text)) = reply { text } else { String::new() };
     (text, took)
 }
 
 /// The files below `/static/` that `page` refers to.
-fn assets(site: &Site, page: &str) -> Vec<&'static str> {
-    let links = page.split('"').filter(|link| link.starts_with("/static/"));
-    let assets = links.filter_map(|link| match site.pages.respond(link, "") {
-        Rendered::Asset(_, content) => Some(content),
-        _ => None,
-    });
-    assets.collect()
+fn assets(page: &str) -> impl Iterator<Item = &'static str> {
+    let files = page.split('"').filter_map(|link| link.strip_prefix("/static/"));
+    files.filter_map(|file| Some(Asset::named(file)?.content))
 }
 
 fn kilobytes(text: &str) -> f64 {

@@ -17,7 +17,7 @@ const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// Pages kept for further readers.
 const MAX_KEPT: usize = 32;
 
-/// The content of a path.
+/// The content of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendered {
     /// A page.
@@ -26,8 +26,6 @@ pub enum Rendered {
     NoPage(String),
     /// A JSON document.
     Json(String),
-    /// Style, script or icon: (content type, content).
-    Asset(&'static str, &'static str),
 }
 
 /// A rendered page as it is sent.
@@ -42,11 +40,6 @@ impl CachedPage {
     pub(super) fn response(self) -> Response {
         (self.response)(self.text).etag(&self.tag)
     }
-}
-
-/// The response for an unknown path.
-pub(super) fn nothing() -> Response {
-    Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
 /// The last reading of the model, and the pages rendered from it.
@@ -92,8 +85,6 @@ fn as_sent(rendered: Rendered) -> CachedPage {
         Rendered::Page(text) => (|text| Response::html(StatusCode::OK, text), text),
         Rendered::NoPage(text) => (|text| Response::html(StatusCode::NOT_FOUND, text), text),
         Rendered::Json(text) => (|text| Response::json(StatusCode::OK, text), text),
-        // The server routes assets separately.
-        Rendered::Asset(..) => (|_| nothing(), String::new()),
     };
     let tag = hash(text.as_bytes());
     // Drops the spare capacity of a string that grew.

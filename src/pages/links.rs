@@ -62,10 +62,12 @@ pub fn encode(text: &str) -> String {
 
 /// A file that pages refer to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asset {
+pub struct Asset {
     name: &'static str,
-    pub(super) content_type: &'static str,
-    pub(super) content: &'static str,
+    /// Its content type.
+    pub content_type: &'static str,
+    /// Its content.
+    pub content: &'static str,
 }
 
 const fn asset(name: &'static str, content_type: &'static str, content: &'static str) -> Asset {
@@ -100,7 +102,7 @@ impl Asset {
     }
 
     /// The asset whose name is `file`.
-    pub(super) fn named(file: &str) -> Option<Self> {
+    pub fn named(file: &str) -> Option<Self> {
         [STYLE, SCRIPT, THEME, ICON, TROUBLE].into_iter().find(|asset| asset.file() == file)
     }
 }

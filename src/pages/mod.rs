@@ -32,5 +32,5 @@ mod timeline;
 mod tests;
 
 pub use cache::Rendered;
-pub use links::encode;
+pub use links::{Asset, encode};
 pub use site::{PagesConfig, StatusPages};

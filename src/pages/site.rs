@@ -19,7 +19,7 @@ use pds_diagnosis::Exporter;
 use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 
-use super::cache::{PageCache, Rendered, nothing};
+use super::cache::{PageCache, Rendered};
 use super::layout::{self, Frame, Page};
 use super::links::{Asset, FOLDER, Links, parameter};
 use super::query::Query;
@@ -132,16 +132,13 @@ impl StatusPages {
         }
     }
 
-    /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`).
-    pub fn respond(&self, path: &str, query: &str) -> Rendered {
-        if let Some(asset) = path.strip_prefix(FOLDER).and_then(Asset::named) {
-            return Rendered::Asset(asset.content_type, asset.content);
-        }
-        let found = PAGES.iter().find_map(|(form, make)| Some((*make, Template(form).values(path)?)));
-        let Some((make, values)) = found else { return Rendered::NoPage(String::new()) };
+    /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`), if there is one.
+    pub fn respond(&self, path: &str, query: &str) -> Option<Rendered> {
+        let mut pages = PAGES.iter();
+        let (make, values) = pages.find_map(|(form, make)| Some((*make, Template(form).values(path)?)))?;
         let value = |name| values.iter().find(|(of, _)| *of == name).map_or("", |(_, value)| value);
         let parameters = Parameters { project: value("project"), app: value("app"), query };
-        make(self, self.frame(&self.source.status()), parameters)
+        Some(make(self, self.frame(&self.source.status()), parameters))
     }
 
     fn frame<'a>(&'a self, status: &'a Status) -> Frame<'a> {
@@ -215,7 +212,9 @@ fn assets() -> String {
 }
 
 fn asset(file: &str) -> Response {
-    let Some(asset) = Asset::named(file) else { return nothing() };
+    let Some(asset) = Asset::named(file) else {
+        return Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n");
+    };
     let content = Bytes::from_static(asset.content.as_bytes());
     Response::new(StatusCode::OK, asset.content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
 }

@@ -16,7 +16,7 @@ use pds_exposition::{Family, Group};
 use pds_interface::{Resource, get_app};
 
 use super::links::{Links, encode};
-use super::{PagesConfig, Rendered, StatusPages};
+use super::{Asset, PagesConfig, Rendered, StatusPages};
 
 fn site(source: &Source, prefix: &str) -> StatusPages {
     StatusPages::new(source.clone(), catalogue(), PagesConfig { prefix, ..PagesConfig::default() })
@@ -31,10 +31,10 @@ fn catalogue() -> Vec<Group> {
 }
 
 fn get(site: &StatusPages, path: &str, query: &str) -> String {
+    let asset = path.strip_prefix("/static/").and_then(Asset::named);
     match site.respond(path, query) {
-        Rendered::Page(text) | Rendered::Json(text) => text,
-        Rendered::Asset(_, text) => text.to_owned(),
-        other => panic!("{path}: {other:?}"),
+        Some(Rendered::Page(text) | Rendered::Json(text)) => text,
+        other => asset.unwrap_or_else(|| panic!("{path}: {other:?}")).content.to_owned(),
     }
 }
 
@@ -210,7 +210,7 @@ async fn hostile_names_do_nothing() {
         );
         assert!(!page.contains(" style=") && !page.contains(" onload="), "{path}: nothing inline");
     }
-    let Rendered::NoPage(page) = site.respond("/apps/%3Cscript%3E/%22", "") else {
+    let Some(Rendered::NoPage(page)) = site.respond("/apps/%3Cscript%3E/%22", "") else {
         panic!("there is no such app")
     };
     assert!(!page.contains("<script>"));

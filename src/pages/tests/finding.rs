@@ -76,7 +76,7 @@ async fn a_shard_names_itself_and_the_shard_that_polls_another_app() {
         site(&fixture.source, "")
     };
     let missing = |site: &StatusPages, path: &str| match site.respond(path, "") {
-        Rendered::NoPage(page) => texts(&page),
+        Some(Rendered::NoPage(page)) => texts(&page),
         other => panic!("{path}: {other:?}"),
     };
 

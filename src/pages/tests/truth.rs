@@ -111,7 +111,7 @@ async fn the_configuration_page_shows_why_a_reload_was_refused_until_one_succeed
 #[tokio::test(start_paused = true)]
 async fn the_page_of_a_missing_app_has_the_layout_of_the_others() {
     let fixture = answered(1).await;
-    let Rendered::NoPage(page) = site(&fixture.source, "/x").respond("/apps/p/none", "") else {
+    let Some(Rendered::NoPage(page)) = site(&fixture.source, "/x").respond("/apps/p/none", "") else {
         panic!("there is no such app")
     };
     assert!(page.contains("<h1>No such app</h1>") && page.contains("aria-label=\"Pages\""));

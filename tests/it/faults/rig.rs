@@ -122,7 +122,7 @@ impl Rig {
     /// The first sentence of the status page.
     pub(super) fn sentence(&self) -> String {
         let site = StatusPages::new(self.source(), Vec::new(), PagesConfig::default());
-        let Rendered::Page(page) = site.respond("/", "") else { panic!("a page") };
+        let Some(Rendered::Page(page)) = site.respond("/", "") else { panic!("a page") };
         let (_, rest) = page.split_once("role=\"status\">").unwrap();
         rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()
     }

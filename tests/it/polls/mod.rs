@@ -182,7 +182,7 @@ impl Rig {
     /// A status page.
     fn web(&self, path: &str) -> String {
         match StatusPages::new(self.source(), Vec::new(), PagesConfig::default()).respond(path, "") {
-            Rendered::Page(page) => page,
+            Some(Rendered::Page(page)) => page,
             other => panic!("{path}: {other:?}"),
         }
     }

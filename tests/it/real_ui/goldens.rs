@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pds_client::Observer as _;
 use pds_core::clock::Clock;
-use pds_exporter::pages::{PagesConfig, Rendered, StatusPages};
+use pds_exporter::pages::{Asset, PagesConfig, Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::status::Source;
 use pds_interface::{Cadence, response_time};
@@ -78,24 +78,16 @@ async fn pages() -> Value {
     let (project, apps) = world.projects().remove(0);
     let [app, failing] = [0, 1].map(|index: usize| format!("/apps/{project}/{}", apps[index]));
     let mut pages = serde_json::Map::new();
-    let mut add = |path: &str| match site.respond(path, "") {
-        Rendered::Page(body) => {
-            let body = body.replace(&service, SERVICE);
-            pages.insert(path.to_owned(), json!({ "type": "text/html", "body": body }));
-            body
-        }
-        Rendered::Asset(kind, body) => {
-            pages.insert(path.to_owned(), json!({ "type": kind, "body": body }));
-            String::new()
-        }
-        other => panic!("{path}: {other:?}"),
-    };
-    let mut overview = String::new();
     for path in ["/", &app, &failing, "/config", "/metrics-catalogue"] {
-        overview = add(path);
-    }
-    for asset in overview.split('"').filter(|link| link.starts_with("/static/")) {
-        add(asset);
+        let Some(Rendered::Page(body)) = site.respond(path, "") else { panic!("{path}") };
+        let body = body.replace(&service, SERVICE);
+        for link in body.split('"') {
+            if let Some(asset) = link.strip_prefix("/static/").and_then(Asset::named) {
+                let asset = json!({ "type": asset.content_type, "body": asset.content });
+                pages.insert(link.to_owned(), asset);
+            }
+        }
+        pages.insert(path.to_owned(), json!({ "type": "text/html", "body": body }));
     }
     json!({ "app": app, "failing": failing, "pages": pages, "now": Timestamp::as_millisecond(clock.now()) })
 }
