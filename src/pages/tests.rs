@@ -299,7 +299,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
         let (_, list) = page.split_once("<dl class=\"facts\"").unwrap();
         texts(list.split_once("</dl>").unwrap().0)
     };
-    telemetry.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
+    fixture.token("default", |facts| facts.expires = Some("2026-03-03T04:00:00Z".parse().unwrap()));
     telemetry.poll_lag(Some(Duration::ZERO));
     let due = tokio::time::Instant::now() + Duration::from_secs(45);
     fixture.plan.targets.iter().for_each(|target| target.progress.lock().due = Some(due));
@@ -314,7 +314,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
          Up 30 min since 2026-03-01 03:00:00 UTC"
     );
     fixture.fail("timeout", "no reply", |key| key.resource == get_app::RESOURCE);
-    telemetry.token_read("default", false);
+    fixture.token("default", |facts| facts.readable = Some(false));
     telemetry.config_loaded(None);
     telemetry.poll_lag(Some(Duration::from_secs(12)));
     advance(Duration::from_secs(60)).await;
@@ -327,7 +327,7 @@ async fn the_header_shows_the_health_of_the_exporter() {
          Token ✕ unusable The default token cannot be used \
          Up 31 min since 2026-03-01 03:00:00 UTC"
     );
-    telemetry.token_read("default", true);
+    fixture.token("default", |facts| facts.readable = Some(true));
     fixture.fail("401", "no", |_| true);
     advance(Duration::from_secs(5)).await;
     assert!(facts().contains("Token ✕ refused"), "{}", facts());

@@ -219,7 +219,8 @@ impl Found {
     }
 
     fn add_token(&mut self, token: &Token, view: &View) {
-        let is_accepted = view.snapshot.tokens.get(&token.name).is_some_and(|known| known.accepted);
+        let is_accepted =
+            view.snapshot.tokens.get(&token.name).is_some_and(|known| known.accepted == Some(true));
         if token.readable == Some(false) || (token.file.is_none() && token.problem.is_some()) {
             let stopped = self.of_token(&cause::TOKEN_UNREADABLE, token);
             stopped.detail = token.problem.as_ref().map(ToString::to_string);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::time::{Duration, advance};
 
 use fixture::Fixture;
-use pds_client::{Observer as _, TokenSource};
+use pds_client::TokenSource;
 use pds_config::{Config, Project};
 use pds_core::secret::Secret;
 use pds_diagnosis::{Counting, ServiceState, State, Verdict};
@@ -263,11 +263,11 @@ async fn a_missing_list_of_projects_is_a_missing_call_while_other_calls_succeed(
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_accepted_has_not_expired() {
     let fixture = answered().await;
-    fixture.context.telemetry.token_expiry("default", Some(fixture::NOW.parse().unwrap()));
+    fixture.token("default", |facts| facts.expires = Some(fixture::NOW.parse().unwrap()));
     assert_eq!(codes(&fixture).await, ["token_expired"]);
-    fixture.context.telemetry.token_accepted("default", true);
+    fixture.token("default", |facts| facts.accepted = Some(true));
     assert_eq!(codes(&fixture).await, ["token_expires_soon"]);
-    fixture.context.telemetry.token_accepted("default", false);
+    fixture.token("default", |facts| facts.accepted = Some(false));
     fixture.fail("401", "expired", |_| true);
     assert_eq!(codes(&fixture).await, ["token_expired"]);
     assert_eq!(fixture.source.status().service.state, ServiceState::Down);
@@ -333,13 +333,13 @@ async fn values_that_a_panic_has_cost_are_a_problem() {
 #[tokio::test(start_paused = true)]
 async fn a_token_file_that_cannot_be_read_again_is_a_warning_while_its_last_token_works() {
     let fixture = answered().await;
-    fixture.context.telemetry.token_accepted("default", true);
-    fixture.context.telemetry.token_read("default", false);
+    fixture.token("default", |facts| facts.accepted = Some(true));
+    fixture.token("default", |facts| facts.readable = Some(false));
     assert_eq!(codes(&fixture).await, ["token_unreadable"]);
     let summary = fixture.source.status().summary.clone();
     let text = "The default token cannot be used, so the last one read stays in use";
     assert_eq!((summary.verdict, &*summary.reasons[0].text), (Verdict::Warning, text));
-    fixture.context.telemetry.token_accepted("default", false);
+    fixture.token("default", |facts| facts.accepted = Some(false));
     fixture.fail("credentials", "no such file", |_| true);
     assert_eq!(codes(&fixture).await, ["token_unreadable"]);
     assert_eq!(fixture.source.status().summary.verdict, Verdict::Problem);

@@ -169,7 +169,7 @@ impl View {
 
     /// The cause of failures of this class with `account`.
     pub(super) fn cause_of(&self, class: &str, account: &Account) -> &'static Cause {
-        let token = || self.snapshot.tokens.get(account.name()).filter(|token| !token.accepted);
+        let token = || self.snapshot.tokens.get(account.name()).filter(|token| token.accepted != Some(true));
         let has_expired = || token().and_then(|token| token.expires).is_some_and(|at| at <= self.now);
         Cause::within(
             class,

@@ -1,6 +1,5 @@
 //! A service account: its token, its queue, and its refusals.
 
-mod ranges;
 mod throttling;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,11 +15,10 @@ use super::Shared;
 use super::admission::AccountQueue;
 use super::body::AccountRoom;
 use super::class::Class;
-use super::credentials::{Credentials, Token, TokenSource, expiry};
+use super::credentials::{Credentials, Token, TokenSource};
 use super::error::{FetchError, Reason, whole_seconds};
 use super::observer::Reporter;
 use pds_core::units::count;
-use ranges::RangeSupport;
 
 /// The longest time for which a refused token is not sent, unless it changes: to the service, or to one path.
 const MAX_REFUSAL: Duration = Duration::from_secs(60);
@@ -52,9 +50,8 @@ pub(super) struct AccountParts {
 struct State {
     /// By their subject: [`WHOLE_ACCOUNT`], or [`Request::refused_as`](pds_interface::Request::refused_as).
     refusals: HashMap<String, Refusal>,
-    /// Whether the service accepts the token; `None` before its first answer.
-    accepted: Option<bool>,
-    ranges: RangeSupport,
+    /// Why no reply was about the requested range.
+    ignored_range: Option<Arc<str>>,
     /// When the pause that was logged began; `None` once a reply has ended it.
     paused_since: Option<Instant>,
     last: Option<Outcome>,
@@ -119,12 +116,12 @@ impl Account {
 
     /// Expiry of its token; `None` without a token, or if the token does not state one.
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
-        expiry(&self.inner.credentials.current().ok()?.secret)
+        self.reporter().facts().expires
     }
 
     /// Whether the service accepted its token last.
     pub fn is_accepted(&self) -> bool {
-        self.inner.state.lock().accepted == Some(true)
+        self.reporter().facts().accepted == Some(true)
     }
 
     /// Whether its requests wait because the service throttles it.
@@ -141,23 +138,9 @@ impl Account {
         &self.inner.credentials.reporter
     }
 
-    /// Starts to report its state and changes, unless it has started before.
+    /// Reports its facts from now on.
     pub(super) fn report(&self) {
-        let (AccountParts { credentials, state, .. }, reporter) = (&*self.inner, self.reporter());
-        if !reporter.begin(&self.name) {
-            return;
-        }
-        credentials.report();
-        let state = state.lock();
-        if let Some(accepted) = state.accepted {
-            reporter.fact(|observer, name| observer.token_accepted(name, accepted));
-        }
-        reporter.fact(|observer, name| match &state.ranges {
-            RangeSupport::Unknown => {}
-            RangeSupport::Honoured => observer.range_honoured(name, None),
-            RangeSupport::Ignored(explanation) => observer.range_honoured(name, Some(explanation)),
-        });
-        self.report_pace(&state);
+        self.reporter().begin(&self.name);
     }
 
     /// Removes its metrics, and reports nothing more.
@@ -187,7 +170,7 @@ impl Account {
         let whole = status == 401;
         let key = if whole { WHOLE_ACCOUNT } else { path };
         let mut state = self.inner.state.lock();
-        self.note_accepted(&mut state, !whole);
+        self.reporter().update(|facts| facts.accepted = Some(!whole));
         if !whole {
             // So the token itself is valid.
             self.end_refusal(&mut state);
@@ -239,8 +222,34 @@ impl Account {
         }
         if failed.is_none() {
             self.end_refusal(&mut state);
-            self.note_accepted(&mut state, true);
+            self.reporter().update(|facts| facts.accepted = Some(true));
         }
+    }
+
+    /// Records that a reply is about the requested range. No later failure is due to the names of query parameters.
+    pub fn range_honoured(&self) {
+        if self.inner.state.lock().ignored_range.take().is_some() {
+            tracing::info!(token = self.name(), "the service honours the requested range");
+        }
+        self.reporter().update(|facts| facts.range_honoured = Some(true));
+    }
+
+    /// Records that a reply is about another range than requested; `explanation` is the text of the report. Returns
+    /// whether no reply so far was about the requested range: the service does not know the query parameters.
+    pub fn range_ignored(&self, explanation: &str) -> bool {
+        let mut state = self.inner.state.lock();
+        let honoured = self.reporter().facts().range_honoured;
+        if honoured.is_none() {
+            state.ignored_range = Some(explanation.into());
+            self.reporter().update(|facts| facts.range_honoured = Some(false));
+            self.reporter().log(|observer, name| observer.range_ignored(name, explanation));
+        }
+        honoured != Some(true)
+    }
+
+    /// Why no reply was about the requested range; `None` if one was, or nothing is known yet.
+    pub fn ignored_range(&self) -> Option<Arc<str>> {
+        self.inner.state.lock().ignored_range.clone()
     }
 
     /// Records a request's first try.
@@ -258,12 +267,6 @@ impl Account {
             *retried += REQUESTS_PER_RETRY;
         }
         is_left
-    }
-
-    fn note_accepted(&self, state: &mut State, accepted: bool) {
-        if state.accepted.replace(accepted) != Some(accepted) {
-            self.reporter().fact(|observer, name| observer.token_accepted(name, accepted));
-        }
     }
 
     /// Records that the service accepts the token again, or its replacement.

@@ -120,24 +120,6 @@ impl Credentials {
         self.read_into(&mut self.state.lock());
     }
 
-    /// Reports the known facts about the token.
-    pub(super) fn report(&self) {
-        let state = self.state.lock();
-        if self.file().is_some() {
-            self.reporter.fact(|observer, name| observer.token_read(name, state.problem.is_none()));
-        }
-        if let Ok(token) = &state.token {
-            self.report_token(token);
-        }
-    }
-
-    /// Reports a token. Replies are searched for it until the account is gone.
-    fn report_token(&self, token: &Token) {
-        self.reporter.fact(|observer, name| observer.token_expiry(name, expiry(&token.secret)));
-        // Requests of an account that is no longer in force may be in flight.
-        self.reporter.shared.redactor.add(self.number, &token.secret);
-    }
-
     fn read_into(&self, state: &mut State) {
         let Some(source) = &self.source else { return };
         let before = state.token.as_ref().ok();
@@ -145,7 +127,7 @@ impl Credentials {
         let read = read(source, before.map(|token| &**token));
         state.read = Instant::now();
         if source.file().is_some() {
-            self.reporter.fact(|observer, name| observer.token_read(name, read.is_ok()));
+            self.reporter.update(|facts| facts.readable = Some(read.is_ok()));
         }
         match read {
             Ok(changed) => {
@@ -159,7 +141,9 @@ impl Credentials {
                     if token.readable_by_others && !std::mem::replace(&mut state.exposed, true) {
                         tracing::warn!(token = name, "every user of this machine can read the token file");
                     }
-                    self.report_token(&token);
+                    self.reporter.update(|facts| facts.expires = expiry(&token.secret));
+                    // Until the account is gone, even if it is not in force: requests may be in flight.
+                    self.reporter.shared.redactor.add(self.number, &token.secret);
                     state.token = Ok(Arc::new(token));
                 }
             }
@@ -280,6 +264,6 @@ fn claims(secret: &Secret) -> Option<serde_json::Map<String, serde_json::Value>>
 }
 
 /// The expiry that the token states, if any.
-pub(super) fn expiry(secret: &Secret) -> Option<Timestamp> {
+fn expiry(secret: &Secret) -> Option<Timestamp> {
     from_unix_seconds(claims(secret)?.get("exp")?.as_f64()?)
 }

@@ -42,7 +42,7 @@ pub use class::{Class, ReplyStage, classify};
 pub use config::Config;
 pub use credentials::{CredentialsError, TokenSource, is_jwt, read_token, surplus};
 pub use error::{FetchError, Reason};
-pub use observer::{Observer, Unobserved};
+pub use observer::{Observer, TokenFacts, Unobserved};
 pub use transport::{Fetched, MAX_UNREAD, broken, request_url, retry_after};
 
 use admission::Admission;

@@ -31,14 +31,8 @@ pub trait Observer: Debug + Send + Sync {
     /// The service's clock is `seconds` ahead of ours (behind if negative).
     fn clock_skew(&self, seconds: f64) {}
 
-    /// When the token expires; `None` if it states no expiry.
-    fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {}
-
-    /// Whether the token's file could be read.
-    fn token_read(&self, token: &str, good: bool) {}
-
-    /// Whether the service accepts the token.
-    fn token_accepted(&self, token: &str, accepted: bool) {}
+    /// The facts about the token changed; `None` once no configuration uses it.
+    fn token(&self, token: &str, facts: Option<TokenFacts>) {}
 
     /// The service begins to refuse the token, with this HTTP status and message. The next request waits for a new
     /// token, or for some time.
@@ -50,14 +44,23 @@ pub trait Observer: Debug + Send + Sync {
     /// The service requests a longer pause than a request may take.
     fn paused(&self, token: &str, wait: &str) {}
 
-    /// Whether the service answers the requested ranges; if not, its behaviour.
-    fn range_honoured(&self, token: &str, ignored: Option<&str>) {}
+    /// The service ignores the requested ranges; `explanation` describes its behaviour.
+    fn range_ignored(&self, token: &str, explanation: &str) {}
+}
 
-    /// The account is slowed down to `per_second` requests per second; `None` if it no longer is.
-    fn pace(&self, token: &str, per_second: Option<f64>) {}
-
-    /// No configuration uses the token any more.
-    fn forget_token(&self, token: &str) {}
+/// Facts about the token of a service account. `None` means not known, or not applicable.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TokenFacts {
+    /// When it expires.
+    pub expires: Option<Timestamp>,
+    /// Whether its file could be read.
+    pub readable: Option<bool>,
+    /// Whether the service accepted it last.
+    pub accepted: Option<bool>,
+    /// Whether the service answers the requested ranges.
+    pub range_honoured: Option<bool>,
+    /// The requests per second that the account is slowed down to.
+    pub pace: Option<f64>,
 }
 
 /// An observer that ignores everything.
@@ -70,46 +73,55 @@ impl Observer for Unobserved {}
 #[derive(Debug)]
 pub(super) struct Reporter {
     pub(super) shared: Shared,
-    name: Mutex<Name>,
+    state: Mutex<State>,
 }
 
-/// The name of an account, and whether facts are reported under it.
 #[derive(Debug)]
-struct Name {
-    text: Arc<str>,
+struct State {
+    name: Arc<str>,
+    /// Whether the configuration in force uses the account.
     in_force: bool,
+    facts: TokenFacts,
 }
 
 impl Reporter {
     /// Reports no facts yet.
     pub(super) fn new(name: Arc<str>, shared: Shared) -> Self {
-        Self { shared, name: Mutex::new(Name { text: name, in_force: false }) }
+        Self { shared, state: Mutex::new(State { name, in_force: false, facts: TokenFacts::default() }) }
     }
 
     pub(super) fn name(&self) -> Arc<str> {
-        Arc::clone(&self.name.lock().text)
+        Arc::clone(&self.state.lock().name)
     }
 
-    /// Reports facts under `name` from now on. Returns whether that is new.
-    pub(super) fn begin(&self, name: &Arc<str>) -> bool {
-        let name = Name { text: Arc::clone(name), in_force: true };
-        !std::mem::replace(&mut *self.name.lock(), name).in_force
+    pub(super) fn facts(&self) -> TokenFacts {
+        self.state.lock().facts
     }
 
-    /// Forgets the facts, and reports none from now on.
+    /// Reports the facts, and their changes from now on, under `name`.
+    pub(super) fn begin(&self, name: &Arc<str>) {
+        let mut state = self.state.lock();
+        state.name = Arc::clone(name);
+        state.in_force = true;
+        self.shared.observer.token(name, Some(state.facts));
+    }
+
+    /// Withdraws the facts, and reports none from now on.
     pub(super) fn end(&self) {
-        let mut name = self.name.lock();
+        let mut state = self.state.lock();
         // Another account may have its name since.
-        if std::mem::take(&mut name.in_force) {
-            self.shared.observer.forget_token(&name.text);
+        if std::mem::take(&mut state.in_force) {
+            self.shared.observer.token(&state.name, None);
         }
     }
 
-    /// Reports a fact about the account.
-    pub(super) fn fact(&self, report: impl FnOnce(&dyn Observer, &str)) {
-        let name = self.name.lock();
-        if name.in_force {
-            report(&*self.shared.observer, &name.text);
+    /// Changes the facts.
+    pub(super) fn update(&self, change: impl FnOnce(&mut TokenFacts)) {
+        let mut state = self.state.lock();
+        let before = state.facts;
+        change(&mut state.facts);
+        if state.in_force && state.facts != before {
+            self.shared.observer.token(&state.name, Some(state.facts));
         }
     }
 

@@ -35,7 +35,7 @@ pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;
 use metrics::Metrics;
 pub use process::process_families;
-pub use snapshot::{RequestRate, Snapshot, TokenSnapshot, UnexpectedValue};
+pub use snapshot::{RequestRate, Snapshot, UnexpectedValue};
 
 /// Codes of `pds_api_requests_total` that exist from the start: alerts read their increase, which a series that
 /// begins at 1 does not have.
@@ -196,7 +196,7 @@ fn seconds(time: Timestamp) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use pds_client::Observer as _;
+    use pds_client::{Observer as _, TokenFacts};
 
     use super::*;
     use pds_interface::get_app;
@@ -213,11 +213,12 @@ mod tests {
         let telemetry = Telemetry::new(false).unwrap();
         assert_eq!(["clock_skew", "poll_lag"].map(|part| page(&telemetry, part)), ["", ""]);
         telemetry.clock_skew(-2.5);
-        telemetry.token_expiry("default", Some(Timestamp::from_second(1_800_000_000).unwrap()));
+        let expires = Some(Timestamp::from_second(1_800_000_000).unwrap());
+        telemetry.token("default", Some(TokenFacts { expires, ..TokenFacts::default() }));
         assert!(page(&telemetry, "skew").ends_with("\npds_api_clock_skew_seconds -2.5\n"));
         let expiry = page(&telemetry, "pds_token_expiry");
         assert!(expiry.ends_with("_timestamp_seconds{token=\"default\"} 1800000000\n"), "{expiry}");
-        telemetry.token_expiry("default", None);
+        telemetry.token("default", Some(TokenFacts::default()));
         assert_eq!(page(&telemetry, "pds_token_expiry"), "");
     }
 
@@ -239,14 +240,18 @@ mod tests {
         let telemetry = Telemetry::new(false).unwrap();
         let page = || page(&telemetry, "pds_token_accepted");
         assert_eq!(page(), "");
-        telemetry.token_accepted("default", false);
+        let accept = |accepted| {
+            let accepted = Some(accepted);
+            telemetry.token("default", Some(TokenFacts { accepted, ..TokenFacts::default() }));
+        };
+        accept(false);
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 0\n"), "{}", page());
-        telemetry.token_accepted("default", true);
+        accept(true);
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 1\n"), "{}", page());
         let (what, remedy) = ("".into(), "".into());
         let difference = Difference { what, remedy, target: String::new() };
         telemetry.audit_differs("default", pds_interface::response_time::RESOURCE, difference);
-        telemetry.forget_token("default");
+        telemetry.token("default", None);
         assert_eq!(page(), "");
         assert!(telemetry.snapshot().audit.differences.is_empty());
     }

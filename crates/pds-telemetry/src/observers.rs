@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use pds_client::TokenFacts;
 use pds_diagnosis::{Cause, cause};
 use pds_interface::Resource;
 use pds_ledger::restore::Restoring;
 
-use super::metrics::Metrics;
 use super::{Telemetry, seconds};
 
 impl pds_client::Observer for Telemetry {
@@ -38,19 +38,21 @@ impl pds_client::Observer for Telemetry {
         self.0.metrics.clock_skew.set(&[], seconds);
     }
 
-    fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
-        self.0.figures.lock().tokens.entry(token.to_owned()).or_default().expires = expiry;
-        self.0.metrics.token_expiry.set(&[token], expiry.map(seconds));
-    }
-
-    fn token_read(&self, token: &str, good: bool) {
-        self.0.figures.lock().tokens.entry(token.to_owned()).or_default().readable = Some(good);
-        self.0.metrics.token_read.set(&[token], f64::from(good));
-    }
-
-    fn token_accepted(&self, token: &str, accepted: bool) {
-        self.0.figures.lock().tokens.entry(token.to_owned()).or_default().accepted = accepted;
-        self.0.metrics.token_accepted.set(&[token], f64::from(accepted));
+    fn token(&self, token: &str, facts: Option<TokenFacts>) {
+        let metrics = &self.0.metrics;
+        let TokenFacts { expires, readable, accepted, range_honoured, pace } = facts.unwrap_or_default();
+        metrics.token_expiry.set(&[token], expires.map(seconds));
+        metrics.token_read.set(&[token], readable.map(f64::from));
+        metrics.token_accepted.set(&[token], accepted.map(f64::from));
+        metrics.range_honoured.set(&[token], range_honoured.map(f64::from));
+        metrics.pace.set(&[token], pace);
+        match facts {
+            Some(facts) => drop(self.0.figures.lock().tokens.insert(token.to_owned(), facts)),
+            None => {
+                self.0.figures.lock().tokens.remove(token);
+                self.forget_audits(token);
+            }
+        }
     }
 
     fn token_refused(&self, token: &str, status: u16, said: &str) {
@@ -67,25 +69,9 @@ impl pds_client::Observer for Telemetry {
         tracing::warn!(token, wait, "the service requests a pause; nothing is sent meanwhile");
     }
 
-    fn range_honoured(&self, token: &str, ignored: Option<&str>) {
-        self.0.metrics.range_honoured.set(&[token], f64::from(ignored.is_none()));
-        if let Some(error) = ignored {
-            let (cause, remedy) = problem_and_remedy(&cause::RANGE_IGNORED, token, None);
-            tracing::warn!(token, error, remedy, "{cause}");
-        }
-    }
-
-    fn pace(&self, token: &str, per_second: Option<f64>) {
-        self.0.metrics.pace.set(&[token], per_second);
-    }
-
-    fn forget_token(&self, token: &str) {
-        let Metrics { token_expiry, token_read, token_accepted, range_honoured, pace, .. } = &self.0.metrics;
-        for facts in [token_expiry, token_read, token_accepted, range_honoured, pace] {
-            facts.set(&[token], None);
-        }
-        self.0.figures.lock().tokens.remove(token);
-        self.forget_audits(token);
+    fn range_ignored(&self, token: &str, explanation: &str) {
+        let (cause, remedy) = problem_and_remedy(&cause::RANGE_IGNORED, token, None);
+        tracing::warn!(token, error = explanation, remedy, "{cause}");
     }
 }
 

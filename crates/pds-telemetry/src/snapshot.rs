@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use pds_client::TokenFacts;
 use pds_ledger::restore::Restoring;
 
 use super::{AuditSnapshot, Telemetry};
@@ -38,7 +39,7 @@ pub struct Snapshot {
     /// Results of audits of the service's replies.
     pub audit: AuditSnapshot,
     /// The service accounts, by name.
-    pub tokens: BTreeMap<String, TokenSnapshot>,
+    pub tokens: BTreeMap<String, TokenFacts>,
 }
 
 /// A value that violates the interface.
@@ -48,17 +49,6 @@ pub struct UnexpectedValue {
     pub target: String,
     /// When it was received.
     pub at: Instant,
-}
-
-/// State of a service account's token.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TokenSnapshot {
-    /// When it expires.
-    pub expires: Option<Timestamp>,
-    /// Whether its file could be read.
-    pub readable: Option<bool>,
-    /// Whether the service accepted it last.
-    pub accepted: bool,
 }
 
 impl Telemetry {
@@ -144,18 +134,13 @@ mod tests {
         telemetry.config_loaded(Some(now));
         telemetry.config_loaded(None);
         telemetry.clock_skew(-2.5);
-        telemetry.token_expiry("default", Some(now));
-        telemetry.token_read("p-1", false);
-        let token = |expires, readable| TokenSnapshot { expires, readable, accepted: false };
+        let expiring = TokenFacts { expires: Some(now), ..TokenFacts::default() };
+        telemetry.token("default", Some(expiring));
         let expected = Snapshot {
             config_good: Some(false),
             config_loaded: Some(now),
             clock_skew_seconds: Some(-2.5),
-            tokens: [
-                ("default".to_owned(), token(Some(now), None)),
-                ("p-1".to_owned(), token(None, Some(false))),
-            ]
-            .into(),
+            tokens: [("default".to_owned(), expiring)].into(),
             recent: began,
             ..Snapshot::default()
         };

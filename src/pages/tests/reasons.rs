@@ -28,7 +28,7 @@ async fn answered() -> Fixture {
     let fixture = fixture::with_tokens(&apps, token).await;
     for token in 0..4 {
         // There is no such file on this machine.
-        fixture.context.telemetry.token_read(&format!("p-{token}"), true);
+        fixture.token(&format!("p-{token}"), |facts| facts.readable = Some(true));
     }
     fixture.answer(1.0);
     fixture.count_until(0).await;
@@ -96,7 +96,7 @@ async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps(
     );
     // Its expiry is the cause.
     let past = "2026-02-28T00:00:00Z".parse().unwrap();
-    fixture.context.telemetry.token_expiry("p-1", Some(past));
+    fixture.token("p-1", |facts| facts.expires = Some(past));
     let (code, text, _) = only(&fixture).await;
     assert_eq!(code, "token_expired");
     assert_eq!(text, "The token of p-1 expired (401) at 2026-02-28 00:00:00 UTC: 2 apps and 1 project");
@@ -160,7 +160,7 @@ async fn fifty_expiring_tokens_are_one_reason_and_hide_no_failed_build() {
     fixture.answer_with(1.0, |body| body.replace(success, r#""lastBuildStatus":"failed""#));
     for project in &fixture.plan.config.projects {
         let soon = "2026-03-03T00:00:00Z".parse().unwrap();
-        fixture.context.telemetry.token_expiry(&project.id, Some(soon));
+        fixture.token(&project.id, |facts| facts.expires = Some(soon));
     }
     let all = reasons(&fixture).await;
     let texts: Vec<(&str, usize)> = all.iter().map(|reason| (&*reason.text, reason.count)).collect();

@@ -4,7 +4,7 @@ use tokio::time::{Duration, advance};
 
 use crate::status::source::Refused;
 use crate::status::tests::fixture::{self, Fixture};
-use pds_client::{Observer as _, TokenSource};
+use pds_client::{TokenFacts, TokenSource};
 use pds_core::secret::Secret;
 use pds_interface::response_time;
 use pds_telemetry::{AuditResult, Difference};
@@ -61,7 +61,7 @@ async fn an_outage_shorter_than_a_minute_shows_at_once_and_is_over_at_once() {
 async fn a_token_that_expired_long_ago_shows_its_expiry() {
     let fixture = answered(1).await;
     let expired = "2026-02-26T03:00:00Z".parse().unwrap();
-    fixture.context.telemetry.token_expiry("default", Some(expired));
+    fixture.token("default", |facts| facts.expires = Some(expired));
     advance(Duration::from_secs(5)).await;
     let page = get(&site(&fixture.source, ""), "/", "");
     let said = texts(&page);
@@ -80,10 +80,8 @@ async fn the_token_tile_agrees_with_the_reason() {
         let (_, tile) = page.split_once("<dt>Token</dt>").unwrap();
         texts(tile.split_once("</div>").unwrap().0)
     };
-    let telemetry = &file.context.telemetry;
-    telemetry.token_expiry("default", Some(expires));
-    telemetry.token_accepted("default", true);
-    telemetry.token_read("default", false);
+    let (expires, accepted, readable) = (Some(expires), Some(true), Some(false));
+    file.token("default", |facts| *facts = TokenFacts { expires, accepted, readable, ..*facts });
     advance(Duration::from_secs(5)).await;
     let kept = "▲ expires in 2 d The default token cannot be used, so the last one read stays in use";
     assert_eq!(tile(&file), kept);

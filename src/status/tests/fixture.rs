@@ -11,8 +11,7 @@ use tokio::time::Duration;
 
 use crate::poll::{Context, Plan};
 use crate::store::{PollFailure, PollRecord, Variant};
-use pds_client::Observer as _;
-use pds_client::{Client, TokenSource};
+use pds_client::{Client, Observer as _, TokenFacts, TokenSource};
 use pds_config::{self, Config, Project};
 use pds_core::clock::Clock;
 use pds_core::secret::Secret;
@@ -121,6 +120,14 @@ fn config(apps: &[(&str, &str)]) -> Config {
 }
 
 impl Fixture {
+    /// Changes the facts about the token of an account.
+    pub(crate) fn token(&self, account: &str, change: impl FnOnce(&mut TokenFacts)) {
+        let telemetry = &self.context.telemetry;
+        let mut facts = telemetry.snapshot().tokens.get(account).copied().unwrap_or_default();
+        change(&mut facts);
+        telemetry.token(account, Some(facts));
+    }
+
     /// Answers for every target, slowed down by the factor `slowness`.
     pub(crate) fn answer(&self, slowness: f64) {
         self.answer_with(slowness, |body| body);

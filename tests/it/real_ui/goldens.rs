@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_client::Observer as _;
+use pds_client::{Observer as _, TokenFacts};
 use pds_core::clock::Clock;
 use pds_exporter::pages::{Asset, PagesConfig, Rendered, StatusPages};
 use pds_exporter::poll::{Context, Plan};
@@ -55,7 +55,8 @@ async fn show(part: &'static str, folder: Option<&Path>, update: &'static str) {
 
 /// All that a browser loads, by its path and query.
 async fn pages() -> Value {
-    let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
+    let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+    let clock = Clock::starting_at(start);
     let world = World::new(Settings::default(), clock.clone());
     let service = rig::serve(&world).await;
     let text = Configuration::new(&world, &service)
@@ -67,13 +68,15 @@ async fn pages() -> Value {
     let loaded = pds_config::load(file.path(), []).unwrap();
     let (context, _committer) = rig::open(None, &clock).await;
     let plan = Arc::new(rig::plan(loaded.config, &context, None));
-    let expiry = |hours| Some(clock.now().checked_add(SignedDuration::from_hours(hours)).unwrap());
-    for (account, hours) in plan.client.accounts().zip([700, 90, 1_000]) {
-        context.telemetry.token_expiry(account.name(), expiry(hours));
-    }
     context.telemetry.config_loaded(Some(clock.now()));
     let source = Source::new(context.clone(), Arc::clone(&plan), loaded.explained);
     poll(&world, &context, &plan, &source).await;
+    let known = context.telemetry.snapshot().tokens;
+    for (account, hours) in plan.client.accounts().zip([700, 90, 1_000]) {
+        let expires = start.checked_add(SignedDuration::from_hours(hours)).ok();
+        let facts = TokenFacts { expires, ..known[account.name()] };
+        context.telemetry.token(account.name(), Some(facts));
+    }
     let site = StatusPages::new(source, pds_telemetry::catalogue::catalogue(), PagesConfig::default());
     let (project, apps) = world.projects().remove(0);
     let [app, failing] = [0, 1].map(|index: usize| format!("/apps/{project}/{}", apps[index]));

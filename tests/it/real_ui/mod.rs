@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_client::Observer as _;
+use pds_client::{Observer as _, TokenFacts};
 use pds_core::clock::Clock;
 use pds_exporter::pages::encode;
 use pds_interface::{list_domains, list_projects, response_time, volume_alerts};
@@ -108,8 +108,8 @@ async fn the_verdict_counts_all_that_it_claims() {
     pds_ledger::Observer::committed(telemetry, Err("No space left on device (os error 28)"));
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
     let token = &*stage.world.projects()[0].0;
-    telemetry.token_expiry(token, Some(expired));
-    telemetry.token_accepted(token, false);
+    let (expires, accepted) = (Some(expired), Some(false));
+    telemetry.token(token, Some(TokenFacts { expires, accepted, ..TokenFacts::default() }));
     let others = [&slow, &empty, &mute].map(|stage| stage.url.as_str()).join(" ");
     look("truth", &stage.url, None, &[("OTHERS", &others)]).await;
 }

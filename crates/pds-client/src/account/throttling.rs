@@ -26,7 +26,7 @@ impl Account {
             true => Some(0.0),
             false => pace.per_second(),
         });
-        self.reporter().fact(|observer, name| observer.pace(name, per_second));
+        self.reporter().update(|facts| facts.pace = per_second);
     }
 
     /// Records that the service requests a pause of the account. Logs a pause longer than `patience`, which requests do

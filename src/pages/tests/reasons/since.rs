@@ -16,8 +16,7 @@ async fn a_reason_has_the_time_of_its_own_cause() {
     assert_eq!(text, "The service refuses the token of p-1 (401) since 03:11 UTC: 2 apps and 1 project");
     fixture.fail("unauthorized_paused", "not sent", of_project("p-1"));
     assert_eq!(only(&fixture).await.1.replace(" (401)", ""), text.replace(" (401)", ""));
-    let token =
-        |name: &str, at: &str| fixture.context.telemetry.token_expiry(name, Some(at.parse().unwrap()));
+    let token = |name: &str, at: &str| fixture.token(name, |facts| facts.expires = Some(at.parse().unwrap()));
     token("p-1", "2026-03-02T00:00:00Z");
     token("p-2", "2026-03-05T00:00:00Z");
     let texts: Vec<String> = reasons(&fixture).await.into_iter().map(|reason| reason.text).collect();
@@ -54,6 +53,7 @@ async fn a_cause_that_concerns_a_few_does_not_lead() {
 async fn ignored_ranges_explain_only_what_is_behind_for_their_token() {
     let fixture = answered().await;
     assert!(fixture.plan.client.account("p-1").range_ignored("another range"));
+    fixture.token("p-1", |facts| facts.readable = Some(true));
     advance(Duration::from_secs(300)).await;
     fixture.answer(1.0);
     fixture.count_until(0).await;
