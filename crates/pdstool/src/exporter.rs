@@ -12,7 +12,6 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::error::{Result, ToolError};
-use crate::service::flags_of_exporter;
 use pds_client::{Class, ReplyStage, classify};
 use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_config::parse_url;
@@ -85,18 +84,17 @@ pub enum Endpoint {
     Socket(PathBuf),
 }
 
-/// The exporter on this machine: the first address of `given`; if there is none, that of the running exporter's flags,
-/// preferably with the configuration file `config`; if none runs, the default. It is reached over TLS if the running
-/// exporter's web configuration requires TLS.
+/// The exporter on this machine: the first address of `given`; if there is none, that of the `running` exporter's flags;
+/// if none runs, the default. It is reached over TLS if the running exporter's web configuration requires TLS.
 ///
 /// # Errors
 /// If its address is invalid.
-pub fn local_exporter(given: &[String], config: Option<&Path>) -> Result<Address> {
-    let flags = flags_of_exporter(config).filter(|_| given.is_empty());
-    let listens = flags.as_ref().map_or(given, |flags| &flags.web_listen_address).first();
+pub fn local_exporter(given: &[String], running: Option<&Flags>) -> Result<Address> {
+    let flags = running.filter(|_| given.is_empty());
+    let listens = flags.map_or(given, |flags| &flags.web_listen_address).first();
     let listens = listens.map_or(DEFAULT_LISTEN_ADDRESS, String::as_str);
-    let prefix = flags.as_ref().map_or("", Flags::route_prefix);
-    let web_config = flags.as_ref().and_then(|flags| flags.web_config_file.as_ref());
+    let prefix = flags.map_or("", Flags::route_prefix);
+    let web_config = flags.and_then(|flags| flags.web_config_file.as_ref());
     let is_tls = web_config.is_some_and(|file| webconfig::check(file).is_ok_and(|found| found.tls));
     let scheme = if is_tls { "https" } else { "http" };
     let socket = listens.strip_prefix("unix:").map(|path| Endpoint::Socket(path.into()));
@@ -270,14 +268,14 @@ impl Exporter {
 }
 
 impl ExporterArgs {
-    /// The exporters that the arguments name; if there are none, the [`local_exporter`] of `listens` and `config`.
+    /// The exporters that the arguments name; if there are none, the [`local_exporter`] of `listens` and `running`.
     ///
     /// # Errors
     /// If no HTTP client can be set up, or, without `--exporter`, the first address of `listens` is invalid.
-    pub async fn open(&self, listens: &[String], config: Option<&Path>) -> Result<Vec<Exporter>> {
+    pub async fn open(&self, listens: &[String], running: Option<&Flags>) -> Result<Vec<Exporter>> {
         let ca_file = self.exporter_ca_file.as_deref();
         if self.exporters.is_empty() {
-            let (url, endpoint) = local_exporter(listens, config)?;
+            let (url, endpoint) = local_exporter(listens, running)?;
             return Ok(vec![Exporter::new(&url, endpoint, ca_file)?]);
         }
         let mut exporters = Vec::new();

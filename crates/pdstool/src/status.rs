@@ -12,6 +12,7 @@ use super::fleet::{Fleet, read_all};
 use super::options::{OutputArg, OutputFormat};
 use super::output::{self, Align, Block, Table};
 use super::report::{Finding, Report};
+use super::service::flags_of_exporter;
 use pds_core::printable::plain;
 use pds_core::units;
 use pds_diagnosis::Verdict;
@@ -70,7 +71,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If an exporter does not reply, numbers cannot be trusted, an app is unhealthy, or a shard is missing.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
-    let exporters = args.read.exporters.open(&[], None).await?;
+    let exporters = args.read.exporters.open(&[], flags_of_exporter(None).as_ref()).await?;
     if let Some(every) = args.read.watch {
         // The screen shows whether something is wrong.
         let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);

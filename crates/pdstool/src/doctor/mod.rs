@@ -10,7 +10,7 @@ pub mod daemon;
 pub mod network;
 pub mod settings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -22,7 +22,7 @@ use super::options::OutputArg;
 use super::report::{Finding, Report};
 use super::service::{self, Environment, ServiceArgs, flags_of_exporter};
 use pds_config::Config;
-use pds_config::flags::DEFAULT_LISTEN_ADDRESS;
+use pds_config::flags::{DEFAULT_LISTEN_ADDRESS, Flags};
 use pds_config::running::is_same_file;
 use pds_core::error_chain::with_sources;
 
@@ -73,18 +73,20 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Doctor
         progress.set_message(text);
         progress.tick();
     };
-    let (found, service) = settings::load(environment, &args.service);
+    let file = service::file(&args.service.config_file);
+    let (found, service) = settings::load(environment, &args.service, &file);
     report.add("configuration", found);
     step("looking at the daemon");
     let mut listens = args.listen_addresses.clone();
     let ours = service.as_ref().map(|service| &service.config);
+    let is_local = args.daemons.exporters.is_empty();
+    let flags = flags_of_exporter(Some(&file)).filter(|_| is_local && listens.is_empty());
     // No daemon listens on an invalid address.
-    let file = Some(&*args.service.config_file);
-    let is_address = !args.daemons.exporters.is_empty() || local_exporter(&listens, file).is_ok();
-    let exporters = if is_address { args.daemons.open(&listens, file).await? } else { Vec::new() };
+    let is_address = !is_local || local_exporter(&listens, flags.as_ref()).is_ok();
+    let exporters = if is_address { args.daemons.open(&listens, flags.as_ref()).await? } else { Vec::new() };
     let mut daemons = Vec::new();
     for exporter in exporters {
-        daemons.push(daemon(args, exporter, &mut listens, ours).await);
+        daemons.push(daemon(args, exporter, &mut listens, ours, flags.as_ref(), &file).await);
     }
     if let Some(service) = &service {
         let config = &service.config;
@@ -147,12 +149,12 @@ async fn daemon(
     exporter: Exporter,
     listens: &mut Vec<String>,
     ours: Option<&Config>,
+    flags: Option<&Flags>,
+    file: &Path,
 ) -> Daemon {
     let name = exporter.name.clone();
     let is_given = !args.daemons.exporters.is_empty();
-    let file = &args.service.config_file;
-    let flags = flags_of_exporter(Some(file)).filter(|_| !is_given && listens.is_empty());
-    let is_demo = flags.as_ref().is_some_and(|flags| flags.demo);
+    let is_demo = flags.is_some_and(|flags| flags.demo);
     // Another program answers if no daemon is known to run.
     let means_none = |error: &ExporterError| !is_given && (error.is_connect() || flags.is_none());
     let (found, runs, is_ours) = match exporter.status().await {
@@ -192,11 +194,10 @@ async fn daemon(
     } else if listens.is_empty() {
         listens.push(DEFAULT_LISTEN_ADDRESS.to_owned());
     }
-    let file = service::file(file);
     let own = ours.and_then(|config| config.state.path.as_ref());
     let is_own = |given: &PathBuf| own.is_some_and(|own| given == own || is_same_file(given, own));
     let shares_state = flags.is_none_or(|flags| {
-        is_same_file(&flags.config_file, &file) && args.state_path.as_ref().is_none_or(is_own)
+        is_same_file(&flags.config_file, file) && args.state_path.as_ref().is_none_or(is_own)
     });
     Daemon { name, found, may_hold_state: is_ours && shares_state }
 }

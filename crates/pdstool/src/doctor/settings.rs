@@ -1,11 +1,12 @@
 //! The configuration, its tokens, and its limits compared with the requests it needs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::error::ToolError;
-use crate::service::{self, Environment, Service, ServiceArgs};
+use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::{Account, plain_http_warning};
 use pds_config::{Config, LoadError, Problem};
 use pds_core::error_chain::with_sources;
@@ -14,8 +15,8 @@ use pds_diagnosis::{Cause, cause};
 
 use crate::report::{Finding, first_few, grouped};
 
-/// Opens the service of the configuration, if that can be used.
-pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Option<Service>) {
+/// Opens the service of the configuration in `file`, if that can be used.
+pub fn load(environment: &Environment, args: &ServiceArgs, file: &Path) -> (Vec<Finding>, Option<Service>) {
     let service = match args.open(environment) {
         Ok(service) => service,
         Err(error) => return (refused(error), None),
@@ -27,7 +28,6 @@ pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Opt
     } else {
         let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
         let projects = units::plural(config.projects.len(), "project", "projects");
-        let file = service::file(&args.config_file);
         let text = format!("{} is valid: {projects}, {}", file.display(), units::plural(apps, "app", "apps"));
         found.push(Finding::ok(text));
         if apps == 0 {
