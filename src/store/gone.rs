@@ -23,7 +23,7 @@ pub(super) struct Gone {
     pub(super) reason: &'static str,
     pub(super) since: Timestamp,
     /// The page names it until then.
-    until: Instant,
+    pub(super) until: Instant,
     /// Whether repeated polls confirm it over a long enough time.
     is_certain: bool,
     /// The service account that it was polled with; empty if it was removed from the configuration.
@@ -109,16 +109,20 @@ impl GoneApps {
         }
     }
 
-    /// The apps that the page shows at `now`, and until when.
-    pub(super) fn named(&self, now: Instant) -> impl Iterator<Item = (&Arc<Owner>, Gone, Instant)> {
-        let certain = self.apps.iter().filter(|(_, gone)| gone.is_certain);
-        certain.map(|(owner, gone)| (owner, gone.clone(), gone.until)).filter(move |(.., until)| *until > now)
+    /// The apps that the page shows at `now`.
+    pub(super) fn named(&self, now: Instant) -> Vec<(Arc<Owner>, Gone)> {
+        let named = self.apps.iter().filter(|(_, gone)| gone.is_certain && gone.until > now);
+        named.map(|(owner, gone)| (Arc::clone(owner), gone.clone())).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pds_interface::get_app;
+    use pds_ledger::Key;
+
     use super::*;
+    use crate::store::{Filter, PollRecord, Section, Store, Variant};
 
     #[tokio::test(start_paused = true)]
     async fn a_wrong_address_misleads_about_the_apps_of_its_account_only() {
@@ -151,7 +155,7 @@ mod tests {
         }
         let named = |gone: &GoneApps, hours: u64| {
             let now = Instant::now() + Duration::from_secs(hours * 3600);
-            gone.named(now).map(|(_, gone, _)| gone.since).next()
+            gone.named(now).first().map(|(_, gone)| gone.since)
         };
         assert_eq!((named(&gone, 22), named(&gone, 23)), (Some(at(5)), None));
         tokio::time::advance(NAMED_FOR).await;
@@ -173,6 +177,28 @@ mod tests {
         // A reload that has it again.
         gone.removed(std::iter::empty(), at, |_| true);
         assert!(gone.apps.is_empty());
+    }
+
+    #[test]
+    fn a_scrape_that_reads_the_cells_delays_no_poll_that_finds_an_app() {
+        let (store, at) = (Store::new(&[]), Timestamp::UNIX_EPOCH);
+        let key = Key { owner: Owner::new("p".into(), "a".into()), resource: get_app::RESOURCE };
+        let mut cells = store.new_cells();
+        let cell = cells.add(key, Section::Endpoint);
+        cells.replace(at);
+        let polled = PollRecord { at, took: Duration::ZERO, behind: false, failure: None };
+        cell.record(polled, &Variant::default());
+        let scraped = store.clone();
+        // Locks the cell.
+        let is_free = cell.history(|_| {
+            std::thread::spawn(move || scraped.snapshot(Instant::now(), &Filter::default()));
+            while !store.was_read(store.version()) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            store.0.gone.try_lock_for(Duration::from_secs(5)).is_some()
+        });
+        assert!(is_free, "the scrape waits for the cell alone");
     }
 
     #[test]

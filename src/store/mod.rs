@@ -1,9 +1,9 @@
 //! The last samples of every target, and the pages made of them.
 //!
 //! A [`TargetState`] holds the last samples of one target (a resource of a project or app). A poll replaces them as a
-//! whole, and they expire. These cells are grouped in sections, one per endpoint and one for the counters, in the order
-//! of the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders it. Scrapes and polls
-//! never wait for each other.
+//! whole, and they expire. These cells are grouped in sections in the order of the page: one per endpoint, one for the
+//! counters, one for the objectives. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders
+//! it. Scrapes and polls wait for each other only while one of them reads or writes a cell.
 //!
 //! - [`target_state`]: one target's samples, health and expiry.
 //! - [`history`]: its events, including the log's transitions; [`six_hours`]: its last samples; `changes`: changes of
@@ -202,8 +202,9 @@ impl Store {
             let selected = selectors.iter().flat_map(move |selector| selector.take(&mut rest));
             (families, if filter.spans_targets() { cells.len() } else { 0 }, selected)
         });
-        let gone = self.0.gone.lock();
-        Snapshot::new(version, filter, sections, gone.named(now), now)
+        // Polls need this lock, so it is released before the cells are read.
+        let gone = self.0.gone.lock().named(now);
+        Snapshot::new(version, filter, sections, gone, now)
     }
 
     /// The families of all sections and of the targets' health, in the order of the page.

@@ -79,7 +79,7 @@ impl Snapshot {
         version: u64,
         filter: &Filter,
         sections: impl Iterator<Item = (&'a Vec<Family>, usize, C)>,
-        gone: impl Iterator<Item = (&'a Arc<Owner>, Gone, Instant)>,
+        gone: Vec<(Arc<Owner>, Gone)>,
         now: Instant,
     ) -> Self {
         let (mut parts, mut health, mut first_stale) = (Vec::new(), Vec::new(), None);
@@ -109,10 +109,10 @@ impl Snapshot {
             }
             parts.push(PageSection { families: families.clone(), targets });
         }
-        let gone = gone.filter(|(owner, ..)| filter.wants(&GONE) && filter.wants_app(owner));
-        let gone = gone.map(|(owner, gone, until)| {
-            first_stale = [first_stale, Some(until)].into_iter().flatten().min();
-            (Arc::clone(owner), gone.reason, gone.since.as_duration().as_secs_f64())
+        let gone = gone.into_iter().filter(|(owner, _)| filter.wants(&GONE) && filter.wants_app(owner));
+        let gone = gone.map(|(owner, gone)| {
+            first_stale = [first_stale, Some(gone.until)].into_iter().flatten().min();
+            (owner, gone.reason, gone.since.as_duration().as_secs_f64())
         });
         let gone = gone.collect();
         Self {
