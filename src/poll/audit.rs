@@ -5,6 +5,7 @@
 //! check of its service account and call must pass (`is_needed`).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
@@ -46,11 +47,8 @@ const SPLIT_STEPS: i64 = 9;
 /// process, so that a start causes none.
 pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let Poll { plan, target, .. } = poll;
-    let accounting = &plan.config.accounting;
-    target.counter.as_ref().filter(|_| accounting.audit)?;
-    let requests = i64::try_from(ranges::windows(plan, target).len()).unwrap_or(1) + 1;
-    let interval = i64::try_from(plan.interval(target).as_secs()).unwrap_or(HOUR);
-    let apart = HOUR.max(interval.saturating_mul(APART) / requests);
+    target.counter.as_ref().filter(|_| plan.config.accounting.audit)?;
+    let apart = apart(poll);
     let settled = plan.watermark.settled().saturating_sub(AGE);
     let period = (settled - phase_seconds(&target.key.owner, apart - AGE)).div_euclid(apart);
     if !target.progress.lock().begin_period(u32::try_from(period).unwrap_or_default()) {
@@ -59,6 +57,13 @@ pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let range = newest(plan, settled);
     // An app without traffic proves nothing.
     (ledger_of(poll, range) != Some(0)).then_some(range)
+}
+
+/// The time between two audits of an app, in seconds.
+fn apart(Poll { plan, target, .. }: Poll<'_>) -> i64 {
+    let requests = i64::try_from(ranges::windows(plan, target).len()).unwrap_or(1) + 1;
+    let interval = i64::try_from(plan.interval(target).as_secs()).unwrap_or(HOUR);
+    HOUR.max(interval.saturating_mul(APART) / requests)
 }
 
 /// The newest range of whole hours, or of two steps if that is longer, that ended before `settled`.
@@ -321,7 +326,8 @@ impl<'a> Check<'a> {
                 }
             }
             Finding::Different(violation) => {
-                let (violation, is_new) = evidence.record_difference(violation);
+                let audited = Duration::from_secs(apart(self.poll).unsigned_abs());
+                let (violation, is_new) = evidence.record_difference(violation, audited);
                 telemetry.audited(key.resource, AuditResult::Different);
                 let (what, remedy) = (violation.to_string().into(), violation.remedy().into());
                 let difference = Difference { what, remedy, target: key.to_string() };

@@ -119,8 +119,8 @@ pub(super) struct Evidence {
     ignored: Option<Violation>,
     /// The last difference logged, until it is over.
     violation: Option<Violation>,
-    /// When a check last found a difference.
-    differed_at: Option<Instant>,
+    /// Until when audits of other apps end no difference: each app that differed is audited again before then.
+    differs_until: Option<Instant>,
     /// Checks in a row that found no difference.
     equal: u8,
     /// Checks in a row of each app that found a suspicion.
@@ -147,10 +147,6 @@ const PLACE_KEPT: Duration = Duration::from_secs(600);
 
 /// The number of checks in a row that end a difference, and suspicions in a row that make one.
 const IN_A_ROW: u8 = 3;
-
-/// Time without a difference after which a difference may end. Each app with traffic is audited in that time, including
-/// the app that differed.
-const AUDITED_WITHIN: Duration = Duration::from_secs(2 * 3600);
 
 /// Minimum time between two sampled hours of an account, in seconds.
 const SAMPLED_EVERY: i64 = 24 * HOUR;
@@ -309,13 +305,14 @@ impl Evidence {
         }
     }
 
-    /// Records the difference that a check found. Returns its cause, and whether that is new: ignored ranges are the
-    /// cause of all later differences.
-    pub(super) fn record_difference(&mut self, violation: Violation) -> (Violation, bool) {
+    /// Records the difference that a check found in an app that is audited at these intervals. Returns its cause, and
+    /// whether that is new: ignored ranges are the cause of all later differences.
+    pub(super) fn record_difference(&mut self, violation: Violation, audited: Duration) -> (Violation, bool) {
         self.stop_counting(violation);
         let violation = self.ignored.unwrap_or(violation);
         self.equal = 0;
-        self.differed_at = Some(Instant::now());
+        // Twice, because an audit may go unanswered.
+        self.differs_until = self.differs_until.max(Some(Instant::now() + 2 * audited));
         let before = self.violation.replace(violation);
         (violation, before.as_ref().map(discriminant) != Some(discriminant(&violation)))
     }
@@ -336,8 +333,8 @@ impl Evidence {
         }
         self.suspicions.remove(app);
         self.equal = self.equal.saturating_add(u8::from(both));
-        let differed = self.differed_at.is_some_and(|at| at.elapsed() < AUDITED_WITHIN);
-        (verified || (self.equal >= IN_A_ROW && !differed)) && self.violation.take().is_some()
+        let may_differ = self.differs_until.is_some_and(|until| Instant::now() < until);
+        (verified || (self.equal >= IN_A_ROW && !may_differ)) && self.violation.take().is_some()
     }
 }
 
@@ -347,6 +344,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    const AN_HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
     fn an_audit_holds_for_the_settings_that_affect_counting() {
@@ -381,11 +380,12 @@ mod tests {
             Violation::TotalsDiffer { parts: 10_000, whole: 5_000 },
         );
         let mut evidence = Evidence::default();
-        assert_eq!(evidence.record_difference(names), (names, true));
-        assert_eq!(evidence.record_difference(totals), (names, false));
+        let differs = |evidence: &mut Evidence, violation| evidence.record_difference(violation, AN_HOUR);
+        assert_eq!(differs(&mut evidence, names), (names, true));
+        assert_eq!(differs(&mut evidence, totals), (names, false));
         assert_eq!(evidence.believes(), Err(names));
         assert!(evidence.record_match(&owner, false, true));
-        assert_eq!(evidence.record_difference(totals), (totals, true));
+        assert_eq!(differs(&mut evidence, totals), (totals, true));
         assert_eq!(evidence.believes(), Ok(true));
     }
 
@@ -455,9 +455,10 @@ mod tests {
     async fn equal_audits_of_other_apps_end_no_difference_and_no_suspicion() {
         let [one, other] = ["a", "b"].map(|app| Owner::new("p".into(), app.into()));
         let mut evidence = Evidence::default();
-        let hour = async || tokio::time::advance(Duration::from_secs(3_600)).await;
+        let hour = async || tokio::time::advance(AN_HOUR).await;
         for hours in 1..=4 {
-            assert_eq!(evidence.record_difference(Violation::CountsEndTwice).1, hours == 1, "it is new once");
+            let (_, is_new) = evidence.record_difference(Violation::CountsEndTwice, AN_HOUR);
+            assert_eq!(is_new, hours == 1, "it is new once");
             for _ in 0..3 {
                 assert!(!evidence.record_match(&other, true, false));
             }
@@ -474,5 +475,18 @@ mod tests {
             "three in a row, two hours after the last difference"
         );
         assert!(!evidence.record_suspicion(&one), "its own audit ends a suspicion");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_difference_of_an_app_that_is_audited_rarely_lasts_until_its_next_audit() {
+        let other = Owner::new("p".into(), "b".into());
+        let mut evidence = Evidence::default();
+        evidence.record_difference(Violation::CountsEndTwice, 3 * AN_HOUR);
+        evidence.record_difference(Violation::CountsEndTwice, AN_HOUR);
+        for hours in 0..=6 {
+            let ends = (0..3).any(|_| evidence.record_match(&other, true, false));
+            assert_eq!(ends, hours == 6, "{hours}");
+            tokio::time::advance(AN_HOUR).await;
+        }
     }
 }
