@@ -280,7 +280,8 @@ impl<'a> LedgerUpdate<'a> {
                 let Some(oldest) = watermark.oldest() else { return };
                 if let Some((next, gone)) = ledger.give_up(oldest, watermark.hourly_from()) {
                     self.becomes(next);
-                    self.gave_up = Some(gone);
+                    // The log names the first range; the metric counts further ones.
+                    self.gave_up.get_or_insert(gone);
                 }
                 let kept = watermark.ages().kept_from(watermark.settled());
                 if let Some(next) = self.ledger().and_then(|ledger| ledger.without_hours_before(kept)) {

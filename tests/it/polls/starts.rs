@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use pds_interface::range::rfc3339;
 use pds_interface::response_time;
-use pds_simulator::{Fault, Quirks, Settings};
+use pds_simulator::{Fault, Kind, Quirks, Settings};
+use tracing::Level;
 
-use crate::rig::FaultExt as _;
+use crate::rig::{FaultExt as _, Log};
 
 use super::{Rig, one_app};
 
@@ -59,6 +61,20 @@ async fn a_range_that_turns_out_too_old_when_it_is_answered_is_not_added() {
     let windows = Fault::status(500).of_ranges_longer_than(290).times(2);
     after_ten_days(vec![windows.clone().on(response_time::RESOURCE)]).await;
     after_ten_days(vec![windows]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_names_all_of_the_first_time_that_is_given_up() {
+    let (log, _guard) = Log::start(Level::WARN);
+    let rig = Rig::start(one_app(), "[accounting]\nmax_catch_up = \"1h\"\n").await;
+    rig.pass(0).await;
+    let start = rfc3339(rig.ledger().until);
+    // Another step becomes too old while the poll waits for its first reply.
+    rig.world.faults().set([Kind::Latency { millis: 8_000 }.into()]);
+    rig.pass(2 * 3_600 + 18).await;
+    let gave_up = log.lines_with("gave up time");
+    let starts: Vec<bool> = gave_up.iter().map(|line| line.contains(&format!("start=\"{start}\""))).collect();
+    assert_eq!(starts, [true; 2], "requests and runs: {gave_up:?}");
 }
 
 #[tokio::test(start_paused = true)]
