@@ -79,7 +79,9 @@ pub(super) async fn commit_all(
     loop {
         let wait = async {
             let received = queue.recv_many(&mut batch, usize::MAX).await;
-            tokio::time::sleep_until(next).await;
+            if received > 0 {
+                tokio::time::sleep_until(next).await;
+            }
             received
         };
         tokio::select! {

@@ -266,6 +266,16 @@ mod tests {
         assert!(tokio::join!(write(180), stop).0.is_err(), "and a stop does not wait for it");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_waits_for_the_disk_and_not_for_the_time_of_the_next_commit() {
+        let (_dir, path) = state_file();
+        let apart = Duration::from_secs(3600);
+        let (store, committer) = LedgerStore::open(Some(&path), Arc::new(Unobserved), apart).await.unwrap();
+        let (key, began) = (requests("a"), Instant::now());
+        let (written, ()) = tokio::join!(store.commit(&key, ledger(60)), committer.finished());
+        assert!(written.is_ok() && began.elapsed() < apart, "{:?}", began.elapsed());
+    }
+
     #[tokio::test]
     async fn a_ledger_that_was_committed_is_on_disk_and_there_after_a_restart() {
         let (_dir, path) = state_file();
