@@ -7,7 +7,7 @@ use pds_core::error_chain::with_sources;
 use pds_http::{BuildError, is_exposed_plaintext, tls_config};
 use pds_ledger::restore::{Login, Prometheus};
 
-use super::{Config, LoadError, Problem};
+use super::{App, Config, LoadError, Problem};
 
 /// The longest time between steps of a counter at which rates over five minutes are right.
 const MAX_PERIOD_OF_RATES: Duration = Duration::from_secs(120);
@@ -98,10 +98,12 @@ impl Config {
     /// dashboards may then hold fewer than two steps.
     fn rate_warning(&self) -> Option<String> {
         let apps = self.projects.iter().flat_map(|project| &project.apps);
-        let interval = apps.map(|app| app.interval.unwrap_or(self.poll.interval)).max()?;
-        let (key, period) = match self.accounting.step {
-            step if step >= interval => ("accounting.step", step),
-            _ => ("poll.interval", interval),
+        let interval = |app: &App| app.interval.unwrap_or(self.poll.interval);
+        let rarest = apps.max_by_key(|app| interval(app))?;
+        let (key, period) = match (self.accounting.step, interval(rarest)) {
+            (step, interval) if step >= interval => ("accounting.step".to_owned(), step),
+            (_, interval) if rarest.interval.is_none() => ("poll.interval".to_owned(), interval),
+            (_, interval) => (format!("the interval of app {}", rarest.id), interval),
         };
         let quarters = (3 * period).as_secs().div_ceil(QUARTER.as_secs());
         let range = QUARTER * u32::try_from(quarters).unwrap_or(u32::MAX);
@@ -162,14 +164,17 @@ mod tests {
 
     #[test]
     fn counters_that_grow_rarely_need_longer_rates() {
-        let warnings = |settings: &str| {
+        let warnings_of = |settings: &str, interval: &str| {
             let text = format!(
                 "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n{settings}\n[[projects]]\nid = \"p\"\n\
-                 apps = [\"a\", {{ id = \"b\", interval = \"2m\" }}]\n"
+                 apps = [\"a\", {{ id = \"b\", interval = \"{interval}\" }}]\n"
             );
             crate::load_text(Path::new("test.toml"), &text).unwrap().config.warnings()
         };
+        let warnings = |settings: &str| warnings_of(settings, "2m");
         assert_eq!(warnings(""), [""; 0], "two minutes are enough");
+        let of_app = warnings_of("", "5m").concat();
+        assert!(of_app.starts_with("the interval of app b is 5m: counters grow"), "{of_app}");
         for (settings, said) in [
             ("[poll]\ninterval = \"150s\"", "poll.interval is 2m 30s"),
             ("[poll]\ninterval = \"5m\"", "use [15m]"),
