@@ -16,7 +16,7 @@ use super::progress::MAX_SINGLE;
 use super::ranges::{self, Purpose, RangeRequest};
 
 /// How many times both ends of a hole must be refused again while the newest step is answered. If a service fails half
-/// of its requests, one false hole in 65,000 passes.
+/// of its requests, one false hole in 16 million passes.
 const CONFIRMATIONS: u32 = 8;
 
 /// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.

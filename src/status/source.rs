@@ -112,7 +112,7 @@ impl Source {
         status
     }
 
-    /// Records incidents every half minute, and logs the reasons of the verdict: after the first round of polls, or half a
+    /// Records incidents every half minute, and logs the reasons of the verdict: after the first round of polls, or a
     /// minute, as the first failures alone may have another cause.
     pub async fn watch(self) {
         let mut log = ReasonLog::default();

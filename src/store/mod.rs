@@ -207,7 +207,7 @@ impl Store {
         Snapshot::new(version, filter, sections, gone, now)
     }
 
-    /// The families of all sections and of the targets' health, in the order of the page.
+    /// The families of each section, in the order of the page.
     pub fn families(&self) -> &[Vec<Family>] {
         &self.0.families
     }

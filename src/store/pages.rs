@@ -4,8 +4,8 @@
 //! handed out as shared bytes. Plain pages and parts of a page go out while they are rendered, and are not kept:
 //! rendering is faster than decompressing, and plain text takes ten times the memory of the values it shows.
 //!
-//! A page has two parts. Samples from the service change with a poll and are kept until then. The exporter's own metrics
-//! change all the time; they are rendered at most once per second, and only the page's end is replaced.
+//! A kept page has two parts. Samples from the service change with a poll and are kept until then. The exporter's own
+//! metrics change all the time; they are rendered at most once per second, and only the page's end is replaced.
 
 use std::convert::Infallible;
 use std::io;

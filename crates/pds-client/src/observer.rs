@@ -25,7 +25,7 @@ pub trait Observer: Debug + Send + Sync {
     /// A request is sent again inside one poll.
     fn retried(&self, resource: Resource) {}
 
-    /// A request waited `waited` for the rate limit or for a pause to end.
+    /// A request waited `waited` for a pause, the pace of its account, the rate limit or the limit in flight.
     fn throttled(&self, resource: Resource, waited: Duration) {}
 
     /// The service's clock is `seconds` ahead of ours (behind if negative).

@@ -136,10 +136,10 @@ impl Pace {
         self.slowed = Some(cut);
     }
 
-    /// Records that a request ended without a 429; `accepted` if the service replied with a status below 500. The adaptation ends when it
-    /// reaches the pace before it, or a minute after the last 429, unless requests wait (`waits`), which would all be sent
-    /// at once. An error of the server or silence does not show which pace the service accepts: it only ends the adaptation
-    /// after that minute, also while requests wait if none was accepted for as long.
+    /// Records that a request ended without a 429; `accepted` if the service replied with a status below 500. The
+    /// adaptation ends when it reaches the pace before it, or a minute after the last 429, unless requests wait (`waits`),
+    /// which would all be sent at once. An error of the server or silence does not show which pace the service accepts: it
+    /// only ends the adaptation after that minute, also while requests wait if none was accepted for as long.
     pub(super) fn ended(&mut self, accepted: bool, waits: bool) {
         let measured = self.count(0.0);
         let Some(slowed) = &mut self.slowed else { return };

@@ -35,9 +35,9 @@ use pds_interface::Request;
 use pds_interface::call::Method;
 use pds_interface::reply::{error_message, is_web_page};
 
-/// Idle connections are kept longer than the default poll interval, but closed before most servers close them.
+/// Idle connections are kept longer than the default poll interval.
 const KEEP_IDLE: Duration = Duration::from_secs(90);
-/// Missing replies to these pings reveal a dead connection before requests time out.
+/// Missing replies to these pings reveal a dead connection. Until then, requests on it time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The most unread bytes of all replies over HTTP/2, unless the smallest windows allow more.
 pub const MAX_UNREAD: u32 = 8 * 1024 * 1024;

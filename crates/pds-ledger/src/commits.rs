@@ -16,7 +16,8 @@ use super::record::Record;
 use super::restore::Restoring;
 use super::state::{Ledgers, MAX_COMMIT, StateFile};
 
-/// Reported to [`Observer::committed`] until the state file is read.
+/// Reported to [`Observer::committed`] until the state file is read, and while a commit takes longer than
+/// [`MAX_COMMIT`].
 pub const SILENT: &str = "the state folder does not answer";
 
 /// Receives the results of commits and of restoring. The default methods ignore them. The ledgers log them themselves.

@@ -43,7 +43,7 @@ impl Owner {
 }
 
 /// SipHash-1-3 with a zero key over the length of the project's id (8 bytes, little endian), that id and the app's.
-/// Shards divide apps by it.
+/// The phases of polls depend on it.
 fn digest(project: &str, app: &str) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&(project.len() as u64).to_le_bytes());

@@ -49,7 +49,7 @@ impl Context {
     }
 }
 
-/// The time of the last check, and the accounts and resources for which the service seemed to be down then.
+/// The time of the last check, and when the service last seemed to be down for an account and resource.
 pub(super) type Silences = (Option<Instant>, HashMap<(Arc<str>, Resource), Instant>);
 
 /// The targets of a configuration.
@@ -75,7 +75,7 @@ pub struct Plan {
     pub windows_warned: AtomicBool,
     /// Whether a warning was logged that the service does not send a configured threshold.
     pub thresholds_warned: AtomicBool,
-    /// For which targets the service seems to be down.
+    /// When the service seemed to be down although it answered.
     pub(super) silences: Mutex<Silences>,
     /// Whether the ledgers were loaded when the plan was built; otherwise it has no counters.
     knows_ledgers: bool,
