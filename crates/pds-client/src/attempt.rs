@@ -153,8 +153,13 @@ impl Exchange<'_> {
             match queue.pace(|pace, _| pace.pause_left()) {
                 Duration::ZERO => break Ok(permit),
                 pause if pause > patience => break Err(Reason::Paused(whole_seconds(pause))),
-                // The service has just requested a pause of this account.
-                _ => {}
+                // The service has just requested a pause of this account. A reload may have made its queue less patient, so
+                // the queue may not wait for the end of the pause.
+                pause => {
+                    drop(permit);
+                    tokio::time::sleep(pause).await;
+                    throttled += pause;
+                }
             }
         };
         self.count(|observer, resource| observer.throttled(resource, throttled));

@@ -96,6 +96,23 @@ async fn a_long_pause_is_not_waited_for_and_stops_the_account_for_five_minutes_a
     assert_eq!(pace(), None);
 }
 
+#[tokio::test]
+async fn a_request_that_is_more_patient_than_the_present_configuration_blocks_no_other_task() {
+    let server = Server::start(|_| status(429, "").with("retry-after", "8")).await;
+    let former = Asking::with(&server, |api| api.timeout = Duration::from_secs(60));
+    let mut impatient = api(&format!("http://{}", server.address));
+    impatient.timeout = Duration::from_secs(1);
+    let client = former.client.successor(&impatient, &[project("p", None)]).unwrap();
+    client.take_over(Some(&former.client));
+    former.ask("p", "a").await.unwrap_err();
+    let began = Instant::now();
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        answer = former.ask("p", "b") => panic!("it did not wait for the end of the pause: {answer:?}"),
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_pace_is_0_in_each_long_pause_until_a_request_ends() {
     let cut = ok("").with("content-length", "9").cut("");
