@@ -129,12 +129,21 @@ async fn assert_table(resource: Resource) {
 
 /// A test for each resource.
 macro_rules! tables {
-    ($($test:ident: $call:ident),* $(,)?) => {$(
-        #[tokio::test]
-        async fn $test() {
-            assert_table($call::RESOURCE).await;
+    ($($test:ident: $call:ident),* $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $test() {
+                assert_table($call::RESOURCE).await;
+            }
+        )*
+
+        #[test]
+        fn each_resource_has_a_table() {
+            let named = [$($call::RESOURCE),*];
+            let missing: Vec<_> = Resource::all().filter(|resource| !named.contains(resource)).collect();
+            assert!(missing.is_empty(), "add {missing:?} to `value` and `tables!` in tests/it/faults/mod.rs");
         }
-    )*};
+    };
 }
 
 tables! {
