@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use pds_interface::{Resource, Scope};
 use pds_simulator::{Settings, World};
 use reqwest::StatusCode;
 use tempfile::TempDir;
@@ -193,8 +194,8 @@ async fn reloads_at_once_follow_one_another() {
             assert_eq!(status, 200, "{text}");
         }
     }
-    // The last file has both apps: 3 targets each, 2 of the project, 1 of the account.
-    until("all targets are there", async || running.metric("pds_exporter_targets").await == Some(9.0)).await;
+    // The last file has both apps.
+    running.until_targets("all targets are there", targets(2)).await;
     assert_eq!(running.metric(SUCCESSFUL).await, Some(1.0));
     assert_eq!(running.metric("pds_exporter_panics_total").await, Some(0.0));
     running.assert_still_polling().await;
@@ -220,9 +221,10 @@ const RELOADED: &str = "the configuration was reloaded";
 const REFUSED: &str = "the configuration was not reloaded";
 const FOLLOW: &[&str] = &["--config.auto-reload-interval=100ms"];
 
-/// The targets of a project with this many apps: 3 per app, 2 of the project, 1 of the account.
-const fn targets(apps: u8) -> f64 {
-    (apps * 3 + 3) as f64
+/// The targets of a project with this many apps, and of its account.
+fn targets(apps: usize) -> f64 {
+    let of_app = Resource::all().filter(|resource| resource.polled().scope == Scope::App).count();
+    (apps * of_app + Resource::COUNT - of_app) as f64
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -26,7 +26,7 @@ async fn a_reload_is_finished_although_its_client_disconnects() {
         drop(client);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    until("it is reloaded", async || targets().await == Some(6.0)).await;
+    until("it is reloaded", async || targets().await == Some(super::targets(1))).await;
     let listed = async || running.exporter.get("/api/v1/status").await.contains(&*running.apps()[1]);
     until("the status has followed", async || !listed().await).await;
 }

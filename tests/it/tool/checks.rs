@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pds_interface::Resource;
 
 use super::{Found, Service, TOKEN, ended, golden, pdstool, stderr, stdout};
 use crate::client::server::{flooding, ok, status};
@@ -129,7 +130,7 @@ fn a_hostile_service_holds_up_no_call_beyond_the_timeout() {
     for (url, reason, calls) in [
         (silent.url(), late, 1),
         (dripping.url(), late, 1),
-        (format!("http://{interim}"), "interim (1xx) replies", 6),
+        (format!("http://{interim}"), "interim (1xx) replies", Resource::COUNT),
     ] {
         let check = ["check", "token", "--project", "p-1", "--app", "p-1-a", "--base-url", &url];
         let call = ["call", "app", "get", "--project", "p-1", "a", "--base-url", &url];
