@@ -276,7 +276,7 @@ mod tests {
             "cost" => App { dollars_per_replica_hour: own.dollars_per_replica_hour, ..app },
             "error" => App { last_error: own.last_error, ..app },
             "problem" => App { problems: own.problems, ..app },
-            other => panic!("no values for {other}"),
+            other => panic!("add the values of {other} to `app` and `with` in src/pages/query.rs"),
         }
     }
 
