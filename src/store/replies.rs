@@ -133,5 +133,7 @@ mod tests {
         replies.keep(&key(0), Timestamp::UNIX_EPOCH, 2, || "{}".to_owned());
         replies.keep(&key(0), Timestamp::UNIX_EPOCH, MAX_REPLY_BYTES + 1, || unreachable!());
         assert_eq!(replies.of(&key(0)), None, "an old one would be taken for the last");
+        replies.keep(&key(0), Timestamp::UNIX_EPOCH, MAX_REPLY_BYTES, || "{}".to_owned());
+        assert!(replies.of(&key(0)).is_some(), "as long as the limit");
     }
 }

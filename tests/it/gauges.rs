@@ -146,11 +146,17 @@ async fn run_times_come_from_the_first_window_that_can_hold_a_datapoint() {
     runs(&world, &context, 30);
     tokio::time::sleep(Duration::from_secs(400)).await;
     assert_eq!(time(&context), None, "the last run was half an hour ago");
-    let (world, context, _polling) = polled(Quirks::default(), "[poll]\nwindows = [\"1m\", \"1h\"]\n").await;
+    // No poll falls on the moment at which an earlier one is stale.
+    let tables = "[poll]\ninterval = \"70s\"\nwindows = [\"1m\", \"1h\"]\n";
+    let (world, context, _polling) = polled(Quirks::default(), tables).await;
     tokio::time::sleep(Duration::from_secs(200)).await;
     runs(&world, &context, 30);
     tokio::time::sleep(Duration::from_secs(400)).await;
     assert!(time(&context).is_some(), "a window of a minute may hold no datapoint");
+    for second in 0..900 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(time(&context).is_some(), "the newest datapoint stays beyond stale_after: {second} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::deploy::succeed;
-use crate::process::{Exporter, assert_has, edit, get, until, until_page, value};
+use crate::process::{DEADLINE, Exporter, assert_has, edit, get, until, until_page, value};
 use crate::rig::{self, FaultExt as _};
 use crate::server::free_port;
 
@@ -303,4 +303,23 @@ async fn a_log_that_nobody_reads_stops_nothing() {
     );
     until("the daemon ends", async || child.try_wait().unwrap().is_some()).await;
     drop(never_read);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn systemd_learns_that_a_daemon_is_ready_and_then_that_it_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+    command.args(["--demo", "--web.listen-address", "127.0.0.1:0"]).env("NOTIFY_SOCKET", &path);
+    let exporter = Exporter::of(command);
+    let next = || {
+        let mut message = [0; 64];
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        let length = socket.recv(&mut message).unwrap();
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    assert_eq!(next(), "READY=1\n");
+    assert!(exporter.terminate().success());
+    assert_eq!(next(), "STOPPING=1\n");
 }

@@ -329,6 +329,16 @@ mod tests {
         assert_eq!(account.inner.state.lock().refusals.len(), 1);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn the_last_outcome_is_that_of_the_request_sent_last() {
+        let account = Account::new("p-1".into(), None, &Shared::new(Arc::new(Unobserved), Clock::system()));
+        let first = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        account.record_outcome("/new", Instant::now(), None);
+        account.record_outcome("/late", first, Some(Class::Timeout));
+        assert_eq!(account.last_outcome().unwrap().failed, None);
+    }
+
     #[tokio::test]
     async fn a_token_is_for_another_project_if_it_is_set_for_none_that_it_states() {
         // {"project_id":"p-b"}

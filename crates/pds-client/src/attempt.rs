@@ -228,7 +228,12 @@ mod tests {
         for _ in 0..100 {
             assert!(waits().zip(super::ceilings()).take(7).all(|(wait, ceiling)| wait <= ceiling));
         }
-        let firsts: std::collections::HashSet<_> = (0..20).filter_map(|_| waits().next()).collect();
+        let firsts: std::collections::HashSet<_> = (0..100).filter_map(|_| waits().next()).collect();
         assert!(firsts.len() > 10, "{firsts:?}");
+        let has = |part: std::ops::Range<u32>| {
+            let part = FIRST_WAIT * part.start / 4..FIRST_WAIT * part.end / 4;
+            firsts.iter().any(|wait| part.contains(wait))
+        };
+        assert!(has(0..1) && has(1..3) && has(3..4), "{firsts:?}");
     }
 }

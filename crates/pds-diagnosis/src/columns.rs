@@ -240,4 +240,11 @@ mod tests {
         let app = App { project: "p".into(), id: "a\"b\\c\nd".into(), ..App::default() };
         assert_eq!(app.selector(), r#"project="p",app="a\"b\\c\nd""#);
     }
+
+    #[test]
+    fn an_app_without_a_maximum_comes_after_those_with_one() {
+        let app = |max_replicas| App { min_replicas: Some(1.0), max_replicas, ..App::default() };
+        let replicas = Column::of("replicas").unwrap();
+        assert_eq!(replicas.compare(&app(None), &app(Some(0.0)), false), Ordering::Greater);
+    }
 }

@@ -246,6 +246,9 @@ mod tests {
     fn label_values_are_escaped() {
         let labels = labels([("project", "a\"b\\c\nd<script>🦀"), ("app", "")]);
         assert_eq!(labels, "project=\"a\\\"b\\\\c\\nd<script>🦀\",app=\"\"");
+        for (alone, escaped) in [("\"", "\\\""), ("\\", "\\\\"), ("\n", "\\n")] {
+            assert_eq!(super::labels([("app", alone)]), format!("app=\"{escaped}\""));
+        }
         let family = Family::histogram("pds_h_seconds", &[], "");
         assert_eq!(
             text(|out| sample(out, &family, "app=\"x\"", "le=\"1.0\"", 2.5)),

@@ -127,14 +127,19 @@ pub fn print_csv_rows<N: AsRef<str>>(
 }
 
 fn print_csv_row<C: AsRef<str>>(console: &mut Console, cells: &[C]) -> io::Result<()> {
-    // A carriage return hides text on a terminal.
     let is_terminal = console.out_is_terminal;
+    let cells = cells.iter().map(|cell| quoted(cell.as_ref(), is_terminal));
+    console.print(&cells.collect::<Vec<_>>().join(","))
+}
+
+/// A cell of CSV.
+fn quoted(cell: &str, is_terminal: bool) -> String {
+    // A carriage return hides text on a terminal.
     let stays = |c: char| matches!(c, '\n' | '\t') || (c == '\r' && !is_terminal);
-    let quoted = |cell: &C| match cell.as_ref().replace(|c| is_terminal_control(c) && !stays(c), "\u{fffd}") {
+    match cell.replace(|c| is_terminal_control(c) && !stays(c), "\u{fffd}") {
         text if text.contains(['"', ',', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
         text => text,
-    };
-    console.print(&cells.iter().map(quoted).collect::<Vec<_>>().join(","))
+    }
 }
 
 /// Writes `value` as indented JSON. Control characters are escaped by JSON itself.
@@ -234,6 +239,15 @@ mod tests {
             "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": null }]
         });
         assert_eq!(json(&blocks), expected);
+    }
+
+    #[test]
+    fn cells_that_hold_what_separates_cells_or_rows_are_quoted() {
+        for separator in [",", "\"", "\n", "\r"] {
+            let cell = quoted(&format!("a{separator}b"), false);
+            assert!(cell.starts_with("\"a") && cell.ends_with("b\""), "{cell:?}");
+        }
+        assert_eq!((&*quoted("a\tb", false), &*quoted("a\rb", true)), ("a\tb", "a\u{fffd}b"));
     }
 
     #[test]

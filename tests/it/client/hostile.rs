@@ -56,6 +56,12 @@ async fn an_endless_reply_is_read_up_to_the_limit_only() {
 }
 
 #[tokio::test]
+async fn a_reply_as_large_as_the_limit_is_read() {
+    let server = Server::start(|_| ok("{}".to_owned() + &" ".repeat(1_048_574))).await;
+    assert_eq!(Asking::of(&server).ask("p", "a").await.unwrap().len(), 1_048_576);
+}
+
+#[tokio::test]
 async fn a_reply_that_announces_too_much_is_not_waited_for() {
     let (_, class, server) = outcome(ok("").with("content-length", "52428800").dripping()).await;
     assert_eq!(class, "too_large");

@@ -93,6 +93,9 @@ fn apps_with_problems_come_first_in_every_form() {
     let ids: Vec<&str> =
         narrow.lines().filter_map(|line| line.split_whitespace().find(|it| it.contains('…'))).collect();
     assert_eq!(ids, ["p-vbq86i4m-em…eu", "p-vbq86i4m-em…us"], "{narrow}");
+    let alike = alike.replace("embeddings-eu", "last").replace("embeddings-us", "first");
+    let listed = run(&Service::start(move |_| ok(alike.clone())), &["apps", "-o", "csv"]);
+    assert!(listed.find("-last") < listed.find("-first"), "the exporter's order: {listed}");
     let problems = run(&service, &["apps", "--problems", "--filter", "LATE", "-o", "csv"]);
     assert!(problems.contains("p-1-late") && !problems.contains("p-2-down"), "{problems}");
     assert!(run(&service, &["apps", "--filter", "nowhere"]).contains("No app matches."));
