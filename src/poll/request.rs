@@ -1,8 +1,11 @@
 //! One request of a poll: sends it and publishes the reply's samples.
 
+use std::sync::Arc;
+
 use crate::store::Variant;
-use pds_interface::polled::Reading;
+use pds_interface::polled::{Reading, Terms};
 use pds_interface::{Arguments, Cadence, Subject, Tally, TimeRange, Window};
+use pds_ledger::Owner;
 
 use super::error::PollError;
 use super::plan::Poll;
@@ -25,7 +28,9 @@ impl<'a> Poll<'a> {
         }
         let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
         let endpoint = target.endpoint;
+        let Owner { project, app, .. } = &*target.key.owner;
         let terms = plan.config.terms(plan.app_of(target), range);
+        let terms = Terms { project: Arc::clone(project), app: Arc::clone(app), ..terms };
         let decode = move |body: &[u8]| endpoint.decode(body, &terms);
         let (read, fetched) = plan.client.read(turn, resource, &request, decode).await?;
         let step = plan.watermark.observe(fetched.date);

@@ -59,7 +59,7 @@ fn cases() -> Vec<Case> {
             ..case(
                 "begins a reply with a byte-order mark",
                 vec![body(
-                    "\u{feff}{\"id\":\"a\",\"name\":\"caf\u{e9}\",\"status\":\"ready\",\"cpu\":\"2\",\"memory\":\"4\"}",
+                    "\u{feff}{\"name\":\"caf\u{e9}\",\"status\":\"ready\",\"cpu\":\"2\",\"memory\":\"4\"}",
                 )],
             )
         },
@@ -69,6 +69,14 @@ fn cases() -> Vec<Case> {
             ..case(
                 "answers 200 with a login page",
                 vec![body("<!doctype html><title>Sign in</title><form><input name=user></form>\n")],
+            )
+        },
+        Case {
+            holds: &["pds_up{A,resource=\"app\"} 0", "pds_app_window_requests{A,window=\"5m\"}"],
+            lacks: &["pds_app_info{A", "pds_app_cpu_cores{A}"],
+            ..case(
+                "sends the settings of another app",
+                vec![Fault::value("id", "\"p-other-app\"").on(get_app::RESOURCE)],
             )
         },
         Case {

@@ -147,7 +147,7 @@ section! {
 }
 
 impl Config {
-    /// Terms for reading replies about `range` of `app`.
+    /// Terms for reading replies about `range` of `app`, but for its ids.
     pub fn terms(&self, app: Option<&App>, range: Option<TimeRange>) -> Terms {
         let mut thresholds = self.poll.thresholds.clone();
         if !thresholds.is_empty() {
@@ -158,6 +158,7 @@ impl Config {
             domain_status: self.api.domain_status_field.clone(),
             thresholds: thresholds.into_iter().map(as_seconds).collect(),
             without_ratio: !self.poll.within_ratio,
+            ..Terms::default()
         }
     }
 }

@@ -88,9 +88,9 @@ impl Call {
     ///
     /// # Errors
     /// The problem.
-    pub fn judge(&self, body: &[u8]) -> Result<(), DecodeError> {
+    pub fn judge(&self, body: &[u8], terms: &Terms) -> Result<(), DecodeError> {
         if let Some(polled) = &self.polled {
-            let read = polled.decode(body, &Terms::default())?;
+            let read = polled.decode(body, terms)?;
             let lacks_total = || read(&[]).tally.and_then(|tally| tally.total).is_none();
             let is_complete = polled.counted.is_none() || !lacks_total();
             return if is_complete { Ok(()) } else { Err(DecodeError::Lacks("total")) };

@@ -2,7 +2,7 @@
 
 pub mod family;
 
-use pds_core::printable::long_excerpt;
+use pds_core::printable::{excerpt, long_excerpt};
 
 use super::number::NumberText;
 use super::prelude::*;
@@ -52,8 +52,16 @@ impl ReplyBody for App {
 impl MetricSource for App {
     const ROWS: &'static [Row<Self>] = family::ROWS;
 
-    fn read(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
-        Self::decode(body)
+    fn read(body: &[u8], terms: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+        let app = Self::decode(body)?;
+        for (field, id, asked) in
+            [("id", &app.id, &terms.app), ("projectId", &app.project_id, &terms.project)]
+        {
+            if let Some(other) = id.stated().filter(|id| !asked.is_empty() && *id != &**asked) {
+                return Err(DecodeError::OtherApp(field, excerpt(other)));
+            }
+        }
+        Ok(app)
     }
 
     fn add_to(self, reading: &mut Reading) {
@@ -254,10 +262,21 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
-    fn settings_of_another_app_are_unexpected() {
-        let unexpected = |body: &str| lines(body).1;
-        assert_eq!(unexpected(r#"{"id":"p-1-embed","projectId":"p-2"}"#), ["id", "projectId"]);
-        assert_eq!(unexpected(r#"{"id":"","projectId":null,"name":"x"}"#), Vec::<&str>::new());
+    fn settings_of_another_app_are_refused() {
+        let terms = Terms::about("p-1", "p-1-ranker");
+        let read = |body: &str| App::read(body.as_bytes(), &terms, &mut Unexpected::default());
+        for (body, field) in [
+            (r#"{"id":"p-1-embed","projectId":"p-1"}"#, "id is 'p-1-embed'"),
+            (r#"{"id":"p-1-ranker","projectId":"p-2"}"#, "projectId is 'p-2'"),
+            (r#"{"id":7,"name":"x"}"#, "id is '7'"),
+        ] {
+            let error = read(body).unwrap_err().to_string();
+            assert_eq!(error, format!("the reply is about another app: its {field}"));
+        }
+        for body in [r#"{"id":" p-1-ranker","projectId":"p-1"}"#, r#"{"id":"","projectId":null,"name":"x"}"#]
+        {
+            assert!(read(body).is_ok(), "{body}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Polled calls, and the metrics in their replies.
 
+use std::sync::Arc;
+
 use pds_exposition::{Family, Sink};
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +123,10 @@ pub struct Reading {
 /// Context for reading a reply.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
+    /// The requested project; empty means any.
+    pub project: Arc<str>,
+    /// The requested app; empty means any.
+    pub app: Arc<str>,
     /// The requested range, of a metrics call.
     pub range: Option<TimeRange>,
     /// The field of a custom domain that holds its validation status; `None` means the usual ones.
@@ -129,6 +135,13 @@ pub struct Terms {
     pub thresholds: Vec<f64>,
     /// Whether shares within the thresholds have no series.
     pub without_ratio: bool,
+}
+
+impl Terms {
+    /// Terms for replies about an app of a project; without ids, about any.
+    pub fn about(project: &str, app: &str) -> Self {
+        Self { project: project.into(), app: app.into(), ..Self::default() }
+    }
 }
 
 /// Reads the samples of each of the subjects from a reply that is decoded.
@@ -189,7 +202,7 @@ impl Polled {
         (self.decode)(body, terms)
     }
 
-    /// Reads a successful reply for each of `subjects`, with the names of fields that are usual.
+    /// Reads a successful reply of any app for each of `subjects`, with the names of fields that are usual.
     ///
     /// # Errors
     /// Same as [`Polled::decode`].
@@ -266,6 +279,7 @@ pub(super) fn sink<R: MetricSource>(reply: &R, subject: Subject<'_>, unexpected:
 
 #[cfg(test)]
 mod tests {
+    use super::Terms;
     use crate::CALLS;
     use crate::tests::exposed;
 
@@ -282,10 +296,10 @@ mod tests {
     #[test]
     fn a_reply_is_judged_by_what_a_poll_reads() {
         for (call, polled) in CALLS.iter().filter_map(|call| Some((call, call.polled.as_ref()?))) {
-            let is_good = |reply: &&str| call.judge(reply.as_bytes()).is_ok();
+            let is_good = |reply: &&str| call.judge(reply.as_bytes(), &Terms::default()).is_ok();
             assert!(is_good(&polled.example), "{}", call.id);
-            let error =
-                call.judge(br#"{"status":"error","errorMessage":"the database is down"}"#).unwrap_err();
+            let error = br#"{"status":"error","errorMessage":"the database is down"}"#;
+            let error = call.judge(error, &Terms::default()).unwrap_err();
             assert_eq!(error.to_string(), "the service reports: the database is down", "{}", call.id);
             assert!(!["{}", "", "null", "<html>"].iter().any(is_good), "{}", call.id);
         }

@@ -125,13 +125,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records `field` as unexpected if its id is not the requested one.
-    pub fn expect_id(&mut self, field: &'static str, id: &str, asked: &str) {
-        if !id.is_empty() && !asked.is_empty() && id != asked {
-            self.unexpected.fields.push(field);
-        }
-    }
-
     /// Puts 1 with these labels and those configured for the subject: an info series. An unusable value is recorded
     /// as unexpected and becomes empty, which means no label.
     pub fn info(&mut self, labels: &[Label<'_>]) {

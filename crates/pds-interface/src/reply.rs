@@ -246,6 +246,9 @@ pub enum DecodeError {
     /// JSON without the field that the call is made for.
     #[error("the reply has no {0}")]
     Lacks(&'static str),
+    /// Settings of another app or project. Holds the field that names it, and its id.
+    #[error("the reply is about another app: its {0} is '{1}'")]
+    OtherApp(&'static str, String),
     /// Text where an address is due.
     #[error("the reply is not an http address")]
     Address,

@@ -17,7 +17,7 @@ use pds_config::{Config, LoadError, Project};
 use pds_core::clock::{Clock, is_skewed};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::clock_difference;
-use pds_interface::polled::{ReadSubjects, Reading, Tally};
+use pds_interface::polled::{ReadSubjects, Reading, Tally, Terms};
 use pds_interface::reader::{Subject, Window};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Request, Resource, TimeRange, list_projects};
 
@@ -216,6 +216,7 @@ impl Service {
         let request = resource.call().request(&arguments, &config.api.query_names)?;
         let mut apps = config.projects.iter().filter(|known| *known.id == *project).flat_map(|of| &of.apps);
         let terms = config.terms(apps.find(|known| *known.id == *app), Some(range));
+        let terms = Terms { project: project.into(), app: app.into(), ..terms };
         let decode = move |body: &[u8]| polled.decode(body, &terms);
         let account = self.client.account(project);
         Ok(self.client.read(&Turn::new(&account), resource, &request, decode).await?)

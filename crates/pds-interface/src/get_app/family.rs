@@ -20,9 +20,6 @@ rows! { App, "from the app's settings, polled every poll.settings_interval":
         ],
         "Settings of the app, and configured labels"
     ) => |app, reader| {
-        // Ids have no series, but the id of another app shows that all settings are that app's.
-        reader.expect_id("id", &app.id, reader.subject.app);
-        reader.expect_id("projectId", &app.project_id, reader.subject.project);
         reader.info(&[
             ("name", &app.name),
             ("runtime", &app.runtime),

@@ -25,6 +25,7 @@ use pds_config::Config;
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
 use pds_core::units;
+use pds_interface::polled::Terms;
 use pds_interface::{ReplyBody as _, Request};
 
 use super::console::Console;
@@ -122,7 +123,9 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         let hint = if is_printed { "" } else { "; --output json prints it as received" };
         ToolError::Reply { said: format!("{said}{hint}"), source }
     };
-    let verdict = call.judge(&reply);
+    let id = |name| arguments.get(name).unwrap_or_default();
+    let terms = Terms::about(id("project_id"), id("app_id"));
+    let verdict = call.judge(&reply, &terms);
     if let Some(field) = call.command.secret {
         created::deliver(console, &reply, file, format, call, field, verdict.is_ok())?;
         verdict.map_err(unusable)?;

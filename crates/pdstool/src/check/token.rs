@@ -13,6 +13,7 @@ use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::{Account, Class};
 use pds_config::Project;
 use pds_core::units;
+use pds_interface::polled::Terms;
 use pds_interface::{Resource, Scope, list_projects};
 
 /// `pdstool check token`.
@@ -116,7 +117,8 @@ async fn call_all<'a>(
             if !target.is_empty() {
                 let (call, probe) = (resource.call(), service.probe(resource, project, app));
                 calls.push(async move {
-                    let judged = probe.await.and_then(|(_, fetched)| Ok(call.judge(&fetched.body)?));
+                    let terms = Terms::about(project, app);
+                    let judged = probe.await.and_then(|(_, fetched)| Ok(call.judge(&fetched.body, &terms)?));
                     (call.purpose, &**target, judged)
                 });
             }

@@ -12,6 +12,7 @@ use url::Url;
 use pds_config::flags::DEFAULT_CONFIG;
 use pds_core::error_chain::with_sources;
 use pds_core::printable::{plain, plain_lines};
+use pds_interface::polled::Terms;
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::probe::Prober;
@@ -255,7 +256,7 @@ async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<S
         let request = get_app::CALL.request(&Arguments::about(project, id), names)?;
         match service.client.call(&service.client.account(project), &request).await {
             Ok(fetched) => {
-                get_app::CALL.judge(&fetched.body)?;
+                get_app::CALL.judge(&fetched.body, &Terms::about(project, id))?;
                 return Ok(Some(id.to_owned()));
             }
             Err(error) if error.is_not_found() => {}

@@ -188,6 +188,7 @@ fn add_paths(entries: &[Raw], parent: &str, lines: &mut Vec<String>) {
 mod tests {
     use super::*;
     use pds_interface::CALLS;
+    use pds_interface::polled::Terms;
 
     #[test]
     fn a_reply_that_a_poll_can_read_can_be_shown() {
@@ -195,7 +196,7 @@ mod tests {
             let field =
                 |value: &str| ["domains", "thresholds", "data"].map(|name| format!("{{\"{name}\":{value}}}"));
             let fields = ["null", "[]", "{}", "8", "\"x\"", "[null]", "[{}]"].map(field).concat();
-            let is_good = |reply: &&str| call.judge(reply.as_bytes()).is_ok();
+            let is_good = |reply: &&str| call.judge(reply.as_bytes(), &Terms::default()).is_ok();
             for reply in fields.iter().map(String::as_str).chain(["[]", polled.example]).filter(is_good) {
                 assert!(view(call, reply.as_bytes()).is_ok(), "{} {reply}", call.id);
             }
