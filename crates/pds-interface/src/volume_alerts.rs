@@ -56,6 +56,9 @@ rows! { Alerts, "from the project's volume alerts, polled every poll.settings_in
     ) => put_thresholds;
 }
 
+/// The most thresholds beyond those of the interface that are shown.
+const MAX_OTHERS: usize = 16;
+
 /// The three thresholds of the interface as on or off, then others that are on. If a percentage cannot be read, no
 /// threshold is shown as off: it may be the unreadable percentage.
 fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
@@ -74,7 +77,8 @@ fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
             reader.put_with(&[("threshold", &threshold)], f64::from(is_on));
         }
     }
-    for threshold in &on {
+    reader.unexpected.fields.extend(on.iter().skip(MAX_OTHERS).map(|_| "thresholds"));
+    for threshold in on.iter().take(MAX_OTHERS) {
         reader.put_with(&[("threshold", threshold)], 1.0);
     }
 }
@@ -106,6 +110,16 @@ mod tests {
     fn other_thresholds_pass_through_as_on() {
         let more = "pds_project_volume_alert_threshold_enabled{project=\"p-1\",threshold=\"82.5\"} 1\n";
         assert_eq!(exposed(&CALL, r#"{"thresholds":["82.5",80]}"#), (page([1, 0, 0], more), vec![]));
+    }
+
+    #[test]
+    fn a_reply_has_a_bounded_number_of_thresholds() {
+        let many: Vec<String> = (0..100).map(|threshold| format!("{threshold}.5")).collect();
+        let (page, unexpected) = exposed(&CALL, &format!(r#"{{"thresholds":[{}]}}"#, many.join(",")));
+        assert_eq!(
+            (page.lines().count(), unexpected.len()),
+            (THRESHOLDS.len() + MAX_OTHERS, 100 - MAX_OTHERS)
+        );
     }
 
     #[test]
