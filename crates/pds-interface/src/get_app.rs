@@ -312,11 +312,20 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
 
     #[test]
     fn a_bad_value_is_one_missing_series() {
-        let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":-1,"gpuCount":1e400,"port":70000,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
+        let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":1e300,"gpuCount":1e400,"port":70000,"scalingTarget":-1,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
         let (lines, unexpected) = lines(body);
         assert_eq!(
             unexpected,
-            ["createdAt", "cpu", "memory", "gpuCount", "port", "disableAuth", "minReplicaCount"]
+            [
+                "createdAt",
+                "cpu",
+                "memory",
+                "gpuCount",
+                "port",
+                "disableAuth",
+                "minReplicaCount",
+                "scalingTarget"
+            ]
         );
         let expected = ["pds_app_status{status=\"5\"} 1", "pds_app_error 1", "pds_app_max_replicas 3"];
         assert!(expected.iter().all(|line| lines.iter().any(|other| other == line)), "{lines:?}");

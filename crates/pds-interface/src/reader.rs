@@ -120,8 +120,13 @@ impl<'a> Reader<'a> {
 
     /// Puts `number` times 10 to the power of `exponent` if it is a value and not negative.
     pub fn scaled(&mut self, field: &'static str, number: impl Into<Number>, exponent: i32) {
-        if let Some(value) = self.unexpected.check(field, number.into(), 0.0, f64::MAX) {
-            self.put(scaled(value, exponent));
+        let number = match number.into() {
+            Number::Value(value) => Number::Value(scaled(value, exponent)),
+            number => number,
+        };
+        // A number may be too large to hold once it is scaled.
+        if let Some(value) = self.unexpected.check(field, number, 0.0, f64::MAX) {
+            self.put(value);
         }
     }
 
