@@ -265,5 +265,6 @@ fn claims(secret: &Secret) -> Option<serde_json::Map<String, serde_json::Value>>
 
 /// The expiry that the token states, if any.
 fn expiry(secret: &Secret) -> Option<Timestamp> {
-    from_unix_seconds(claims(secret)?.get("exp")?.as_f64()?)
+    // Issuers write 0 for a token that never expires.
+    from_unix_seconds(claims(secret)?.get("exp")?.as_f64().filter(|exp| *exp > 0.0)?)
 }

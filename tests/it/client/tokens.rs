@@ -279,10 +279,17 @@ async fn a_token_exchanged_while_it_was_refused_loses_no_poll() {
 async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     const EXPIRING: &str =
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMiLCJleHAiOjE4MDAwMDAwMDB9.c2ln";
+    // Its `exp` is 0.
+    const ENDLESS: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMiLCJleHAiOjB9.c2ln";
     const LASTING: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMifQ.c2ln";
     let mut api = api("http://127.0.0.1:9");
     api.token = inline(EXPIRING);
-    let projects = [project("p-1", inline(LASTING)), project("p-2", inline("opaque")), project("p-3", None)];
+    let projects = [
+        project("p-1", inline(LASTING)),
+        project("p-2", inline("opaque")),
+        project("p-3", None),
+        project("p-4", inline(ENDLESS)),
+    ];
     let asking = Asking::new(&api, &projects);
     let token_series: Vec<_> =
         asking.page().lines().filter(|l| l.starts_with("pds_token")).map(str::to_owned).collect();
