@@ -185,7 +185,8 @@ impl Account {
             generation: token.generation,
             since: before.map_or(now, |before| before.since),
             last: now,
-            until: now + again.min(if whole { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
+            // The first refusal of a path may be an accident.
+            until: now + again.min(if whole || is_new { MAX_REFUSAL } else { MAX_PATH_REFUSAL }),
         };
         if before.is_none() {
             // A path that is no longer requested.
@@ -337,6 +338,23 @@ mod tests {
         account.record_outcome("/new", Instant::now(), None);
         account.record_outcome("/late", first, Some(Class::Timeout));
         assert_eq!(account.last_outcome().unwrap().failed, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_path_is_tried_again_a_minute_after_its_first_refusal() {
+        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
+        let source = TokenSource::Inline(Secret::new("token"));
+        let account = Account::new("p-1".into(), Some(source), &shared);
+        let token = account.inner.credentials.current().unwrap();
+        let reason = || Reason::Status { status: 403, message: String::new(), retry_after: None };
+        for minutes in [1, 60, 60] {
+            let error = FetchError { request: "GET".to_owned(), reason: reason() };
+            account.record_refusal("/a", &token, &error, Duration::from_secs(3600));
+            tokio::time::advance(Duration::from_secs(60 * minutes - 1)).await;
+            assert!(account.check("/a", &token).is_err(), "{minutes}");
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert!(account.check("/a", &token).is_ok(), "{minutes}");
+        }
     }
 
     #[tokio::test]
