@@ -14,7 +14,7 @@ use pds_ledger::{Key, restore::Restorer};
 
 use super::error::PANIC;
 use super::execute::{self, Outcome};
-use super::plan::{Context, Plan, Target, TargetSubject};
+use super::plan::{Context, Plan, Target};
 use super::schedule::tick_after;
 use super::transition_log::PERIOD;
 
@@ -99,22 +99,18 @@ impl Poller {
         self.context.transitions.sum_up();
     }
 
-    /// Switches to `plan`. A target that stays keeps its due time or its running poll; a new one, or one with a new
-    /// subject, is due at once.
+    /// Switches to `plan`. A target that stays keeps its due time; a new one, or one with a new subject, is due at once.
+    /// Running polls end, and are repeated.
     fn replace(&mut self, plan: Arc<Plan>) {
         self.plan.client.withdraw_polls();
         // At the start, none is running.
         let all = plan.targets.iter().enumerate().filter(|_| !self.tasks.is_empty());
         let after: HashMap<&Key, usize> = all.map(|(index, target)| (&target.key, index)).collect();
         self.tasks.retain(|_, started| {
-            let former = self.plan.targets.get(started.target);
-            let index = former.and_then(|target| after.get(&target.key));
+            let index = self.plan.targets.get(started.target).and_then(|target| after.get(&target.key));
             match index {
-                Some(index) => {
-                    let next = plan.targets.get(*index);
-                    started.again |= former.zip(next).is_some_and(|(former, next)| has_more(next, former));
-                    started.target = *index;
-                }
+                // Its reply will not be shown.
+                Some(index) => (started.target, started.again) = (*index, true),
                 // A removed target may return with the next plan; its old poll must not be mistaken for a new one.
                 None => started.task.abort(),
             }
@@ -225,11 +221,4 @@ impl Poller {
         target.progress.lock().due = Some(due);
         self.schedule.insert((due, index));
     }
-}
-
-/// Whether `next` has a subject that `former`, the same target of the plan before, does not have.
-fn has_more(next: &Target, former: &Target) -> bool {
-    let is_known =
-        |subject: &TargetSubject| former.subjects.iter().any(|known| Arc::ptr_eq(&known.cell, &subject.cell));
-    !next.subjects.iter().all(is_known)
 }

@@ -49,6 +49,22 @@ async fn a_project_that_a_reload_adds_to_a_token_is_polled_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_poll_that_a_reload_overtakes_is_repeated() {
+    let settings = Settings { projects: 1, apps: 1, ..Settings::default() };
+    let tables = format!("[poll]\nsettings_interval = \"1h\"\n{UNCOUNTED}");
+    let (world, context, plan) = rig_of(settings, &tables).await;
+    world.faults().set([Fault::from(Kind::Latency { millis: 5_000 }).on(get_app::RESOURCE).times(1)]);
+    let plan = Arc::new(plan);
+    let polling = Polling::start(context.clone(), Arc::clone(&plan));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let next = rig::plan((*plan.config).clone(), &context, Some(&plan));
+    polling.plans.send(Arc::new(next)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let page = rig::page(&context, pds_exposition::Format::Text);
+    assert!(page.contains("\npds_app_cpu_cores{"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn reloads_during_the_first_round_keep_no_target_waiting() {
     let settings = Settings { projects: 1, apps: 60, ..Settings::default() };
     let (_world, context, plan) = rig_of(settings, UNCOUNTED).await;
