@@ -16,7 +16,7 @@ use super::plan::{Context, Plan, Poll, Target};
 /// The result of a poll, for the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The next poll is due an interval later.
+    /// The next poll is due an interval later, or sooner after a failure.
     Usual,
     /// The service says again that the resource does not exist; it is polled less often until it does.
     Slow,

@@ -22,6 +22,10 @@ use super::transition_log::PERIOD;
 /// between start together, which costs less than half of waking an idle processor for each.
 const MAX_SLACK: Duration = Duration::from_millis(100);
 
+/// A failed poll is repeated this soon, and then after as long as polls have been failing, so that one failure does not
+/// last for a whole long interval, and an outage does not multiply the requests.
+const REPEATED_AFTER: Duration = Duration::from_secs(60);
+
 /// Interval between searches for ledgers of removed apps.
 const TIDYING: Duration = Duration::from_secs(3600);
 
@@ -203,10 +207,12 @@ impl Poller {
                 subject.cell.record(polled.clone(), &self.plan.shown());
             }
         }
+        let usual = self.plan.interval(target);
+        let failing = self.failing_for(target).map_or(usual, |failing| failing.max(REPEATED_AFTER));
         let interval = match outcome {
-            Outcome::Slow => self.plan.interval(target).max(self.plan.config.poll.settings_interval),
-            Outcome::Soon => self.plan.interval(target).min(self.plan.config.poll.interval),
-            _ => self.plan.interval(target),
+            Outcome::Slow => usual.max(self.plan.config.poll.settings_interval),
+            Outcome::Soon => usual.min(failing).min(self.plan.config.poll.interval),
+            _ => usual.min(failing),
         };
         // At least half an interval after the start of this poll: the first poll is out of phase, so the first tick may
         // be close.
@@ -220,5 +226,11 @@ impl Poller {
         };
         target.progress.lock().due = Some(due);
         self.schedule.insert((due, index));
+    }
+
+    /// How long the polls of `target` have been failing; `None` if the last one succeeded.
+    fn failing_for(&self, target: &Target) -> Option<Duration> {
+        let since = target.subjects.first()?.cell.history(|history| Some(history.failing()?.since))?;
+        Some(self.context.clock.now().duration_since(since).try_into().unwrap_or_default())
     }
 }

@@ -11,7 +11,7 @@ use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::status::Source;
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
-use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
+use pds_interface::{Cadence, DecodeError, Scope, get_app, list_domains, response_time};
 use pds_ledger::{LedgerStore, Unobserved, restore::Restorer};
 use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
@@ -97,10 +97,10 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     assert_eq!((well(&apps), apps.len()), (3, 4));
     assert_eq!(well(&others), others.len());
     let panics = crate::process::value(&rig::own_page(&telemetry), "pds_exporter_panics_total").unwrap();
-    // Settings are polled every five minutes.
-    assert!((11.0..=13.0).contains(&panics), "{panics} panics in an hour");
+    // Settings are polled every five minutes, and more often at first if they fail.
+    assert!((13.0..=17.0).contains(&panics), "{panics} panics in an hour");
     let asked = world.requests().by_call["get_app"];
-    assert!((44..=52).contains(&asked), "the four apps were asked {asked} times");
+    assert!((46..=56).contains(&asked), "the four apps were asked {asked} times");
     assert!(!polling.task.is_finished());
 }
 
@@ -155,6 +155,30 @@ async fn an_app_that_is_gone_is_polled_less_often_until_it_is_back() {
     // Up to a slow interval until it is found again, and one and a half of the usual ones until the next poll.
     tokio::time::sleep(Duration::from_secs(300 + 90)).await;
     assert_eq!(asked_in_half_an_hour().await, 30, "it came back by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_poll_is_repeated_soon_and_an_outage_less_and_less_often() {
+    let tables = format!("[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\n{UNCOUNTED}");
+    let lasting = Fault::status(500).on(list_domains::RESOURCE);
+    for fault in [500, 403, 401].map(|status| Fault::status(status).times(1)).into_iter().chain([lasting]) {
+        let settings = Settings { projects: 1, apps: 1, ..Settings::default() };
+        let (world, context, plan) = rig_of(settings, &tables).await;
+        world.faults().set([fault.clone()]);
+        let _polling = Polling::start(context.clone(), plan);
+        let down = async |seconds| {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let page = rig::page(&context, pds_exposition::Format::Text);
+            page.lines().filter(|line| line.starts_with("pds_up{") && line.ends_with(" 0")).count()
+        };
+        assert!(down(10).await > 0, "{fault:?}");
+        assert_eq!(down(140).await, usize::from(fault.count.is_none()), "{fault:?}");
+        if fault.count.is_none() {
+            tokio::time::sleep(Duration::from_secs(7200)).await;
+            let asked = world.requests().by_call["list_domains"];
+            assert!((7..=13).contains(&asked), "{asked} times: after 1, 2, 4, ... minutes, then every hour");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
