@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pds_exporter::poll::Context;
 use pds_exposition::Format;
-use pds_interface::TimeRange;
-use pds_simulator::{Fault, Quirks, Settings, World};
+use pds_interface::{Cadence, Resource, TimeRange};
+use pds_simulator::{Fault, Kind, Quirks, Settings, World};
 use tracing::Level;
 
 use crate::poller::{Polling, rig_of};
@@ -59,6 +59,22 @@ async fn a_window_rounded_outwards_by_less_than_a_bucket_is_shown() {
     };
     let (less, most) = (truth(200), truth(480));
     assert!(less < requests && requests <= most, "{requests}, not {less} to {most}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_dates_of_settings_move_no_window() {
+    let tables = "[poll]\ninterval = \"15s\"\nsettings_interval = \"20s\"\n";
+    let (world, _context, _polling) = polled(Quirks::default(), tables).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let settings = Resource::all().filter(|resource| resource.polled().cadence == Cadence::Settings);
+    let cached = settings.map(|resource| Fault::from(Kind::ClockSkew { seconds: -3000 }).on(resource));
+    world.faults().set(cached);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let journal = world.requests();
+    let windows = journal.entries.iter().filter_map(|entry| Some((entry.at.as_second(), entry.range?)));
+    let ages: Vec<i64> =
+        windows.filter(|(_, range)| range.seconds() == 300).map(|(at, range)| at - range.end).collect();
+    assert!(ages.len() > 60 && ages.iter().all(|age| *age <= 60), "{ages:?}");
 }
 
 #[tokio::test(start_paused = true)]

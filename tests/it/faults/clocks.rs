@@ -164,11 +164,13 @@ async fn a_date_of_1970_fails_the_polls_and_moves_no_counter() {
     for poll in 1..4 {
         rig.poll().await;
         let problem = "response time, run execution time: the clocks of the service and of this machine disagree about the requested time";
-        assert!(rig.problems().contains(problem), "{:?}", rig.problems());
+        // Once it has advanced for a minute, it is trusted.
+        assert!(poll > 1 || rig.problems().contains(problem), "{:?}", rig.problems());
         assert!(!rig.problems().iter().any(|problem| problem.contains("app:")), "settings have no time");
         assert_eq!(rig.counted_from(NOON), SETTLING + poll * 60, "nothing is asked for in 1969");
     }
     rig.mend().await;
+    rig.poll().await;
     rig.poll().await;
     assert_eq!(rig.counted_from(NOON), SETTLING);
 }

@@ -87,6 +87,7 @@ impl Rig {
     }
 
     async fn poll_targets(&self, wanted: impl Fn(&Target) -> bool) {
+        pass(Duration::from_secs(60)).await;
         self.clock.jump(SignedDuration::from_secs(60));
         self.service_clock.jump(SignedDuration::from_secs(60));
         rig::poll(&self.context, &self.plan, wanted).await;
@@ -227,9 +228,7 @@ impl Rig {
     /// The fault is over, and so is all that was to be waited for because of it.
     pub(super) async fn mend(&self) {
         self.world.faults().clear();
-        tokio::time::pause();
-        tokio::time::advance(LONG).await;
-        tokio::time::resume();
+        pass(LONG).await;
     }
 
     /// The series with service facts, without their values, and without what comes and goes with the hours.
@@ -294,6 +293,13 @@ impl Rig {
             "{up:4} | {codes} | {unexpected} | -{gone} +{new} series | {asked} asked | {others} others down"
         )
     }
+}
+
+/// So much time passes by the machine's monotonic clock.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 fn label_value<'a>(series: &'a str, label: &str) -> &'a str {
