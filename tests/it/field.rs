@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::store::Filter;
-use pds_interface::{get_app, response_time, run_execution_time};
+use pds_interface::{get_app, list_projects, response_time, run_execution_time};
 use pds_simulator::{Fault, Kind, Settings, World};
 use pds_telemetry::Telemetry;
 
@@ -217,6 +217,22 @@ async fn an_app_that_a_restart_removes_is_gone_since_it_was_counted_last() {
     assert!(page(&world, &context).contains(&gone), "{gone} is not in {}", page(&world, &context));
     tokio::time::advance(Duration::from_secs(86_400)).await;
     assert!(!page(&world, &context).contains("pds_app_gone"), "a day is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_404_of_an_app_proves_nothing_until_the_list_of_projects_is_answered_again() {
+    let (world, context, plan) = rig_for("").await;
+    let fails_with = |status: Option<u16>| world.faults().set(status.map(Fault::status));
+    for (status, is_gone) in [(Some(404), false), (Some(500), false), (None, true)] {
+        fails_with(status);
+        rig::poll(&context, &plan, |target| target.key.resource == list_projects::RESOURCE).await;
+        fails_with(Some(404));
+        for _ in 0..2 {
+            rig::poll(&context, &plan, |target| target.key.resource != list_projects::RESOURCE).await;
+            tokio::time::advance(Duration::from_secs(600)).await;
+        }
+        assert_eq!(page(&world, &context).contains("pds_app_gone"), is_gone, "{status:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

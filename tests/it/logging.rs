@@ -269,6 +269,25 @@ fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
     assert_eq!(told.matches("level=error").count(), 2, "{told}");
 }
 
+/// Set for the process that is to log.
+const LOG: &str = "PDS_TEST_LOG";
+
+#[test]
+fn frames_of_http_2_are_logged_at_no_level() {
+    if std::env::var_os(LOG).is_some() {
+        let telemetry = Telemetry::new(false).unwrap();
+        let log = logging::start(Level::Trace, LogFormat::Logfmt, telemetry.log_lines_dropped()).unwrap();
+        tracing::trace!(target: "h2::codec", "a frame");
+        tracing::trace!(target: "hyper", "a step");
+        log.flush();
+        return;
+    }
+    let mut logging = Command::new(std::env::current_exe().unwrap());
+    let name = "logging::frames_of_http_2_are_logged_at_no_level";
+    let told = succeed(logging.args(["--exact", name, "--nocapture"]).env(LOG, "1"));
+    assert!(told.contains("a step") && !told.contains("a frame"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_log_that_nobody_reads_stops_nothing() {
     let (_world, _folder, config) = service(2).await;

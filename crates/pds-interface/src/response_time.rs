@@ -396,6 +396,8 @@ pds_app_window_requests{{{APP}}} 7
             (r#"{"1ms":0,"1s":0.98,"1hr":1}"#, (vec![], 1)),
             (r#"{"1ms":100,"1s":0,"1hr":0}"#, (vec![], 2)),
             (r#"{"1ms":100,"50ms":58,"1s":99}"#, (vec![(0.05, 0.58), (1.0, 0.99)], 1)),
+            // Estimates may differ by as much, so either share may be wrong.
+            (r#"{"10ms":60,"50ms":58,"1s":99}"#, (vec![(0.01, 0.6), (1.0, 0.99)], 1)),
             (r#"{"1ms":0,"1s":99,"1hr":0}"#, (vec![(0.001, 0.0), (1.0, 0.99)], 1)),
         ] {
             assert_eq!(shares_beside(usual, distribution), left, "{distribution}");

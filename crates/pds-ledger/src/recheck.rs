@@ -473,6 +473,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_recheck_without_a_difference_does_not_delay_late_data() {
+        let (late, ages) = (tally(52, &[(0.1, 0.5), (1.0, 1.0)]), ages(&[3600, 5400]));
+        let (ledger, _) = recheck(&two_hours(), range(0, 3600), &late, &ages);
+        let (ledger, outcome) = recheck(&idle(ledger, 9000), range(0, 3600), &late, &ages);
+        assert_eq!((outcome, idle(ledger, 10_800).total), (Recheck::default(), 92));
+    }
+
+    #[test]
     fn late_data_goes_into_the_buckets_that_it_belongs_to() {
         // All ten of each quarter are fast; two in a hundred of all are slow and come once they are finished.
         let fast = [(0.5, 0.9), (1.0, 1.0), (3600.0, 1.0)];
@@ -684,6 +692,10 @@ pub(super) mod tests {
             let (ledger, _) = recheck(&ledger, range(3600, 7200), &more, &ages);
             assert_eq!(buckets(&idle(ledger, 14_400)), within, "{count} {shares:?}");
         }
+        // Without counted requests, no distribution is known for late data.
+        let empty = at(&quarters(4, 0, &[]), 7200);
+        let refused = empty.recheck(hour, &tally(3, &[]), true, due(&ages)).unwrap_err();
+        assert_eq!(refused, Refusal::NoDistribution(3));
     }
 
     #[test]

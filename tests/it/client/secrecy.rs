@@ -95,6 +95,12 @@ async fn words_that_end_a_connection_of_http_2_are_redacted_and_shortened() {
     let (found, _) = pdstool::doctor::network::check(&api).await;
     assert!(found[0].text.contains("no token") && found[0].text.len() < 1_300, "{found:?}");
     let login = STANDARD.encode(format!("user:{TOKEN}"));
+    let proxy = goaway(tls.clone(), format!("bad proxy login {TOKEN}, Basic {login}")).await;
+    let mut proxied = api.clone();
+    proxied.base_url = "http://service.example".parse().unwrap();
+    proxied.proxy_url = Some(format!("https://user:{TOKEN}@{proxy}").parse().unwrap());
+    let (found, _) = pdstool::doctor::network::check(&proxied).await;
+    assert!(found[0].text.contains("bad proxy login [redacted]"), "{found:?}");
     let address = goaway(tls, format!("bad login {TOKEN}, Basic {login}")).await;
     let url = format!("https://user:{TOKEN}@{address}").parse().unwrap();
     let exporter = pdstool::exporter::Exporter::new(&url, None, Some(&ca)).unwrap();

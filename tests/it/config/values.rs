@@ -46,7 +46,7 @@ fn values_come_from_the_file_and_the_environment() {
     assert_eq!(ranker.labels, [label("team", "search"), label("tier", "silver")]);
     assert_eq!(embed.labels, [label("team", "search"), label("tier", "gold")]);
     let objective = |millis, share| Some(Objective { threshold: Duration::from_millis(millis), share });
-    assert_eq!((ranker.objective, embed.objective), (objective(500, 0.99), objective(60_000, 0.9)));
+    assert_eq!((ranker.objective, embed.objective), (objective(500, 0.99), objective(60_000, 0.9999999)));
     assert_eq!((ranker.interval, embed.interval), (None, Some(Duration::from_secs(15))));
     assert_eq!(embed.containers.len(), 1);
 }

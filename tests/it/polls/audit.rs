@@ -148,7 +148,10 @@ async fn a_difference_lasts_no_longer_than_the_audits_that_may_end_it() {
 #[tokio::test(start_paused = true)]
 async fn a_difference_is_found_anew_under_another_name_of_its_account() {
     let quirks = Quirks { inclusive_ends: true, ..unnamed() };
+    let (log, _guard) = Log::start(Level::INFO);
+    let logged = || log.lines_with("an audit found a difference").len();
     let mut rig = after(quirks, "", 130).await;
+    let before = logged();
     let mut config = rig.config();
     config.api.token = config.projects[0].token.take();
     let plan = rig::plan(config, rig.context(), Some(rig.plan_in_force()));
@@ -157,6 +160,7 @@ async fn a_difference_is_found_anew_under_another_name_of_its_account() {
     rig.minutes(130).await;
     assert!(found(&rig).differences.keys().all(|(account, _)| &**account == "default"), "{:?}", found(&rig));
     assert!(!found(&rig).differences.is_empty());
+    assert!(logged() > before, "it is known under the former name only");
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,6 +75,16 @@ async fn a_poll_requests_no_further_container_after_one_that_does_not_reply() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_window_that_always_fails_keeps_no_container_waiting_behind_a_silent_one() {
+    let rig = Rig::of(one_app(), "[poll]\nwindows = [\"5m\", \"1h\"]\n", TWO, None).await;
+    let fails = Fault::status(500).of_ranges_longer_than(3599);
+    rig.world.faults().set([Fault::from(Kind::CutBody).of_container("c-1"), fails]);
+    rig.minutes(6).await;
+    let page = rig.page();
+    assert!(page.contains("pds_app_window_requests{") && page.contains("container_id=\"c-2\""), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn series_of_a_missing_container_stay_until_they_are_stale_and_return_with_it() {
     let rig = Rig::of(one_app(), "", TWO, None).await;
     rig.pass(0).await;

@@ -1,13 +1,13 @@
 //! Hours counted again: what is said of them, and a service that counts the end of a range twice.
 
 use pds_core::units::count;
-use pds_interface::{Cadence, TimeRange, get_app};
+use pds_interface::{Cadence, TimeRange, get_app, response_time};
 use pds_simulator::{Fault, Quirks, Settings};
 use tracing::Level;
 
 use crate::rig::{FaultExt as _, Log};
 
-use super::Rig;
+use super::{Rig, lengths, one_app};
 
 /// Polls every five minutes.
 const RARE: &str = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
@@ -163,4 +163,18 @@ async fn an_outage_of_one_poll_ends_no_recheck() {
         rig.pass(15).await;
     }
     assert!(rig.ledger().late > 0, "{:?}", rig.ledger());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_whose_late_data_lacks_a_distribution_is_requested_once_at_each_age() {
+    let rig = Rig::start(one_app(), "[accounting]\naudit = false\n").await;
+    let reply = |field, json| Fault::value(field, json).on(response_time::RESOURCE);
+    let late = [("total_requests", "7"), ("distribution", "{}")];
+    let late = late.map(|(field, json)| reply(field, json).of_ranges_longer_than(3599));
+    rig.world.faults().set([reply("total_requests", "0")].into_iter().chain(late));
+    let mut hours = 0;
+    for _ in 0..5 * 60 {
+        hours += lengths(&rig.pass(60).await).into_iter().filter(|seconds| *seconds == 3600).count();
+    }
+    assert_eq!(hours, 3, "12:00 to 15:00");
 }

@@ -29,7 +29,9 @@ fn a_ca_file_that_cannot_be_used_is_a_problem_of_the_configuration() {
     let text = "[api]\nbase_url = 'http://x'\ntoken = 't'\nca_file = 'none.pem'\n[[projects]]\nid = 'p'\n";
     std::fs::write(&file, text).unwrap();
     let output = pdstool(&["check", "config"]).arg(&file).output().unwrap();
-    assert_has(&ended(&output), &["exit code 78\nstderr:\n", "api.ca_file: cannot read ", "none.pem"]);
+    let said = ended(&output);
+    assert_has(&said, &["exit code 78\nstderr:\n", "api.ca_file: cannot read ", "none.pem"]);
+    assert_eq!(said.matches("api.ca_file").count(), 1, "{said}");
 }
 
 /// A JWT that says when it expires; nobody here looks at its signature.
@@ -162,6 +164,7 @@ fn check_web_config_prints_the_problems() {
 #[test]
 fn check_web_config_prints_how_client_certificates_are_verified() {
     const CA: &str = "  client_ca_file: ca.crt\n";
+    const NAMED: &str = "  client_ca_file: ca.crt\n  client_allowed_sans: [prometheus.example.com]\n";
     let authority = Authority::new();
     for (policy, ca, expected) in [
         ("NoClientCert", "", "not requested"),
@@ -172,6 +175,11 @@ fn check_web_config_prints_how_client_certificates_are_verified() {
         ("VerifyClientCertIfGiven", CA, "requested, optional, verified against the client CA"),
         ("RequireAndVerifyClientCert", "", "required, verified against the system's CAs"),
         ("RequireAndVerifyClientCert", CA, "required, verified against the client CA"),
+        (
+            "RequireAndVerifyClientCert",
+            NAMED,
+            "required, verified against the client CA, with an allowed name",
+        ),
     ] {
         let file = authority.web_config(&format!("  client_auth_type: {policy}\n{ca}"));
         let output = pdstool(&["check", "web-config", "-o", "json"]).arg(file).output().unwrap();

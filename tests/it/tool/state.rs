@@ -182,6 +182,8 @@ async fn a_missing_source_is_reported_in_one_sentence() {
     }
     let missing = ended(&run(&["show", "--state.path", "/nowhere/state.log"]).await);
     assert!(missing.contains("/nowhere/state.log cannot be used: its directory does not exist"), "{missing}");
+    let missing = ended(&run(&["show", "--state.path", "nowhere.log"]).await);
+    assert!(missing.contains("nowhere.log cannot be used: No such file"), "{missing}");
     let refusing = Server::start(|_| status(401, "no")).await;
     let config = scene.config("", &format!("http://{}", refusing.address));
     let refused = ended(&run(&["show", "--config.file", &config]).await);

@@ -146,6 +146,9 @@ fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
         let said = run(&other, &["apps"]);
         assert_has(&said, &["exit code 1\n", "is this the address of an exporter?"]);
     }
+    let long = format!("\"{}\"", "x".repeat(1000));
+    let said = run(&Service::start(move |_| ok(long.clone())), &["status"]);
+    assert!(said.contains("is this the address of an exporter?") && said.len() < 500, "{said}");
     let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
     assert_has(
         &ended(&nobody),
