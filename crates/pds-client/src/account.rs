@@ -229,7 +229,8 @@ impl Account {
 
     /// Records that a reply is about the requested range. No later failure is due to the names of query parameters.
     pub fn range_honoured(&self) {
-        if self.inner.state.lock().ignored_range.take().is_some() {
+        let mut state = self.inner.state.lock();
+        if state.ignored_range.take().is_some() {
             tracing::info!(token = self.name(), "the service honours the requested range");
         }
         self.reporter().update(|facts| facts.range_honoured = Some(true));
@@ -315,16 +316,23 @@ mod tests {
     use super::*;
     use crate::observer::Unobserved;
 
+    fn account(name: &str, token: &str) -> Account {
+        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
+        Account::new(name.into(), Some(TokenSource::Inline(Secret::new(token))), &shared)
+    }
+
+    /// Records that `path` is refused, and may be tried again `later`.
+    fn refuse(account: &Account, path: &str, later: Duration) {
+        let reason = Reason::Status { status: 403, message: String::new(), retry_after: None };
+        let token = account.inner.credentials.current().unwrap();
+        account.record_refusal(path, &token, &FetchError { request: "GET".to_owned(), reason }, later);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn refusals_of_paths_that_are_no_longer_requested_are_removed() {
-        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
-        let source = TokenSource::Inline(Secret::new("token"));
-        let account = Account::new("p-1".into(), Some(source), &shared);
-        let token = account.inner.credentials.current().unwrap();
-        let reason = || Reason::Status { status: 403, message: String::new(), retry_after: None };
+        let account = account("p-1", "token");
         for (path, days) in [("/gone", 1), ("/rare", 3), ("/new", 0)] {
-            let error = FetchError { request: "GET".to_owned(), reason: reason() };
-            account.record_refusal(path, &token, &error, Duration::MAX);
+            refuse(&account, path, Duration::MAX);
             tokio::time::advance(days * MAX_PATH_REFUSAL).await;
         }
         assert_eq!(account.inner.state.lock().refusals.len(), 1);
@@ -332,8 +340,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_last_outcome_is_that_of_the_request_sent_last() {
-        let account = Account::new("p-1".into(), None, &Shared::new(Arc::new(Unobserved), Clock::system()));
-        let first = Instant::now();
+        let (account, first) = (account("p-1", "token"), Instant::now());
         tokio::time::advance(Duration::from_secs(1)).await;
         account.record_outcome("/new", Instant::now(), None);
         account.record_outcome("/late", first, Some(Class::Timeout));
@@ -342,14 +349,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_path_is_tried_again_a_minute_after_its_first_refusal() {
-        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
-        let source = TokenSource::Inline(Secret::new("token"));
-        let account = Account::new("p-1".into(), Some(source), &shared);
+        let account = account("p-1", "token");
         let token = account.inner.credentials.current().unwrap();
-        let reason = || Reason::Status { status: 403, message: String::new(), retry_after: None };
         for minutes in [1, 60, 60] {
-            let error = FetchError { request: "GET".to_owned(), reason: reason() };
-            account.record_refusal("/a", &token, &error, Duration::from_secs(3600));
+            refuse(&account, "/a", Duration::from_secs(3600));
             tokio::time::advance(Duration::from_secs(60 * minutes - 1)).await;
             assert!(account.check("/a", &token).is_err(), "{minutes}");
             tokio::time::advance(Duration::from_secs(1)).await;
@@ -360,9 +363,7 @@ mod tests {
     #[tokio::test]
     async fn a_token_is_for_another_project_if_it_is_set_for_none_that_it_states() {
         // {"project_id":"p-b"}
-        let token = TokenSource::Inline(Secret::new("e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln"));
-        let shared = Shared::new(Arc::new(Unobserved), Clock::system());
-        let account = Account::new("p-a".into(), Some(token), &shared);
+        let account = account("p-a", "e30.eyJwcm9qZWN0X2lkIjoicC1iIn0.c2ln");
         let said = |projects: &[&str]| {
             let projects = projects.iter().map(|id| (Arc::from(*id), account.clone())).collect();
             mismatched_tokens(&projects).into_values().collect::<Vec<_>>()

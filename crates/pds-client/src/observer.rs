@@ -51,15 +51,15 @@ pub trait Observer: Debug + Send + Sync {
 /// Facts about the token of a service account. `None` means not known, or not applicable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TokenFacts {
-    /// When it expires.
+    /// When it expires: `exp` of a token that is a JWT.
     pub expires: Option<Timestamp>,
-    /// Whether its file could be read.
+    /// Whether its file could be read last.
     pub readable: Option<bool>,
-    /// Whether the service accepted it last.
+    /// Whether the service accepted it last: whether it replied with no 401.
     pub accepted: Option<bool>,
-    /// Whether the service answers the requested ranges.
+    /// Whether any reply of a metrics call (sections 4.4 and 4.5) was about the requested range.
     pub range_honoured: Option<bool>,
-    /// The requests per second that the account is slowed down to.
+    /// The requests per second that the account is slowed down to after 429s; 0 in a long pause.
     pub pace: Option<f64>,
 }
 
