@@ -172,8 +172,7 @@ impl Ledger {
             return Ok(None);
         };
         // A distribution that is gone does not keep late data from the total.
-        let needs_distribution = stretch.missing || stretch.added.total() == 0;
-        let count = ledger::count(range, tally, distributed && needs_distribution)?;
+        let count = ledger::count(range, tally, distributed && stretch.added.total() == 0)?;
         let thresholds = next.buckets.len();
         let list = |counts: &Counts<'_>| counts.list(thresholds).into_iter().map(to_f64).collect::<Vec<_>>();
         let added = list(&stretch.added);
