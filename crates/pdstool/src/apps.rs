@@ -10,7 +10,6 @@ use super::exporter::Exporter;
 use super::fleet::read_all;
 use super::options::OutputFormat;
 use super::output::{self, Align, Block, Table};
-use super::service::flags_of_exporter;
 use super::status::{ReadArgs, say_gaps};
 use super::table;
 use pds_config::key::nearest;
@@ -54,7 +53,7 @@ fn name(text: &str) -> Result<String, String> {
 /// # Errors
 /// If an exporter does not reply, or no app has the given name.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
-    let exporters = args.read.exporters.open(&[], flags_of_exporter(None).as_ref()).await?;
+    let exporters = args.read.open().await?;
     let show = async |console: &mut Console| show_apps(console, args, &exporters).await;
     match args.read.watch {
         Some(every) => repeat(console, every, show).await,

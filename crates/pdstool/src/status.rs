@@ -40,6 +40,17 @@ pub struct ReadArgs {
     pub watch: Option<Duration>,
 }
 
+impl ReadArgs {
+    /// The exporters that the options name; if there are none, the one that runs on this machine.
+    ///
+    /// # Errors
+    /// Same as [`ExporterArgs::open`].
+    pub async fn open(&self) -> Result<Vec<Exporter>> {
+        let running = self.exporters.exporters.is_empty().then(|| flags_of_exporter(None)).flatten();
+        self.exporters.open(&[], running.as_ref()).await
+    }
+}
+
 /// `pdstool status`.
 #[derive(Clone, Debug, Args)]
 #[command(
@@ -71,7 +82,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If an exporter does not reply, numbers cannot be trusted, an app is unhealthy, or a shard is missing.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
-    let exporters = args.read.exporters.open(&[], flags_of_exporter(None).as_ref()).await?;
+    let exporters = args.read.open().await?;
     if let Some(every) = args.read.watch {
         // The screen shows whether something is wrong.
         let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);
