@@ -244,12 +244,20 @@ async fn the_level_follows_the_configuration() {
     assert_eq!(reloads(since), 1, "{}", exporter.log());
 }
 
-/// Set for the process that is to panic.
-const PANIC: &str = "PDS_TEST_PANIC";
+/// Set for the process of [`alone`].
+const ALONE: &str = "PDS_TEST_ALONE";
+
+/// The log of a test of this module in a process of its own; `None` in that process.
+fn alone(test: &str) -> Option<String> {
+    let name = format!("logging::{test}");
+    let mut process = Command::new(std::env::current_exe().unwrap());
+    let process = process.args(["--exact", &name, "--nocapture"]).env(ALONE, "1");
+    std::env::var_os(ALONE).is_none().then(|| succeed(process))
+}
 
 #[test]
 fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
-    if std::env::var_os(PANIC).is_some() {
+    let Some(told) = alone("a_panic_is_logged_with_its_place_and_never_with_a_token") else {
         let telemetry = Telemetry::new(false).unwrap();
         let log = logging::start(Level::Info, LogFormat::Logfmt, telemetry.log_lines_dropped()).unwrap();
         logging::report_panics(telemetry.clone());
@@ -258,33 +266,22 @@ fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
         let plain = std::thread::spawn(|| panic!("a plain bug"));
         assert!(formatted.join().is_err() && plain.join().is_err());
         assert!(rig::own_page(&telemetry).contains("pds_exporter_panics_total 2\n"));
-        log.flush();
-        return;
-    }
-    let name = "logging::a_panic_is_logged_with_its_place_and_never_with_a_token";
-    let mut panicking = Command::new(std::env::current_exe().unwrap());
-    let told = succeed(panicking.args(["--exact", name, "--nocapture"]).env(PANIC, "1"));
+        return log.flush();
+    };
     assert!(!told.contains("t0ken") && told.contains("a message that may hold secrets"), "{told}");
     assert!(told.contains("a plain bug") && told.contains("place=tests/it/logging.rs:"), "{told}");
     assert_eq!(told.matches("level=error").count(), 2, "{told}");
 }
 
-/// Set for the process that is to log.
-const LOG: &str = "PDS_TEST_LOG";
-
 #[test]
 fn frames_of_http_2_are_logged_at_no_level() {
-    if std::env::var_os(LOG).is_some() {
+    let Some(told) = alone("frames_of_http_2_are_logged_at_no_level") else {
         let telemetry = Telemetry::new(false).unwrap();
         let log = logging::start(Level::Trace, LogFormat::Logfmt, telemetry.log_lines_dropped()).unwrap();
         tracing::trace!(target: "h2::codec", "a frame");
         tracing::trace!(target: "hyper", "a step");
-        log.flush();
-        return;
-    }
-    let mut logging = Command::new(std::env::current_exe().unwrap());
-    let name = "logging::frames_of_http_2_are_logged_at_no_level";
-    let told = succeed(logging.args(["--exact", name, "--nocapture"]).env(LOG, "1"));
+        return log.flush();
+    };
     assert!(told.contains("a step") && !told.contains("a frame"), "{told}");
 }
 
