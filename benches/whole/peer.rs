@@ -14,8 +14,9 @@ const APPS: usize = 1_000;
 const SECONDS: &str = "2";
 
 /// Name and command line of each peer, as `benches/run` installs them.
-const PEERS: [(&str, &[&str]); 3] = [
+const PEERS: [(&str, &[&str]); 4] = [
     ("Rust (axum, reqwest, prometheus-client)", &["target/peers/release/peer"]),
+    ("Go of Debian 12 (net/http, client_golang)", &["target/tools/peers/go"]),
     ("Node.js (fetch, prom-client)", &["node", "target/tools/peers/node/exporter.mjs"]),
     (
         "Python (aiohttp, prometheus_client)",
