@@ -16,7 +16,7 @@ const SECONDS: &str = "2";
 /// Name and command line of each peer, as `benches/run` installs them.
 const PEERS: [(&str, &[&str]); 4] = [
     ("Rust (axum, reqwest, prometheus-client)", &["target/peers/release/peer"]),
-    ("Go of Debian 12 (net/http, client_golang)", &["target/tools/peers/go"]),
+    ("Go (net/http, client_golang of Debian 12)", &["target/tools/peers/go"]),
     ("Node.js (fetch, prom-client)", &["node", "target/tools/peers/node/exporter.mjs"]),
     (
         "Python (aiohttp, prometheus_client)",
