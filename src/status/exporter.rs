@@ -6,6 +6,7 @@ use tokio::time::{Duration, Instant};
 use crate::poll::Plan;
 use pds_telemetry::Snapshot;
 
+use super::incidents::GoingOn;
 use super::view::View;
 use pds_core::clock::to_second;
 use pds_diagnosis::{Exporter, Token, Unexpected};
@@ -20,6 +21,7 @@ const POLL_TIME: Duration = Duration::from_secs(10);
 pub(super) fn exporter(
     View { plan, now, snapshot, observed, .. }: &View,
     due: Option<Instant>,
+    going_on: &GoingOn,
     started: Timestamp,
 ) -> Exporter {
     let tokens = plan.client.accounts().map(|account| {
@@ -31,7 +33,7 @@ pub(super) fn exporter(
             readable: known.readable,
             problem: account.problem(),
             range_ignored: account.ignored_range(),
-            incidents: observed.incidents(account.name(), *now),
+            incidents: observed.incidents(account.name(), going_on, *now),
         }
     });
     Exporter {

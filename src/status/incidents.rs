@@ -44,9 +44,14 @@ impl Observed {
         self.0.lock().entry(SERVICE.into()).or_default().add(event);
     }
 
-    /// The incidents of the service or of a token within reach of `now`, oldest first.
-    pub(super) fn incidents(&self, name: &str, now: Timestamp) -> Vec<Incident> {
-        joined(self.known(name), GAP, now)
+    /// The incidents of the service or of a token within reach of `now`, oldest first; also those `going_on` that are not
+    /// recorded yet.
+    pub(super) fn incidents(&self, name: &str, going_on: &GoingOn, now: Timestamp) -> Vec<Incident> {
+        let mut events = self.0.lock().get(name).cloned().unwrap_or_default();
+        if let Some(what) = going_on.get(name) {
+            events.add(Event::new(what.clone(), now, Duration::ZERO));
+        }
+        joined(incidents(&events), GAP, now)
     }
 
     fn known(&self, name: &str) -> Vec<Incident> {
@@ -170,7 +175,7 @@ mod tests {
             observed.record([("t".into(), what)].into(), at(now));
         }
         let expected = [(IncidentKind::Outage, 1, Some(7)), (IncidentKind::Outage, 30, None)];
-        let seen = |now| told(&observed.incidents("t", at(now)));
+        let seen = |now| told(&observed.incidents("t", &GoingOn::new(), at(now)));
         assert_eq!(seen(30), expected);
         assert_eq!(seen(6 * 60 + 8), expected[1..]);
         let of_app = |start, end: Option<i64>| {
@@ -203,7 +208,7 @@ mod tests {
                 observed.record([("t".into(), What::Ok)].into(), at(now + 1));
             }
         }
-        let incidents = observed.incidents("t", at(8));
+        let incidents = observed.incidents("t", &GoingOn::new(), at(8));
         let details: Vec<_> = incidents.iter().map(|it| it.detail.as_deref().unwrap()).collect();
         assert_eq!(details, [error, unknown, error, unknown]);
         let times: Vec<_> = told(&incidents).into_iter().map(|(_, start, end)| (start, end)).collect();
@@ -217,7 +222,8 @@ mod tests {
         let observed = Observed::default();
         observed.note(What::Reload, at(1));
         observed.note(What::Reload, at(2));
-        let ends: Vec<_> = observed.incidents(SERVICE, at(3)).into_iter().map(|it| it.end).collect();
+        let ends: Vec<_> =
+            observed.incidents(SERVICE, &GoingOn::new(), at(3)).into_iter().map(|it| it.end).collect();
         assert_eq!(ends, [Some(at(1)), Some(at(2))]);
     }
 }

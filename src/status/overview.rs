@@ -80,9 +80,9 @@ impl View {
             ..Summary::default()
         };
         let mut status = Status {
-            exporter: exporter(self, totals.due, started),
+            exporter: exporter(self, totals.due, &going_on, started),
             failing: totals.failing,
-            service: totals.service(self),
+            service: totals.service(self, &going_on),
             summary,
             projects,
             apps,

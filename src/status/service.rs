@@ -116,7 +116,7 @@ impl<'a> Totals<'a> {
     }
 
     /// The service's part of the model.
-    pub(super) fn service(self, view: &View) -> Service {
+    pub(super) fn service(self, view: &View, going_on: &GoingOn) -> Service {
         let all = self.all();
         let state = all.state();
         let fails = state == ServiceState::Down;
@@ -133,7 +133,7 @@ impl<'a> Totals<'a> {
             clocks_differ: skew.is_some_and(is_skewed),
             requests_per_minute: rate.requests_per_minute,
             failures_per_minute: rate.failures_per_minute,
-            incidents: view.observed.incidents(SERVICE, view.now),
+            incidents: view.observed.incidents(SERVICE, going_on, view.now),
         }
     }
 }

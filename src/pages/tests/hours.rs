@@ -145,3 +145,14 @@ async fn without_apps_the_page_shows_how_to_add_one() {
     assert!(page.contains("The numbers of the only app cannot be trusted"), "{page}");
     assert!(!page.contains("1 apps") && page.contains("p-00000000, 1 app"), "{page}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_on_the_timeline_as_soon_as_the_page_reports_it() {
+    let fixture = fixture::fixture(1).await;
+    minutes(&fixture, 3, async || fixture.answer(1.0)).await;
+    fixture.fail("connect", "connection refused", |_| true);
+    advance(Duration::from_secs(5)).await;
+    let page = texts(&get(&site(&fixture.source, ""), "/", ""));
+    assert!(page.contains("The service cannot be reached"), "{page}");
+    assert!(!page.contains("No outage") && page.contains("since 03:03 outage"), "{page}");
+}
