@@ -12,8 +12,8 @@ const once = (expr: string) => `max without (job) (${expr})`;
 const APP_UP = appUp(P);
 /** 0 where a poll of an app fails. */
 const POLLS = `min by (${BY_APP}) (${APP_UP})`;
-/** 0 where a poll of a target fails, also of one member of a pair. */
-const TARGETS = `min without (job, instance) (pds_up{${P}})`;
+/** 0 where a poll of a target fails, also of one member of a pair, whose labels of pod and Service differ. */
+const TARGETS = `min without (job) (min by (${BY_APP}, resource) (pds_up{${P}}))`;
 /** Requests in the windows. */
 const REQUESTS = `max by (${BY_APP}) (pds_app_window_requests{${P}, container_id=""})`;
 /** Restricts to the apps with most requests, after those of which a poll fails. */

@@ -141,6 +141,9 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
             |name: &str, more: &str| format!("{name}{{job=\"{job}\", project=\"p\", app=\"a\"{more}}}");
         series.extend(SERIES.iter().map(|(name, more, values)| (of_a(name, more), *values)));
         series.push((of_a("pds_app:slo_budget_left:ratio", ""), budget));
+        // Endpoints of a ServiceMonitor also have the label of their Service.
+        let of_service = format!("service=\"{job}\", project=\"p\", resource=\"domains\"");
+        series.push((format!("pds_up{{job=\"{job}\", {of_service}}}"), "0x40"));
     }
     let dashboards = dashboards();
     let dashboard = |file: &str| &dashboards.iter().find(|(path, _)| path.ends_with(file)).unwrap().1;
@@ -170,6 +173,7 @@ fn the_overview_counts_a_pair_once_and_shows_what_cannot_be_polled() {
         (panel("The 100 busiest apps, failing ones first", 5), rows),
         (panel("Apps", 0), json!([["{}", 2]])),
         (panel("Apps in error", 0), json!([["{}", 1]])),
+        (panel("Targets failing", 0), json!([["{}", 2]])),
         (panel("Requests", 0), json!([["{}", 2]])),
         (panel("Cost now", 0), json!([["{}", 36]])),
         (panel("Cost now", 1), json!([["{}", 72]])),
