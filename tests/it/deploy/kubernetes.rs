@@ -57,6 +57,7 @@ const LIST_MAPS: &[(&str, &[&str])] = &[
     ("groups", &["name"]),
     ("containers", &["name"]),
     ("initContainers", &["name"]),
+    ("imagePullSecrets", &["name"]),
     ("volumes", &["name"]),
     ("volumeMounts", &["mountPath"]),
     ("env", &["name"]),

@@ -92,7 +92,7 @@ volumeMounts:
 
 {{/* The field of the pod with the Secrets of a private registry. */}}
 {{- define "pds-exporter.pullSecrets" -}}
-{{- with concat .Values.image.pullSecrets .Values.global.imagePullSecrets }}
+{{- with concat .Values.image.pullSecrets .Values.global.imagePullSecrets | uniq }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
