@@ -51,9 +51,13 @@ relabelings:
     targetLabel: instance
   - action: labeldrop
     regex: pod
-  {{- with .monitor.relabelings }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+{{- end -}}
+
+{{/* The relabelings of the values, which come last. */}}
+{{- define "pds-exporter.monitorRelabelings" -}}
+{{- with .monitor.relabelings }}
+{{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "pds-exporter.monitorEndpoint" -}}
@@ -65,6 +69,7 @@ scrapeTimeout: {{ .monitor.scrapeTimeout }}
 scheme: {{ . }}
 {{- end }}
 {{- include "pds-exporter.monitorHow" . }}
+{{- include "pds-exporter.monitorRelabelings" . }}
 {{- end -}}
 
 {{- define "pds-exporter.metricsPath" -}}
