@@ -142,16 +142,29 @@ fn the_base_is_valid() {
 
 #[test]
 fn the_shards_know_their_number_from_one_place() {
-    let manifests = kustomize("overlays/sharded");
-    validate(&manifests);
-    let set = object(&yaml(&manifests), "StatefulSet");
-    assert_eq!(Value::from(flags(container(&set)).shard_count.get()), set["spec"]["replicas"]);
+    // An overlay has the last word.
+    for (change, shards) in [("", 3), ("replicas: [{ name: pds-exporter, count: 7 }]", 7)] {
+        let overlay = format!("resources: [kubernetes/overlays/sharded]\n{change}\n");
+        let manifests = kustomize_in(tempfile::tempdir().unwrap().path(), &overlay);
+        validate(&manifests);
+        let set = with_shard_count(object(&yaml(&manifests), "StatefulSet"));
+        assert_eq!(
+            (flags(container(&set)).shard_count.get(), &set["spec"]["replicas"]),
+            (shards, &shards.into())
+        );
+    }
+}
 
-    // Another number in that one place changes both.
-    let overlay = "resources: [kubernetes/overlays/sharded]\nreplicas: [{ name: pds-exporter, count: 7 }]\n";
-    let built = kustomize_in(tempfile::tempdir().unwrap().path(), overlay);
-    let set = object(&yaml(&built), "StatefulSet");
-    assert_eq!(set["spec"]["replicas"], 7);
+/// The shards with their number as the value of its variable, which reads it from an annotation of the pod.
+pub(super) fn with_shard_count(mut set: Value) -> Value {
+    let pod = &mut set["spec"]["template"];
+    let annotations = pod["metadata"].as_object_mut().unwrap().remove("annotations").unwrap();
+    let variables = pod["spec"]["containers"][0]["env"].as_array_mut().unwrap();
+    let count = variables.iter_mut().find(|variable| variable["name"] == "PDS_SHARD_COUNT").unwrap();
+    let from = string(count, "/valueFrom/fieldRef/fieldPath");
+    assert_eq!(from, "metadata.annotations['pds-exporter/shards']");
+    *count = serde_json::json!({ "name": "PDS_SHARD_COUNT", "value": annotations["pds-exporter/shards"] });
+    set
 }
 
 #[test]
