@@ -197,6 +197,15 @@ folder `files` has a copy of values.yaml. Whole numbers that Helm reads as float
 {{- $seen = append $seen .name -}}
 {{- end -}}
 {{- end -}}
+{{- range $path := list "extraContainers" "extraInitContainers" -}}
+{{- range $container := get $.Values $path -}}
+{{- range $container.ports -}}
+{{- if eq (.name | default "") "http" -}}
+{{- fail (printf "%s: %s has a port of the name http, too; monitors would scrape it as the exporter, so rename it" $path $container.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $path, $labels := dict "identityLabels" (list "instance" "project" "app" "token") "ownerLabels" (concat $rule.identityLabels (list "instance" "project" "app" "token")) -}}
 {{- range $labels -}}
 {{- if has . (get $rule $path) -}}
