@@ -77,7 +77,7 @@ fn of_resource(view: &View, known: Option<Timestamp>, part: &Part<'_>) -> [Optio
         (None, State::Waiting) => Some(&cause::WAITING),
         (None, State::Fresh) => None,
     };
-    let counted = match resource.counting.filter(|_| resource.state != State::Waiting) {
+    let counted = match resource.counting.filter(|_| resource.is_polled()) {
         Some(Behind) => Some(unless_throttled(behind(view))),
         Some(Restoring) => Some(restoring(view)),
         Some(Ahead) => Some(&cause::COUNTERS_AHEAD),

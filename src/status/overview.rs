@@ -245,6 +245,8 @@ impl View {
         let overdue = 2 * self.plan.interval(target) + LATE;
         let state = match (health.up, &health.failing, age) {
             (None, ..) => State::Waiting,
+            // A reload has changed the shown window.
+            (_, None, None) if subject.cell.samples(&self.shown(target)).is_none() => State::Waiting,
             (.., None) => State::Stale,
             (_, Some(_), _) => State::Failing,
             (.., Some(age)) if age > overdue => State::Late,

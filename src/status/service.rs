@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use pds_client::Account;
 use pds_core::clock::is_skewed;
-use pds_diagnosis::{Cause, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState, State};
+use pds_diagnosis::{Cause, Counting, Disputed, Failing, Resource, Scope, Service, ServiceState};
 use pds_interface::{Cadence, Counted};
 
 use crate::poll::counters::Silence;
@@ -144,7 +144,7 @@ fn catches_up(resource: &Resource) -> bool {
         Some(Counting::Behind) => resource.behind_seconds > Some(0),
         counting => counting == Some(Counting::Restoring),
     };
-    behind && resource.failing.is_none() && resource.state != State::Waiting
+    behind && resource.failing.is_none() && resource.is_polled()
 }
 
 impl AccountSummary {
@@ -163,7 +163,7 @@ impl AccountSummary {
             !counts && (cause.scope.is_of_service() || cause.scope == Scope::Token)
         });
         Self {
-            polled: resource.state != State::Waiting,
+            polled: resource.is_polled(),
             answered: !is_silent,
             last_success: resource.last_success,
             first_failing: failing.map(|failing| failing.since),

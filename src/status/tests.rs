@@ -2,6 +2,7 @@
 
 mod detail;
 pub(crate) mod fixture;
+mod reload;
 
 use std::sync::Arc;
 

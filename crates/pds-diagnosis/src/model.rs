@@ -242,6 +242,13 @@ pub struct Resource {
     pub disputed: Option<Disputed>,
 }
 
+impl Resource {
+    /// Whether a poll of it has ended since the exporter started.
+    pub fn is_polled(&self) -> bool {
+        self.last_success.is_some() || self.failing.is_some()
+    }
+}
+
 /// The name of a resource for people: `response time`, and `settings` for an app's.
 pub fn resource_title(resource: &str) -> String {
     match resource {
@@ -290,7 +297,7 @@ pds_core::worded! {
         Failing = "failing",
         /// The last poll succeeded, but the next one is overdue.
         Late = "late",
-        /// It has not been polled yet.
+        /// It has not been polled yet, or not since a reload changed the first window.
         #[default]
         Waiting = "waiting",
         /// The last poll succeeded.
