@@ -125,7 +125,7 @@ impl Query {
     }
 
     /// The selected apps, in order, over all pages. A project matches by id or name.
-    pub(super) fn select<'a, A: Listed>(&self, apps: &'a [A], projects: &[Project]) -> Vec<&'a A> {
+    pub(super) fn select<'a, A: Listed + Clone>(&self, apps: &'a [A], projects: &[Project]) -> Vec<&'a A> {
         let name = self.name.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&name);
         let asked_for = projects.iter().filter(|project| !self.project.is_empty() && self.is_of(project));
@@ -140,12 +140,11 @@ impl Query {
                 && (name.is_empty()
                     || holds(id)
                     || holds(project)
-                    || app.app().name.as_deref().is_some_and(holds))
+                    // A copy, as in `Column::sort`.
+                    || A::clone(app).app().name.as_deref().is_some_and(holds))
         };
         let mut selected: Vec<&A> = apps.iter().filter(wanted).collect();
-        let column = self.column();
-        // Stable: equal ones stay in the order of the configuration.
-        selected.sort_by(|one, other| column.compare(*one, *other, self.reversed));
+        self.column().sort(&mut selected, self.reversed);
         if self.grouped {
             let places: HashMap<&str, usize> =
                 projects.iter().zip(0..).map(|(project, at)| (&*project.id, at)).collect();
@@ -190,6 +189,8 @@ impl Query {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::OnceCell;
+
     use jiff::Timestamp;
 
     use pds_diagnosis::{App, LastError, Problem, Resource, ResponseTime, State};
@@ -322,6 +323,34 @@ mod tests {
                 let query = format!("sort={}&reversed={reversed}", column.key);
                 assert_eq!(ids(&query, &apps), ["app-1", "app-2", "app-0"], "{query}");
             }
+        }
+    }
+
+    /// An app that is read when it is needed.
+    #[derive(Clone)]
+    struct Lazy(App, OnceCell<()>);
+
+    impl Listed for Lazy {
+        fn app(&self) -> &App {
+            self.1.get_or_init(|| ());
+            &self.0
+        }
+
+        fn ids(&self) -> (&str, &str) {
+            self.0.ids()
+        }
+
+        fn verdict(&self) -> (Verdict, &[Problem]) {
+            self.0.verdict()
+        }
+    }
+
+    #[test]
+    fn a_selection_keeps_no_app_in_memory() {
+        let apps = [2, 1, 3].map(|rank| Lazy(app("p-1", &format!("app-{rank}"), rank), OnceCell::new()));
+        for query in ["sort=p95", "sort=app", "sort=freshness", "name=nowhere", ""] {
+            Query::read(query).select(&apps, &[project("p-1")]);
+            assert!(apps.iter().all(|app| app.1.get().is_none()), "{query}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use pds_core::units;
 use pds_ledger::Owner;
 
@@ -133,14 +134,17 @@ impl Column {
         self.is_number() || matches!((self.value)(&App::default()), Failure(_))
     }
 
-    /// The order of `one` and `other`; an app without a value comes last, reversed or not.
-    pub fn compare(&self, one: &dyn Listed, other: &dyn Listed, reversed: bool) -> Ordering {
-        let (one, other) = ((self.value)(one), (self.value)(other));
-        match (one.is_missing(), other.is_missing()) {
-            (false, false) if reversed => other.compare(&one),
-            (false, false) => one.compare(&other),
-            (one, other) => one.cmp(&other),
-        }
+    /// Sorts `apps`; those without a value come last, reversed or not, and equal ones stay in order. Reads a copy of each
+    /// app and drops it, because a hundred thousand whole apps take too much memory.
+    pub fn sort<A: Listed + Clone>(&self, apps: &mut [&A], reversed: bool) {
+        let key = |app: &&A| (self.value)(&A::clone(app)).key();
+        let mut keyed: Vec<(Option<Key>, &A)> = apps.iter().map(|app| (key(app), *app)).collect();
+        keyed.sort_by(|(one, _), (other, _)| match (one, other) {
+            (Some(one), Some(other)) if reversed => other.compare(one),
+            (Some(one), Some(other)) => one.compare(other),
+            (one, other) => one.is_none().cmp(&other.is_none()),
+        });
+        apps.iter_mut().zip(keyed).for_each(|(place, (_, app))| *place = app);
     }
 }
 
@@ -185,28 +189,52 @@ impl Cell<'_> {
         }
     }
 
-    /// The usual order: words ascending, numbers and times descending.
+    /// Its place in the order of the column; `None` for a missing value.
+    fn key(&self) -> Option<Key> {
+        match self {
+            missing if missing.is_missing() => None,
+            Self::Verdict(verdict) => Some(Key::Verdict(*verdict)),
+            Self::App(app) => {
+                let title = app.title().chars().flat_map(char::to_lowercase).collect();
+                Some(Key::App(title, Arc::clone(&app.id)))
+            }
+            Number(value, _) => value.map(Key::Number),
+            Range(_, max) => Some(Key::Number(max.unwrap_or(f64::MIN))),
+            Failure(error) => error.map(|error| Key::Time(error.at)),
+            Freshness(resources) => Some(Key::State(stalest(resources))),
+            Text(_) | Problems(_) => Some(Key::Word(self.raw().into())),
+        }
+    }
+}
+
+/// The place of an app in the order of a column.
+enum Key {
+    Verdict(Verdict),
+    State(Option<State>),
+    Word(String),
+    /// The name in lower case, and the id.
+    App(String, Arc<str>),
+    Number(f64),
+    Time(Timestamp),
+}
+
+impl Key {
+    /// The usual order of the keys of one column: words ascending, numbers and times descending.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Verdict(one), Self::Verdict(other)) => one.cmp(other),
-            (Self::App(one), Self::App(other)) => {
-                in_any_case(one.title(), other.title()).then_with(|| one.id.cmp(&other.id))
-            }
-            (Number(Some(one), _), Number(Some(other), _)) => other.total_cmp(one),
-            (Range(_, one), Range(_, other)) => other.unwrap_or(f64::MIN).total_cmp(&one.unwrap_or(f64::MIN)),
-            (Failure(one), Failure(other)) => other.map(|error| error.at).cmp(&one.map(|error| error.at)),
-            (Freshness(one), Freshness(other)) => stalest(one).cmp(&stalest(other)),
-            (one, other) => one.raw().cmp(&other.raw()),
+            (Self::State(one), Self::State(other)) => one.cmp(other),
+            (Self::Word(one), Self::Word(other)) => one.cmp(other),
+            (Self::App(one, id), Self::App(other, other_id)) => (one, id).cmp(&(other, other_id)),
+            (Self::Number(one), Self::Number(other)) => other.total_cmp(one),
+            (Self::Time(one), Self::Time(other)) => other.cmp(one),
+            _ => Ordering::Equal,
         }
     }
 }
 
 fn stalest(resources: &[Resource]) -> Option<State> {
     resources.iter().map(|resource| resource.state).min()
-}
-
-fn in_any_case(one: &str, other: &str) -> Ordering {
-    one.chars().flat_map(char::to_lowercase).cmp(other.chars().flat_map(char::to_lowercase))
 }
 
 impl App {
@@ -245,6 +273,9 @@ mod tests {
     fn an_app_without_a_maximum_comes_after_those_with_one() {
         let app = |max_replicas| App { min_replicas: Some(1.0), max_replicas, ..App::default() };
         let replicas = Column::of("replicas").unwrap();
-        assert_eq!(replicas.compare(&app(None), &app(Some(0.0)), false), Ordering::Greater);
+        let [without, with] = [None, Some(0.0)].map(app);
+        let mut apps = [&without, &with];
+        replicas.sort(&mut apps, false);
+        assert_eq!(apps.map(|app| app.max_replicas), [Some(0.0), None]);
     }
 }
