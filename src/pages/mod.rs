@@ -12,7 +12,7 @@
 //! - `plots`: curves and sparklines.
 //! - `links`: every address of a page, behind any prefix; styles and scripts.
 //! - `format`: numbers, times and verdicts for people.
-//! - `cache`: the content of a path, rendered once for all readers.
+//! - `cache`: the content of a path, rendered once for all readers; `json`: the model as JSON, whole or in pieces.
 
 mod banner;
 mod cache;
@@ -20,6 +20,7 @@ mod configuration;
 mod detail;
 mod families;
 mod format;
+mod json;
 mod layout;
 mod links;
 mod overview;

@@ -13,13 +13,13 @@ use tokio::sync::Semaphore;
 
 use crate::status::{Source, Status};
 use pds_config::Shard;
-use pds_core::printable::is_terminal_control;
 use pds_core::template::Template;
 use pds_diagnosis::Exporter;
 use pds_exposition::Group;
 use pds_web::{PageRequest, Response, Route};
 
 use super::cache::{PageCache, Rendered};
+use super::json;
 use super::layout::{self, Frame, Page};
 use super::links::{Asset, FOLDER, Links, parameter};
 use super::query::Query;
@@ -42,13 +42,20 @@ struct Parameters<'a> {
 /// Renders a page.
 type Make = fn(&StatusPages, Frame<'_>, Parameters<'_>) -> Rendered;
 
+/// The path of the model as JSON.
+const STATUS: &str = "/api/v1/status";
+
+/// With more apps, the model as JSON is sent while it is written, and has no entity tag: a hundred thousand apps take
+/// 130 MB.
+const MAX_WHOLE: usize = 1_000;
+
 /// The pages by their paths; the server puts the route prefix before them.
 const PAGES: &[(&str, Make)] = &[
     ("/", StatusPages::overview),
     ("/apps/{project}/{app}", StatusPages::app),
     ("/config", StatusPages::configuration),
     ("/metrics-catalogue", StatusPages::catalogue),
-    ("/api/v1/status", StatusPages::status),
+    (STATUS, StatusPages::status),
     ("/api/v1/status/schema", |_, _, _| Rendered::Json(Status::SCHEMA.to_owned())),
 ];
 
@@ -105,7 +112,8 @@ impl StatusPages {
     pub fn routes(&self) -> Vec<Route> {
         let page = |(path, make): &(&'static str, Make)| {
             let (site, make) = (self.clone(), *make);
-            Route::page(*path, move |request| site.clone().answer(make, request))
+            let path = *path;
+            Route::page(path, move |request| site.clone().answer(path, make, request))
         };
         let assets = Route::page(assets(), async |request| asset(request.segment("file")));
         PAGES.iter().map(page).chain([assets]).collect()
@@ -113,23 +121,28 @@ impl StatusPages {
 
     /// Renders off the I/O threads, as a page of a large configuration takes milliseconds and megabytes. Readers of one
     /// reading of the model share one rendering.
-    async fn answer(self, make: Make, request: PageRequest) -> Response {
+    async fn answer(self, path: &str, make: Make, request: PageRequest) -> Response {
         // Nobody closes the semaphore.
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
-        let cached = tokio::task::spawn_blocking(move || {
+        let is_status = path == STATUS;
+        let response = tokio::task::spawn_blocking(move || {
             let query = request.raw_query().unwrap_or("");
             let parameters =
                 Parameters { project: request.segment("project"), app: request.segment("app"), query };
             let status = self.source.status();
+            if is_status && status.apps.len() > MAX_WHOLE {
+                let selected = self.selected(&status, &Query::read(query));
+                drop((status, turn));
+                return json::stream(selected, request);
+            }
             let render = || make(&self, self.frame(&status), parameters);
             let page = PageCache::get_or_render(&self.cache, &status, request.path(), query, render);
             drop(turn);
-            page
+            page.response()
         });
-        match cached.await {
-            Ok(page) => page.response(),
-            Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be rendered.\n"),
-        }
+        response.await.unwrap_or_else(|_| {
+            Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be rendered.\n")
+        })
     }
 
     /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`), if there is one.
@@ -182,7 +195,7 @@ impl StatusPages {
     }
 
     fn status(&self, frame: Frame<'_>, parameters: Parameters<'_>) -> Rendered {
-        json(serde_json::to_string(&self.selected(frame.status, &Query::read(parameters.query))))
+        Rendered::Json(json::text(&self.selected(frame.status, &Query::read(parameters.query))))
     }
 
     /// The model with only the selected apps, in that order, and with links as browsers follow them.
@@ -219,20 +232,6 @@ fn asset(file: &str) -> Response {
     Response::new(StatusCode::OK, asset.content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
 }
 
-/// Plain data always serializes. Characters that control a terminal or the direction of text are escaped.
-fn json(document: serde_json::Result<String>) -> Rendered {
-    let mut document = document.unwrap_or_default();
-    if document.contains(is_terminal_control) {
-        // Such characters occur only in strings.
-        let escaped = |c: char| match is_terminal_control(c) {
-            true => format!("\\u{:04x}", u32::from(c)),
-            false => c.to_string(),
-        };
-        document = document.chars().map(escaped).collect();
-    }
-    Rendered::Json(document)
-}
-
 /// `now`, rounded down to the step of ages.
 fn rounded(now: Timestamp) -> Timestamp {
     let second = now.as_second();
@@ -254,17 +253,4 @@ fn no_such_app(frame: Frame<'_>, project: &str, app: &str) -> Rendered {
     };
     let page = Page { tab: "", title: "No such app", json: None, metrics: "", main };
     Rendered::NoPage(layout::page(frame, &page).into_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn characters_that_steer_a_terminal_or_turn_text_are_escaped_in_json() {
-        let text = "a\u{202e}b\u{9b}2J\u{7f} Größe";
-        let Rendered::Json(json) = json(serde_json::to_string(text)) else { panic!("it serializes") };
-        assert!(!json.contains(is_terminal_control) && json.contains("Größe"), "{json}");
-        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
-    }
 }
