@@ -102,13 +102,28 @@ struct Slot {
 }
 
 impl SixHours {
-    /// Records a poll that ended at the Unix time `at`. Slots have `width` seconds from now on.
+    /// Records a poll that ended at the Unix time `at`. Slots have `width` seconds from now on; what those of another width
+    /// hold moves into them.
     pub(super) fn push(&mut self, at: i64, width: u32, point: Point, failed: bool) {
         let width = u16::try_from(width).unwrap_or(u16::MAX).max(1);
+        if self.width != width {
+            let starts: Vec<i64> = self.summaries().iter().map(|slot| slot.start).collect();
+            let before = std::mem::replace(self, Self { width, ..Self::default() }).slots;
+            for (start, slot) in starts.into_iter().zip(before).filter(|(_, slot)| slot.polls > 0) {
+                self.add(start, slot);
+            }
+        }
+        let values = [point.p50, point.p95, point.p99, point.requests_per_minute].map(pack);
+        self.add(at, Slot { values, polls: 1, failures: failed.into() });
+    }
+
+    /// Adds `polls` that ended at the Unix time `at`.
+    fn add(&mut self, at: i64, polls: Slot) {
+        let width = self.width;
         let Ok(number) = u32::try_from(at / i64::from(width)) else { return };
         let most = (REACH_SECONDS / u32::from(width)) as usize;
-        if self.width != width || number.saturating_sub(self.newest) as usize >= most {
-            // Another width, or all slots are too old.
+        if self.slots.is_empty() || number.saturating_sub(self.newest) as usize >= most {
+            // There are none yet, or all are too old.
             *self = Self { newest: number, width, ..Self::default() };
             if most <= FEW {
                 self.slots.reserve_exact(most);
@@ -126,10 +141,9 @@ impl SixHours {
         self.slots.drain(..(self.slots.len() + further).saturating_sub(most));
         self.slots.resize((self.slots.len() + further).max(1), Slot::default());
         if let Some(slot) = self.slots.last_mut() {
-            slot.polls = slot.polls.saturating_add(1);
-            slot.failures = slot.failures.saturating_add(failed.into());
-            let values = [point.p50, point.p95, point.p99, point.requests_per_minute].map(pack);
-            for (kept, value) in slot.values.iter_mut().zip(values) {
+            slot.polls = slot.polls.saturating_add(polls.polls);
+            slot.failures = slot.failures.saturating_add(polls.failures);
+            for (kept, value) in slot.values.iter_mut().zip(polls.values) {
                 *kept = value.max(*kept);
             }
         }
@@ -226,6 +240,28 @@ mod tests {
         six_hours.push(1_100_100, 900, point(1.0), false);
         assert_eq!(six_hours.summaries()[0].seconds, 900);
         six_hours.push(-5, 900, point(1.0), false);
+    }
+
+    #[test]
+    fn another_number_of_apps_keeps_the_last_hours() {
+        let mut six_hours = SixHours::default();
+        let base = 1_000_000_800;
+        for minute in 0..60_u8 {
+            let at = base + 60 * i64::from(minute) + 20;
+            six_hours.push(at, slot_seconds(50), point(f64::from(minute)), minute == 7);
+        }
+        six_hours.push(base + 3600, slot_seconds(51), point(1.0), false);
+        let summaries = six_hours.summaries();
+        assert_eq!((summaries.len(), summaries[0].start), (61, base));
+        assert!(summaries.iter().all(|slot| slot.polls == 1 && slot.seconds == 60));
+        assert!((summaries[42].point.p95.unwrap() - 42.0).abs() < 0.1 && summaries[7].failures == 1);
+        six_hours.push(base + 3700, slot_seconds(10_000), point(1.0), false);
+        let summaries = six_hours.summaries();
+        assert_eq!(summaries.iter().map(|slot| slot.polls).collect::<Vec<_>>(), [15, 15, 15, 15, 2]);
+        assert!((summaries[2].point.p95.unwrap() - 44.0).abs() < 0.1 && summaries[0].failures == 1);
+        six_hours.push(base + 3720, slot_seconds(50), point(1.0), false);
+        let polls: Vec<u32> = six_hours.summaries().iter().map(|slot| slot.polls).collect();
+        assert_eq!((polls.iter().sum::<u32>(), polls[0], polls[60]), (63, 15, 15));
     }
 
     #[test]
