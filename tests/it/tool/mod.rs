@@ -3,6 +3,7 @@
 mod ask;
 mod backfill;
 mod backfill_ranges;
+mod backfill_resumed;
 mod calls;
 mod checks;
 mod colours;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
 use indicatif::ProgressBar;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
 use crate::check::service::probe::refused;
@@ -23,29 +22,15 @@ use super::plan::{Plan, Stream, Work};
 /// the service honours ranges.
 ///
 /// # Errors
-/// The first failure, Ctrl-C or SIGTERM; the journals keep the replies so far.
+/// The first failure; the journals keep the replies so far.
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<BTreeSet<&'static str>> {
-    let unwatched = ToolError::system("cannot watch for signals");
-    let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
     let honoured: Honoured = Mutex::default();
-    let fetching = async {
-        for stream in work.plan.streams() {
-            one(service, work, &stream, &honoured, progress).await?;
-        }
-        let honoured = honoured.lock().await;
-        let unknown = honoured.iter().filter(|(_, is_honoured)| !**is_honoured);
-        Ok(unknown.map(|((_, call), _)| call.as_str()).collect())
-    };
-    let ended = |message: &str| ToolError::Failed { message: message.to_owned(), code: 130 };
-    tokio::select! {
-        biased;
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted.map_err(unwatched)?;
-            Err(ended("interrupted"))
-        }
-        _ = terminate.recv() => Err(ended("interrupted by SIGTERM")),
-        result = fetching => result,
+    for stream in work.plan.streams() {
+        one(service, work, &stream, &honoured, progress).await?;
     }
+    let honoured = honoured.lock().await;
+    let unknown = honoured.iter().filter(|(_, is_honoured)| !**is_honoured);
+    Ok(unknown.map(|((_, call), _)| call.as_str()).collect())
 }
 
 /// Requests the steps of one stream and journals them in order.

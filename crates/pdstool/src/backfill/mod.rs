@@ -21,13 +21,16 @@ pub mod series;
 pub mod write;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
 
 use super::console::Console;
-use super::error::Result;
+use super::error::{Result, ToolError};
 use super::options::checked_time;
 use super::service::{Environment, ServiceArgs};
 use pds_config::MAX_DURATION;
@@ -128,17 +131,24 @@ fn label(text: &str) -> Result<(String, String), String> {
 pub async fn run(console: &mut Console, environment: &Environment, args: &BackfillArgs) -> Result<()> {
     let service = args.service.open(environment)?;
     let plan = Plan::new(&service.config, args)?;
-    let work = Work::open(plan, args)?;
+    let work = Arc::new(Work::open(plan, args)?);
     let (total, done) = (work.plan.requests(), work.answered_requests()?);
     say_plan(console, &work, done);
     let progress = progress(console, total, done);
-    let result = fetch::all(&service, &work, &progress).await;
+    let result = unless_interrupted(async {
+        let unknown = fetch::all(&service, &work, &progress).await?;
+        let journals = Arc::clone(&work);
+        // A long history takes minutes.
+        let written = spawn_blocking(move || write::whole(&journals)).await;
+        Ok((unknown, written.map_err(|error| ToolError::failed(error.to_string()))??))
+    })
+    .await;
     progress.finish_and_clear();
-    let unknown = result.inspect_err(|_| {
+    let (unknown, written) = result.inspect_err(|_| {
         let partial = work.folder.display();
         console.say(&format!("The replies so far are in {partial}; run the same command to resume."));
     })?;
-    let written = write::file(&work, &args.file)?;
+    write::publish(&work, &args.file)?;
     say_written(console, args, &written);
     for call in unknown {
         console.say(&format!(
@@ -147,6 +157,25 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Backfi
         ));
     }
     Ok(())
+}
+
+/// The result of `doing`, unless Ctrl-C or SIGTERM comes first.
+///
+/// # Errors
+/// The same, or the interruption.
+async fn unless_interrupted<T>(doing: impl Future<Output = Result<T>>) -> Result<T> {
+    let unwatched = ToolError::system("cannot watch for signals");
+    let mut terminate = signal(SignalKind::terminate()).map_err(&unwatched)?;
+    let ended = |message: &str| ToolError::Failed { message: message.to_owned(), code: 130 };
+    tokio::select! {
+        biased;
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted.map_err(unwatched)?;
+            Err(ended("interrupted"))
+        }
+        _ = terminate.recv() => Err(ended("interrupted by SIGTERM")),
+        result = doing => result,
+    }
 }
 
 /// A progress bar on a terminal; nothing elsewhere.

@@ -31,11 +31,11 @@ pub struct Written {
     pub streams_with_gaps: usize,
 }
 
-/// Writes the file at `path` from the journals, and removes the journals.
+/// Writes the text from the journals to a file in their folder.
 ///
 /// # Errors
 /// If files cannot be read or written.
-pub fn file(work: &Work, path: &Path) -> Result<Written> {
+pub fn whole(work: &Work) -> Result<Written> {
     let families: Vec<Family> = families().collect();
     let mut written = Written::default();
     for family in &families {
@@ -47,14 +47,22 @@ pub fn file(work: &Work, path: &Path) -> Result<Written> {
     }
     let whole = work.folder.join(WHOLE);
     assemble(&whole, &families, &work.folder).map_err(ToolError::file("cannot write", &whole))?;
+    Ok(written)
+}
+
+/// Moves the text to `path`, and removes the journals.
+///
+/// # Errors
+/// If there is a file at `path`, or files cannot be moved or removed.
+pub fn publish(work: &Work, path: &Path) -> Result<()> {
+    let whole = work.folder.join(WHOLE);
     // Takes the name first, because a rename replaces a file that has appeared meanwhile.
     let named = File::create_new(path).and_then(|_| {
         // An empty file would stop the next run.
         fs::rename(&whole, path).inspect_err(|_| drop(fs::remove_file(path)))
     });
     named.map_err(ToolError::file("cannot write", path))?;
-    work.remove()?;
-    Ok(written)
+    work.remove()
 }
 
 /// Adds the gauges and counters of one journal to the files of the families.
