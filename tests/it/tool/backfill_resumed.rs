@@ -1,15 +1,17 @@
 //! Backfills that stop at any point, and what the same command makes of their replies.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pds_interface::{Tally, TimeRange};
 use pds_simulator::Fault;
 use pdstool::backfill::journal::Record;
 
-use super::backfill::{NEW_YEAR, backfill};
+use super::backfill::{NEW_YEAR, backfill, succeeded};
 use super::simulated::Simulated;
-use super::{ended, stderr};
+use super::{Service, TOKEN, ended, pdstool, stderr};
+use crate::client::server::{ok, status};
 use crate::deploy::command;
 use crate::rig::FaultExt as _;
 
@@ -53,4 +55,47 @@ fn a_signal_ends_a_run_while_it_writes() {
             }
         }
     }
+}
+
+/// A service that states no range and includes the last instant of one. `times` are its requests and runs.
+fn unnamed(times: &'static [i64], answers_runs: &'static AtomicBool) -> Service {
+    Service::start(move |seen| {
+        if seen.target.contains("run-execution-time") && !answers_runs.load(Ordering::SeqCst) {
+            return status(404, "no such app");
+        }
+        let TimeRange { start, end } = seen.range();
+        let count = times.iter().filter(|time| (start..=end).contains(&(NEW_YEAR + **time))).count();
+        let distribution = if count > 0 { r#"{"1hr":100}"# } else { "{}" };
+        ok(format!(
+            r#"{{"status":"success","data":{{"total_requests":{count},"distribution":{distribution},"total_runs":{count},"time_series":[]}}}}"#
+        ))
+    })
+}
+
+/// A backfill of three hours of that service into the file of that name.
+fn three_hours(service: &Service, file: &std::path::Path, range_end: &str) -> Command {
+    let mut command = pdstool(&["backfill", "--start", "2025-01-01", "--end", "2025-01-01T03:00:00Z"]);
+    command.args(["--step", "1h", "--window", "1h", "--project", "p-1", "--app", "a"]);
+    command.args(["--base-url", &service.url()]).arg(file).env("PDS_EXPORTER__API__TOKEN", TOKEN);
+    command.env("PDS_EXPORTER__ACCOUNTING__RANGE_END", range_end);
+    command
+}
+
+#[test]
+fn replies_to_ranges_with_another_end_are_not_resumed() {
+    static ANSWERS_RUNS: AtomicBool = AtomicBool::new(true);
+    let (service, folder) = (unnamed(&[3600, 3700], &ANSWERS_RUNS), tempfile::tempdir().unwrap());
+    let file = folder.path().join("history.om");
+    let run = |range_end| three_hours(&service, &file, range_end);
+    // The first hour is recorded with the request at its end, before the second shows that ends are included.
+    let output = run("exclusive").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", ended(&output));
+    assert!(stderr(&output).contains("accounting.range_end is wrong"), "{}", stderr(&output));
+    let output = run("inclusive").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
+    assert!(stderr(&output).contains("other arguments or another configuration"), "{}", stderr(&output));
+    succeeded(&run("inclusive").arg("--restart").output().unwrap());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let total = format!("pds_app_requests_total{{project=\"p-1\",app=\"a\"}} 2 {}\n", NEW_YEAR + 10_800);
+    assert!(text.contains(&total), "{text}");
 }

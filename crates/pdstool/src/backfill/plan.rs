@@ -28,6 +28,8 @@ use super::series::SPILLED;
 pub struct Plan {
     /// The service.
     base_url: String,
+    /// The query names of a range's start and end, and the configured kind of its end.
+    ranges: [String; 3],
     /// The range as given, which may be relative to the time of the first run.
     given: (String, Option<String>),
     /// The first second, on a whole step.
@@ -85,15 +87,17 @@ impl Plan {
             let message = format!("no whole step fits between {} and {}", rfc3339(start), rfc3339(end));
             return Err(ToolError::Usage(message));
         }
-        let mut names = HashSet::new();
-        if let Some((name, _)) = args.labels.iter().find(|(name, _)| !names.insert(name)) {
+        let mut labels = HashSet::new();
+        if let Some((name, _)) = args.labels.iter().find(|(name, _)| !labels.insert(name)) {
             return Err(ToolError::Usage(format!("the label {name} is given twice")));
         }
+        let (names, range_end) = (&config.api.query_names, config.accounting.range_end.as_str());
         let resolution = config.poll.resolution;
         let windows = if args.windows.is_empty() { &config.poll.windows } else { &args.windows };
         let mut lengths = HashSet::new();
         Ok(Self {
             base_url: config.api.base_url.to_string(),
+            ranges: [&names.start, &names.end, range_end].map(str::to_owned),
             given: (args.start.clone(), args.end.clone()),
             start,
             end,
@@ -246,7 +250,9 @@ impl Work {
         };
         match serde_json::from_slice::<Plan>(&written) {
             Ok(earlier) if plan.continues(&earlier) => Ok(Self { plan: earlier, folder, _lock: lock }),
-            Ok(_) => refuse("belongs to a run with other arguments; repeat those, or use --restart"),
+            Ok(_) => refuse(
+                "belongs to a run with other arguments or another configuration; repeat those, or use --restart",
+            ),
             Err(_) => refuse("has no valid plan.json; use --restart to discard its replies"),
         }
     }
