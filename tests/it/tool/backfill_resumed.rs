@@ -99,3 +99,21 @@ fn replies_to_ranges_with_another_end_are_not_resumed() {
     let total = format!("pds_app_requests_total{{project=\"p-1\",app=\"a\"}} 2 {}\n", NEW_YEAR + 10_800);
     assert!(text.contains(&total), "{text}");
 }
+
+#[test]
+fn a_resumed_run_knows_what_an_earlier_one_found_out_about_ranges() {
+    static ANSWERS_RUNS: AtomicBool = AtomicBool::new(false);
+    for (times, are_honoured) in [(&[][..], false), (&[10, 3700, 3800, 7300], true)] {
+        ANSWERS_RUNS.store(false, Ordering::SeqCst);
+        let (service, folder) = (unnamed(times, &ANSWERS_RUNS), tempfile::tempdir().unwrap());
+        let file = folder.path().join("history.om");
+        let run = || three_hours(&service, &file, "exclusive").output().unwrap();
+        assert_eq!(run().status.code(), Some(3), "the app has no runs");
+        ANSWERS_RUNS.store(true, Ordering::SeqCst);
+        let output = run();
+        succeeded(&output);
+        let is_said = |call: &str| stderr(&output).contains(&format!("Replies of {call} state no range"));
+        assert_eq!(is_said("response_time"), !are_honoured, "{}", stderr(&output));
+        assert_eq!(is_said("run_execution_time"), !are_honoured, "{}", stderr(&output));
+    }
+}

@@ -43,7 +43,10 @@ async fn one(
 ) -> Result<()> {
     let (plan, path) = (&work.plan, work.journal(stream));
     let (mut journal, last) = journal::open(&path)?;
-    let next = last.unwrap_or(plan.start) + plan.step;
+    if let Some(is_honoured) = last.as_ref().and_then(|last| last.is_honoured) {
+        *honoured.lock().await.entry(account_and_call(service, stream)).or_default() |= is_honoured;
+    }
+    let next = last.map_or(plan.start, |last| last.end) + plan.step;
     let ends = (next..=plan.end).step_by(usize::try_from(plan.step).unwrap_or(usize::MAX));
     let ahead = usize::try_from(service.config.api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
     let mut records = iter(ends).map(|end| step(service, plan, stream, honoured, end)).buffered(ahead);
@@ -56,6 +59,10 @@ async fn one(
 
 /// The accounts and calls whose replies state no range, and whether the service was found to honour ranges.
 type Honoured = Mutex<HashMap<(String, Resource), bool>>;
+
+fn account_and_call(service: &Service, stream: &Stream<'_>) -> (String, Resource) {
+    (service.client.account(stream.project).name().to_owned(), stream.resource)
+}
 
 /// Requests all ranges that end with a step, one after another, and records their windows and the step.
 async fn step(
@@ -82,7 +89,8 @@ async fn step(
         if length == plan.step {
             record.tally = Tally { range: answered, ..reading.tally.take().unwrap_or_default() };
             if answered.is_none() {
-                judge(service, stream, honoured, range, record.tally.count()).await?;
+                let is_honoured = judge(service, stream, honoured, range, record.tally.count()).await?;
+                record.is_honoured = Some(is_honoured);
             }
         }
         // The daemon shows no other range either.
@@ -103,19 +111,19 @@ async fn step(
 }
 
 /// Refuses a service that ignores ranges, by the `count` of a reply that states none: the step and the step before it
-/// cannot count more than both at once. They decide nothing if one of them counts nothing.
+/// cannot count more than both at once. They decide nothing if one of them counts nothing. Returns whether the service
+/// was found to honour ranges, now or before.
 async fn judge(
     service: &Service,
     stream: &Stream<'_>,
     honoured: &Honoured,
     step: TimeRange,
     count: Option<f64>,
-) -> Result<()> {
+) -> Result<bool> {
     // Later steps wait for the decision.
     let mut honoured = honoured.lock().await;
-    let account_and_call = (service.client.account(stream.project).name().to_owned(), stream.resource);
-    let is_honoured = honoured.entry(account_and_call).or_default();
-    let Some(count) = count.filter(|count| *count > 0.0 && !*is_honoured) else { return Ok(()) };
+    let is_honoured = honoured.entry(account_and_call(service, stream)).or_default();
+    let Some(count) = count.filter(|count| *count > 0.0 && !*is_honoured) else { return Ok(*is_honoured) };
     // A service may refuse ranges that long, or that old, which stops no others.
     let client = service.client.clone().retrying_refused_after(Duration::ZERO);
     let service = &Service { client, config: service.config.clone() };
@@ -128,7 +136,7 @@ async fn judge(
     let before = counted(TimeRange { start, end: step.start }).await?;
     // The last, so that it includes late data.
     let both = counted(TimeRange { start, end: step.end }).await?;
-    let (Some(before), Some(both)) = (before, both) else { return Ok(()) };
+    let (Some(before), Some(both)) = (before, both) else { return Ok(false) };
     if count + before >= both + 1.0 {
         let QueryNames { start, end, .. } = &service.config.api.query_names;
         let [parts, both] = [count + before, both].map(units::rounded);
@@ -138,5 +146,5 @@ async fn judge(
         )));
     }
     *is_honoured = before > 0.0;
-    Ok(())
+    Ok(*is_honoured)
 }

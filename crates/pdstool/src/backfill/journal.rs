@@ -21,6 +21,8 @@ pub struct Record {
     pub gauges: Vec<(usize, String, f64)>,
     /// For a call with a series, the datapoints that begin in their range, each with the range's end.
     pub points: Vec<(Point, i64)>,
+    /// If the reply states no range: whether the service was found to honour ranges by then.
+    pub is_honoured: Option<bool>,
 }
 
 /// Calls `each` with every record, in the order of time, and returns the end of the last whole line. Ignores a line
@@ -48,14 +50,16 @@ pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u
     }
 }
 
-/// Opens the journal for further records, after the last whole record, and returns the end of that record's step.
+/// Opens the journal for further records, after the last whole record, and returns that record, with what all of them
+/// know about ranges.
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn open(path: &Path) -> Result<(File, Option<i64>)> {
-    let mut last = None;
+pub fn open(path: &Path) -> Result<(File, Option<Record>)> {
+    let mut last: Option<Record> = None;
     let end = read(path, |record| {
-        last = Some(record.end);
+        let known = last.as_ref().and_then(|last| last.is_honoured);
+        last = Some(Record { is_honoured: record.is_honoured.max(known), ..record });
         Ok(())
     })?;
     let opened = plain_file::append(path);
@@ -91,6 +95,7 @@ mod tests {
             },
             gauges: vec![(0, "window=\"5m\"".to_owned(), 0.1 + 0.2)],
             points: vec![(Point { time: 60.0, values: [Some(0.1), None, Some(2.0)] }, 120)],
+            is_honoured: Some(false),
         }
     }
 
@@ -104,7 +109,7 @@ mod tests {
         append(&mut journal, &path, &record(120)).unwrap();
         journal.write_all(b"{\"end\":180,\"total\"").unwrap();
         let (mut journal, last) = open(&path).unwrap();
-        assert_eq!(last, Some(120));
+        assert_eq!(last, Some(record(120)));
         append(&mut journal, &path, &record(180)).unwrap();
         let mut all = Vec::new();
         read(&path, |record| {
