@@ -113,7 +113,12 @@ fn a_reply_without_content_or_with_an_error_fails_in_every_output_format() {
                 // The words of a reply that may hold a secret are in the printed reply alone.
                 let is_quoted = said.contains(": the database is down");
                 assert_eq!(is_quoted, reply == &DOWN && !is_of_key, "{arguments} {format}: {said}");
-                assert_eq!(said.contains("--output json"), format != "json" && !is_of_key);
+                // Nobody should make such a call again to see its reply.
+                let is_change = is_deletion || is_of_key || arguments.contains("plan");
+                assert_eq!(said.contains("--output json"), format != "json" && !is_change, "{said}");
+                let is_whole = said.contains("Reply: ") && said.contains(*reply);
+                let is_hidden = format == "json" || is_of_key || reply.is_empty() || !is_change;
+                assert_eq!(is_whole, !is_hidden, "{arguments} {format} {reply}: {said}");
                 let is_shown = format == "table" && !is_of_key && !stdout(&output).is_empty();
                 assert!(!is_shown, "{arguments} {reply}: {}", ended(&output));
             }

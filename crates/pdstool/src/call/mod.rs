@@ -119,7 +119,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
             Some(_) => "the reply does not confirm the call",
             None => "the reply cannot be used",
         };
-        let is_printed = call.command.secret.is_some() || format == OutputFormat::Json;
+        let is_printed = call.command.consequence.is_some() || format == OutputFormat::Json;
         let hint = if is_printed { "" } else { "; --output json prints it as received" };
         ToolError::Reply { said: format!("{said}{hint}"), source }
     };
@@ -131,14 +131,19 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
         verdict.map_err(unusable)?;
         return created::check_created(call, &arguments, &reply);
     }
-    // An invalid reply is printed unchanged as JSON, and in no other format.
+    // An invalid reply is printed unchanged as JSON. In other formats it is not among the results, but must be seen if
+    // nobody should make the call again.
     let view = verdict.and_then(|()| show::view(call, &reply));
     let lists_no_field = || {
         let reply = Raw::of(&reply);
         reply.entries().is_some_and(|list| list.iter().all(|entry| entry.is_empty()))
     };
     match (&view, format) {
-        (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {}
+        (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {
+            if call.command.consequence.is_some() && !reply.is_empty() {
+                console.say(&format!("Reply: {}", plain_lines(&String::from_utf8_lossy(&reply))));
+            }
+        }
         (Ok(view), OutputFormat::Table | OutputFormat::Wide) => output::print_as(console, format, view)?,
         (Ok(view), OutputFormat::Csv) if lists_no_field() => output::print_as(console, format, view)?,
         _ => print_reply(console, format, &reply)?,
