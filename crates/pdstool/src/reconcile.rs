@@ -72,7 +72,7 @@ impl Row {
     fn agrees(&self, percent: f64) -> bool {
         let Ok(total) = self.service else { return false };
         let tolerated = (total as f64 * percent / 100.0).max(2.0);
-        self.difference().map_or(total == 0, |difference| difference.abs() <= tolerated)
+        self.difference().is_some_and(|difference| difference.abs() <= tolerated)
     }
 
     fn cells(&self) -> Vec<String> {

@@ -5,15 +5,23 @@ use crate::client::server::ok;
 
 /// A quarter of the day at the service.
 const QUARTER: &str = r#"{"status":"success","data":{"total_requests":250,"total_runs":250}}"#;
+/// The same without traffic.
+const IDLE: &str = r#"{"status":"success","data":{"total_requests":0,"total_runs":0}}"#;
 /// The day in Prometheus.
 const DAY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[
 {"metric":{"project":"p-1","app":"p-1-a"},"value":[1,"995.4"]},
-{"metric":{"project":"p-1","app":"p-1-b"},"value":[1,"900"]}]}}"#;
+{"metric":{"project":"p-1","app":"p-1-b"},"value":[1,"900"]},
+{"metric":{"project":"p-1","app":"p-1-idle"},"value":[1,"0"]}]}}"#;
 
 /// Exit code, output and errors of the comparison of these apps.
 fn reconciled(apps: &str, args: &[&str]) -> (Option<i32>, String, String) {
-    let service =
-        Service::start(|seen| ok(if seen.target.starts_with("/api/v1/query") { DAY } else { QUARTER }));
+    let service = Service::start(|seen| {
+        ok(match &seen.target {
+            target if target.starts_with("/api/v1/query") => DAY,
+            target if target.contains("idle") => IDLE,
+            _ => QUARTER,
+        })
+    });
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pds-exporter.toml");
     let url = service.url();
@@ -48,6 +56,10 @@ fn a_day_of_the_service_is_compared_with_what_prometheus_counted() {
     assert!(error.contains("4 of 6 counters differ by more than 1 % or cannot be compared"), "{error}");
     let (code, json, _) = reconciled(r#"["p-1-a"]"#, &["-o", "json"]);
     assert!(code == Some(0) && json.contains("\"difference\": -5"), "{json}");
+    assert_eq!(reconciled(r#"["p-1-idle"]"#, &[]).0, Some(0));
+    let (code, rows, error) = reconciled(r#"["p-1-idle-and-not-counted"]"#, &["-o", "csv"]);
+    assert!(code == Some(1) && rows.contains(",0,,,,not in Prometheus"), "{rows}");
+    assert!(error.contains("2 of 2 counters differ by more than 1 % or cannot be compared"), "{error}");
     assert_eq!(reconciled(r#"["p-1-a"]"#, &["--tolerance", "0.4"]).0, Some(1));
     assert_eq!(reconciled(r#"["p-1-a", "p-1-b"]"#, &["--tolerance", "10"]).0, Some(0));
 }
