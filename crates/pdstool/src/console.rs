@@ -220,10 +220,11 @@ fn no_answer() -> ToolError {
     ToolError::Failed { message: "interrupted: the prompt has no answer".to_owned(), code: 130 }
 }
 
-/// The columns and lines of the terminal.
+/// The columns and lines of the terminal, if it reports its width.
 fn size() -> Option<(usize, usize)> {
     let size = tcgetwinsize(io::stdout()).ok()?;
-    Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, _)| *columns > 0)
+    let lines = if size.ws_row > 0 { size.ws_row.into() } else { USUAL_HEIGHT };
+    Some((size.ws_col.into(), lines)).filter(|(columns, _)| *columns > 0)
 }
 
 /// Lines if the terminal does not report its height.

@@ -106,6 +106,16 @@ fn a_dumb_terminal_and_a_pipe_get_no_escape_sequences() {
 }
 
 #[test]
+fn a_terminal_that_reports_no_height_shows_the_apps() {
+    let service = exporter(&Arc::new(AtomicBool::new(true)));
+    let mut command = std::process::Command::new("sh");
+    let watch = r#"stty cols 80 rows 0; exec "$0" apps --watch=100ms --exporter "$1""#;
+    command.args(["-c", watch, &crate::process::pdstool(), &service.url()]);
+    let mut session = super::ask::on_a_terminal(command);
+    session.exp_string("p-1-ranker").unwrap();
+}
+
+#[test]
 fn several_exporters_are_one_page_with_the_worst_first() {
     let down = Service::start(|_| status(503, ""));
     let (one, other) = (exporter(&Arc::new(AtomicBool::new(true))), Service::start(|_| ok(OTHER)));
