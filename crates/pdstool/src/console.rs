@@ -234,6 +234,12 @@ const USUAL_HEIGHT: usize = 24;
 #[derive(Clone, Default)]
 struct Kept(Rc<RefCell<Vec<u8>>>);
 
+impl Kept {
+    fn take(&self) -> Vec<u8> {
+        mem::take(&mut self.0.borrow_mut())
+    }
+}
+
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().write(bytes)
@@ -245,7 +251,7 @@ impl Write for Kept {
 }
 
 /// Runs `show` repeatedly until an error that another attempt cannot fix. On a terminal, each output replaces the last,
-/// up to the height of the terminal; elsewhere it follows the last.
+/// up to the height of the terminal, with errors and warnings above all else; elsewhere it follows the last.
 ///
 /// # Errors
 /// If standard output cannot be written, or the arguments are wrong.
@@ -265,18 +271,18 @@ pub async fn repeat(
             tokio::time::sleep(every).await;
         }
     }
-    let kept = Kept::default();
-    let mut screen = mem::replace(&mut console.out, Box::new(kept.clone()));
-    console.err = Box::new(kept.clone());
+    let (results, messages) = (Kept::default(), Kept::default());
+    let mut screen = mem::replace(&mut console.out, Box::new(results.clone()));
+    console.err = Box::new(messages.clone());
     let mut start = "\x1b[2J";
     loop {
         let (width, height) = size().unwrap_or((USUAL_WIDTH, USUAL_HEIGHT));
         console.width = width;
         let now = units::time(Timestamp::now());
         let head = format!("{now}, every {}; Ctrl-C ends it", units::seconds(every.as_secs_f64()));
-        console.print(&console.styled(FAINT, &head))?;
+        console.say(&console.styled(FAINT, &head));
         attempt(console, &mut show).await?;
-        let text = mem::take(&mut *kept.0.borrow_mut());
+        let text = [messages.take(), results.take()].concat();
         let text = String::from_utf8_lossy(&text);
         screen.write_all(format!("{start}{}", frame(&text, (width, height))).as_bytes())?;
         screen.flush()?;

@@ -116,6 +116,19 @@ fn a_terminal_that_reports_no_height_shows_the_apps() {
 }
 
 #[test]
+fn an_exporter_that_does_not_reply_is_named_above_a_table_that_is_cut() {
+    let app = |number| format!(r#"{{"project":"p-1","id":"p-1-{number}","verdict":"ok","problems":[]}}"#);
+    let apps: Vec<String> = (0..100).map(app).collect();
+    let page = format!(r#"{{"summary":{{"verdict":"ok"}},"apps":[{}]}}"#, apps.join(","));
+    let (up, down) = (Service::start(move |_| ok(page.clone())), Service::start(|_| status(503, "")));
+    let exporters = format!("--exporter {} --exporter {}", up.url(), down.url());
+    let program = crate::process::pdstool();
+    let terminal = Terminal::run("cut", &format!("{program} apps --watch=100ms {exporters}"));
+    let screen = terminal.wait_for("the table", |screen| screen.contains("more lines"));
+    assert!(screen.contains("no status from") && screen.contains("503"), "{screen}");
+}
+
+#[test]
 fn several_exporters_are_one_page_with_the_worst_first() {
     let down = Service::start(|_| status(503, ""));
     let (one, other) = (exporter(&Arc::new(AtomicBool::new(true))), Service::start(|_| ok(OTHER)));
