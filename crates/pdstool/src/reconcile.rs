@@ -1,6 +1,7 @@
 //! `pdstool reconcile`: compares a day at the service with the counts in Prometheus.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use clap::Args;
 use futures_util::stream::{StreamExt as _, iter};
@@ -9,7 +10,7 @@ use jiff::Timestamp;
 use pds_core::units;
 use pds_interface::range::rfc3339;
 use pds_interface::{Counted, TimeRange};
-use pds_ledger::Key;
+use pds_ledger::{Key, MAX_MERGED};
 
 use super::console::Console;
 use super::error::{Result, ToolError};
@@ -43,9 +44,6 @@ pub struct ReconcileArgs {
 }
 
 const DAY: i64 = 86_400;
-
-/// Number of requests per day, so that ranges are no longer than counted ranges.
-const PARTS: i64 = 4;
 
 /// Requests within the day before a time, as in the shipped rule `pds_app:requests:increase1d`.
 const INCREASE: &str = "\
@@ -104,7 +102,6 @@ impl Row {
 pub async fn run(console: &mut Console, environment: &Environment, args: &ReconcileArgs) -> Result<()> {
     let service = args.service.open(environment)?;
     let poll = &service.config.poll;
-    let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     // The average delay of a counter.
     let behind =
         seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
@@ -158,18 +155,25 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     }
 }
 
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
 /// The beginning of the last day that ended at least `behind` seconds ago.
 fn last_day(now: Timestamp, behind: i64) -> Timestamp {
     let at = now.as_second() - behind;
     Timestamp::from_second(at - at.rem_euclid(DAY) - DAY).unwrap_or(now)
 }
 
-/// The service's total of the day that begins at `start`.
+/// The service's total of the day that begins at `start`, in whole steps and in ranges that are no longer than counted
+/// ones.
 async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
-    let mut total = 0;
-    for part in 0..PARTS {
-        let begin = start + part * DAY / PARTS;
-        let range = TimeRange { start: begin, end: begin + DAY / PARTS };
+    let accounting = &service.config.accounting;
+    let step = seconds(accounting.step);
+    let longest = seconds(accounting.max_catch_up.min(MAX_MERGED)).max(step) / step * step;
+    let (mut total, end, mut range) = (0, start + DAY, TimeRange { start, end: start });
+    while range.end < end {
+        range = TimeRange { start: range.end, end: end.min(range.end + longest) };
         let (read, _) = service.read(key.resource, &key.owner.project, &key.owner.app, range).await?;
         let tally = read(&[]).tally.unwrap_or_default();
         let answered = service.answered(Some(&tally), range)?;
