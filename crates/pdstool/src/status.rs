@@ -84,8 +84,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
     let exporters = args.read.open().await?;
     if let Some(every) = args.read.watch {
-        // The screen shows whether something is wrong.
-        let show = async |console: &mut Console| show_status(console, args, &exporters).await.map(drop);
+        // The screen shows whether something is wrong. A name may have other addresses each time.
+        let show = async |console: &mut Console| {
+            show_status(console, args, &args.read.open().await?).await.map(drop)
+        };
         return repeat(console, every, show).await;
     }
     let fleet = show_status(console, args, &exporters).await?;

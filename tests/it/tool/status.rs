@@ -1,11 +1,13 @@
 //! `pdstool status` and `pdstool apps`: against a canned exporter for the exact output, and against a real one.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::Stdio;
+use std::time::Instant;
 
 use super::{Service, ended, golden, pdstool, stdout};
 use crate::client::server::{Seen, ok, status};
 use crate::golden::assert_golden;
-use crate::process::{Exporter, assert_has, mounted};
+use crate::process::{DEADLINE, Exporter, assert_has, mounted};
 
 const STATUS: &str = r#"{"exporter":{"version":"9.8.7","started":"2026-03-01T03:00:00Z","future":1},
  "service":{"base_url":"https://api.example.com/","last_success":"2026-03-01T04:00:00Z","reason":null},
@@ -197,6 +199,35 @@ fn a_name_with_several_addresses_is_read_like_the_exporters_at_each() {
         let lost = format!("error: no status from {}: ", urls[1]);
         assert!(said.contains(&lost) && said.contains(&urls[0]), "{said}");
     }
+}
+
+#[test]
+fn addresses_that_a_name_gets_are_watched_from_then_on() {
+    let page = |app: &str| {
+        let app = format!(r#"{{"project":"p-1","id":"{app}","verdict":"ok","problems":[]}}"#);
+        ok(format!(r#"{{"summary":{{"verdict":"ok"}},"apps":[{app}]}}"#))
+    };
+    let before = Service::start(move |_| page("p-1-before"));
+    let port = before.server.address.port();
+    // Attacks of other tests take ports of 127.0.0.2.
+    let _after = Service::on(&format!("127.0.0.3:{port}"), move |_| page("p-1-after"));
+    let hosts = tempfile::NamedTempFile::new().unwrap();
+    let resolve = |address: &str| std::fs::write(hosts.path(), format!("{address} pds-headless\n")).unwrap();
+    resolve("127.0.0.1");
+    let url = format!("http://pds-headless:{port}");
+    let command = pdstool(&["apps", "--watch=100ms", "-o", "csv", "--exporter", &url]);
+    let mut command = mounted("mount --bind \"$0\" /etc/hosts", hosts.path(), &command);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let began = Instant::now();
+    let mut shows = |app: &str| {
+        lines.by_ref().take_while(|_| began.elapsed() < DEADLINE).any(|line| line.unwrap().contains(app))
+    };
+    assert!(shows("p-1-before"));
+    resolve("127.0.0.1 pds-headless\n127.0.0.3");
+    assert!(shows("p-1-after"), "the new address is not watched");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[tokio::test]
