@@ -13,7 +13,7 @@ use url::Url;
 use pds_client::{Account, Client, FetchError, Fetched, Turn, Unobserved};
 use pds_config::flags::{DEFAULT_CONFIG, Flags};
 use pds_config::running::{Running, is_same_file, running_exporter};
-use pds_config::{Config, LoadError, Project};
+use pds_config::{App, Config, LoadError, Project};
 use pds_core::clock::{Clock, is_skewed};
 use pds_diagnosis::cause::{CLOCKS_DIFFER, WRONG_ADDRESS};
 use pds_diagnosis::clock_difference;
@@ -214,8 +214,7 @@ impl Service {
             arguments = arguments.in_range_to(range, config.accounting.range_end);
         }
         let request = resource.call().request(&arguments, &config.api.query_names)?;
-        let mut apps = config.projects.iter().filter(|known| *known.id == *project).flat_map(|of| &of.apps);
-        let terms = config.terms(apps.find(|known| *known.id == *app), Some(range));
+        let terms = config.terms(configured(config, project, app), Some(range));
         let terms = Terms { project: project.into(), app: app.into(), ..terms };
         let decode = move |body: &[u8]| polled.decode(body, &terms);
         let account = self.client.account(project);
@@ -281,6 +280,12 @@ pub fn clock(skews: &[f64]) -> Finding {
         true => Finding::warning(format!("{}: {text}", CLOCKS_DIFFER.says), CLOCKS_DIFFER.remedy),
         false => Finding::ok(text),
     }
+}
+
+/// The app of these ids in `config`.
+pub fn configured<'a>(config: &'a Config, project: &str, app: &str) -> Option<&'a App> {
+    let mut apps = config.projects.iter().filter(|known| *known.id == *project).flat_map(|of| &of.apps);
+    apps.find(|known| *known.id == *app)
 }
 
 /// The apps of `config`, each after its project.

@@ -101,6 +101,23 @@ fn replies_to_ranges_with_another_end_are_not_resumed() {
 }
 
 #[test]
+fn replies_without_a_threshold_are_not_resumed_with_it() {
+    static ANSWERS_RUNS: AtomicBool = AtomicBool::new(false);
+    let (service, folder) = (unnamed(&[10, 3700, 3800, 7300], &ANSWERS_RUNS), tempfile::tempdir().unwrap());
+    let file = folder.path().join("history.om");
+    let run = |thresholds: &str| {
+        let mut command = three_hours(&service, &file, "exclusive");
+        command.env("PDS_EXPORTER__POLL__THRESHOLDS", thresholds).output().unwrap()
+    };
+    assert_eq!(run("30s").status.code(), Some(3), "the app has no runs");
+    ANSWERS_RUNS.store(true, Ordering::SeqCst);
+    let output = run("30s,1h");
+    assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
+    assert!(stderr(&output).contains("other arguments or another configuration"), "{}", stderr(&output));
+    succeeded(&run("30s"));
+}
+
+#[test]
 fn a_resumed_run_knows_what_an_earlier_one_found_out_about_ranges() {
     static ANSWERS_RUNS: AtomicBool = AtomicBool::new(false);
     for (times, are_honoured) in [(&[][..], false), (&[10, 3700, 3800, 7300], true)] {

@@ -44,6 +44,8 @@ pub struct Plan {
     resolution: Option<String>,
     /// (project, app)
     pub apps: Vec<(String, String)>,
+    /// The thresholds that are read of each app's distributions, in seconds; empty means all.
+    thresholds: Vec<Vec<f64>>,
     /// Further labels of every series.
     pub labels: Vec<(String, String)>,
 }
@@ -95,6 +97,9 @@ impl Plan {
         let resolution = config.poll.resolution;
         let windows = if args.windows.is_empty() { &config.poll.windows } else { &args.windows };
         let mut lengths = HashSet::new();
+        let apps = service::meant_apps(config, args.project.as_deref(), &args.apps)?;
+        let terms =
+            apps.iter().map(|(project, app)| config.terms(service::configured(config, project, app), None));
         Ok(Self {
             base_url: config.api.base_url.to_string(),
             ranges: [&names.start, &names.end, range_end].map(str::to_owned),
@@ -104,7 +109,8 @@ impl Plan {
             step,
             windows: windows.iter().map(seconds).filter(|window| lengths.insert(*window)).collect(),
             resolution: (resolution != Resolution::Standard).then(|| resolution.as_str().to_owned()),
-            apps: service::meant_apps(config, args.project.as_deref(), &args.apps)?,
+            thresholds: terms.map(|terms| terms.thresholds).collect(),
+            apps,
             labels: args.labels.clone(),
         })
     }
