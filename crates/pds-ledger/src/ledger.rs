@@ -6,7 +6,7 @@ use pds_interface::{Tally, TimeRange};
 
 use super::buckets::Buckets;
 use super::error::Refusal;
-use super::stretch::{Counts, PARTS, PendingRechecks, Sample, Stretch, end_of_hour};
+use super::stretch::{Balance, Counts, PARTS, PendingRechecks, Sample, Stretch, end_of_hour};
 
 /// The limit of a counter, including late data that is still to be added.
 pub(super) const MAX_TOTAL: u64 = 1 << 47;
@@ -95,10 +95,13 @@ impl Ledger {
         Self { until: second, ..Self::default() }
     }
 
-    /// An empty ledger that begins at `second` after `pending` seconds that were given up.
+    /// An empty ledger that begins at `second` after `pending` seconds that were given up. It is only shown: the pending
+    /// time is one stretch, however long.
     pub fn open_after(second: i64, pending: u64) -> Self {
-        let ledger = Self::open(second.saturating_sub_unsigned(pending));
-        ledger.give_up(second, i64::MIN).map_or(ledger, |(begun, _)| begun)
+        let start = second.saturating_sub_unsigned(pending);
+        let stretch = Stretch { start, end: second, missing: true, ..Stretch::default() };
+        let pending = (start < second).then_some(stretch);
+        Self { rechecks: PendingRechecks::of(&Balance::default(), pending), ..Self::open(second) }
     }
 
     /// The next range to request, from the cursor. No range crosses the boundary of an hour that will be rechecked, or
@@ -525,6 +528,10 @@ mod tests {
         let ledger = Ledger::open_after(7230, 900);
         assert_eq!((ledger.until, ledger.pending(), ledger.unaccounted), (7230, 900, 0));
         assert_eq!(Ledger::open_after(7230, 0), Ledger::open(7230));
+        // Prometheus may return any number.
+        let odd = Ledger::open_after(7230, 1 << 30);
+        assert_eq!((odd.until, odd.pending(), odd.unaccounted), (7230, 1 << 30, 0));
+        assert_eq!(odd.rechecks.stretches().count(), 1, "it takes no memory for each hour");
     }
 
     #[test]
