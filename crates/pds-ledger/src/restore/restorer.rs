@@ -282,7 +282,7 @@ impl Restorer {
             let Some(missing) = self.decidable(job, &key, cursor) else { continue };
             let (ledger, hold) = match (cursor, self.0.ledgers.ledger(&key)) {
                 // Set aside, and not counted by another shard since.
-                (Some(Cursor { until, .. }), Some(known)) if until <= known.until => {
+                (Some(Cursor { until, .. }), Some(known)) if known.set_aside && until <= known.until => {
                     (Some(known.resumed_at(until)), None)
                 }
                 // Nothing requests pending time again.
@@ -497,6 +497,16 @@ mod tests {
         let held = |app| ledgers.hold(&key(app));
         assert_eq!((held("found"), held("removed")), (Some(Hold::Begun { until, pending }), None));
         assert!(missing(&restorer).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_succeeded_too_late_to_count_keeps_no_counter_from_being_shown_at_0() {
+        let ledgers = in_memory().await;
+        let (restorer, job) = lacking(&ledgers, &["a"], false).await;
+        // The disk answered after the attempt had failed.
+        ledgers.commit(&key("a"), Ledger::open(SETTLED)).await.unwrap();
+        restorer.apply(&job, response(vec![answer("a", Some(SETTLED))])).await.unwrap();
+        assert_eq!(ledgers.hold(&key("a")), Some(Hold::Begun { until: SETTLED, pending: 0 }));
     }
 
     #[tokio::test]
