@@ -387,9 +387,12 @@ pub(crate) mod tests {
         names.sort();
         assert_eq!(names, ["state.log", "state.log.lock"], "nothing else is left beside it");
         std::fs::write(dir.path().join("state.log.new-1"), "left by a process that died").unwrap();
+        let others = ["state.log.new-copy", "state.log.new-"].map(|name| dir.path().join(name));
+        others.iter().for_each(|other| std::fs::write(other, "of somebody else").unwrap());
         drop(state);
         assert!(StateFile::open(&path).await.unwrap().1.sorted() == written);
         assert!(!dir.path().join("state.log.new-1").exists());
+        assert!(others.iter().all(|other| other.exists()));
     }
 
     #[test]

@@ -131,13 +131,15 @@ impl Folder {
         self.path.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Removes new files that earlier processes left.
+    /// Removes new files that earlier processes left; their names end with a number.
     fn discard_earlier(&self) -> io::Result<()> {
         let beginning = beside(&self.path, NEW);
         let beginning = beginning.file_name().unwrap_or_default().as_bytes();
         for entry in std::fs::read_dir(self.directory())? {
             let entry = entry?;
-            if entry.file_name().as_bytes().starts_with(beginning) {
+            let (name, is_number) = (entry.file_name(), |rest: &[u8]| rest.iter().all(u8::is_ascii_digit));
+            if name.as_bytes().strip_prefix(beginning).is_some_and(|rest| !rest.is_empty() && is_number(rest))
+            {
                 std::fs::remove_file(entry.path())?;
             }
         }
