@@ -48,6 +48,8 @@ const SPLIT_STEPS: i64 = 9;
 pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
     let Poll { plan, target, .. } = poll;
     target.counter.as_ref().filter(|_| plan.config.accounting.audit)?;
+    // The first poll of the call with these settings records the time.
+    plan.evidence(target).counted_from(plan.watermark.settled_step());
     let apart = apart(poll);
     let settled = plan.watermark.settled().saturating_sub(AGE);
     let period = (settled - phase_seconds(&target.key.owner, apart - AGE)).div_euclid(apart);
@@ -78,13 +80,14 @@ fn newest(plan: &Plan, settled: i64) -> TimeRange {
 /// The count that the ledger added for the range, if it is known.
 fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option<u64> {
     let ledger = context.ledgers.ledger(&target.key)?;
-    (range.end - range.start == HOUR && range.end <= ledger.until)
-        .then(|| ledger.added_in_hour(range.start))?
+    ledger.added_in_hour(range.start).filter(|_| range.end - range.start == HOUR)
 }
 
 /// Audits `range`.
 pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let check = Check::new(poll, range, Kind::Audit { added: ledger_of(poll, range) });
+    let from = poll.plan.evidence(poll.target).counted_from(poll.plan.watermark.settled_step());
+    let added = ledger_of(poll, range).filter(|_| range.start >= from);
+    let check = Check::new(poll, range, Kind::Audit { added });
     let (Ok(finding) | Err(finding)) = check.compare().await;
     check.note(finding);
 }
@@ -298,6 +301,7 @@ impl<'a> Check<'a> {
     fn note(self, finding: Finding) {
         let Poll { context, plan, target, .. } = self.poll;
         let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
+        let resource = key.resource.as_str();
         let mut evidence = plan.evidence(target);
         let finding = match finding {
             Finding::Suspect(violation) if evidence.record_suspicion(&key.owner) => {
@@ -318,11 +322,7 @@ impl<'a> Check<'a> {
                     matches!(self.kind, Kind::Verification { states_range } if both || states_range);
                 if evidence.record_match(&key.owner, both, verified) {
                     telemetry.audit_agrees(account, key.resource);
-                    tracing::info!(
-                        token = account,
-                        resource = key.resource.as_str(),
-                        "audits no longer find a difference"
-                    );
+                    tracing::info!(token = account, resource, "audits no longer find a difference");
                 }
             }
             Finding::Different(violation) => {
@@ -335,7 +335,7 @@ impl<'a> Check<'a> {
                 if is_new {
                     tracing::warn!(
                         token = account,
-                        resource = key.resource.as_str(),
+                        resource,
                         project = %key.owner.project,
                         app = %key.owner.app,
                         start = rfc3339(self.range.start),

@@ -125,6 +125,8 @@ pub(super) struct Evidence {
     equal: u8,
     /// Checks in a row of each app that found a suspicion.
     suspicions: BTreeMap<Arc<Owner>, u8>,
+    /// The start of the time that was counted with these settings.
+    counted_from: Option<i64>,
     /// The end of the last sampled hour.
     sampled_until: i64,
     /// The start of the hour of the last result at each age.
@@ -279,6 +281,12 @@ impl Evidence {
             *place = Some((Arc::clone(app), now + wait));
         }
         may
+    }
+
+    /// The start of the time that was counted with these settings; earlier time may have been counted with others. Time has
+    /// `settled` now.
+    pub(super) fn counted_from(&mut self, settled: i64) -> i64 {
+        *self.counted_from.get_or_insert(settled)
     }
 
     /// Returns whether the hour that ends at `end` may become a sample of a target polled `every` so many seconds. If

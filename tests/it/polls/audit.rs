@@ -308,3 +308,28 @@ async fn counters_stand_at_0_until_a_check_has_passed_which_the_state_file_remem
     rig.minutes(4).await;
     assert_eq!(checks(&rig), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn hours_counted_with_other_settings_are_no_difference() {
+    let inclusive = || settings(Quirks { inclusive_ends: true, ..Quirks::default() });
+    let (folder, right) = (tempfile::tempdir().unwrap(), "[accounting]\nrange_end = \"inclusive\"\n");
+    for state in [None, Some(folder.path().join("ledgers"))] {
+        // Each boundary of ranges is counted twice.
+        let wrong = "[accounting]\naudit = false\n";
+        let mut rig = Rig::of(inclusive(), wrong, "", state.clone()).await;
+        rig.minutes(100).await;
+        let ledger = rig.ledger();
+        assert!(ledger.total > rig.truth(ledger.until - 6000, ledger.until), "{ledger:?}");
+        match state {
+            None => rig.reload(right),
+            Some(_) => {
+                rig.tables = right.to_owned();
+                rig.restart().await;
+            }
+        }
+        rig.minutes(200).await;
+        let audit = found(&rig);
+        assert_eq!((audit.different, audit.differences.len()), (0, 0), "{audit:?}");
+        assert!(audit.equal > 8, "{audit:?}");
+    }
+}
