@@ -196,11 +196,12 @@ section! {
             );
         }
         if let (Some(step), Some(reach)) = (step, max_catch_up)
-            && reach < step
+            && reach < 2 * step
         {
-            let step = humantime::format_duration(step);
+            // The newest step has settled for a while when it is requested.
+            let least = humantime::format_duration(2 * step);
             table.position("max_catch_up").refuse::<()>(format!(
-                "shorter than accounting.step, so nothing would be counted; must be at least {step}"
+                "shorter than two accounting.step, so nothing would be counted; must be at least {least}"
             ));
         }
     }
