@@ -184,7 +184,7 @@ fn problem(view: &View, cause: &'static Cause, parts: &[Part<'_>], known: Option
             how_far(stopped().filter_map(|resource| resource.behind_seconds).max())
         }
         None if *cause == cause::COUNTERS_AHEAD => stopped()
-            .find_map(|resource| resource.accounted_until)
+            .find_map(|resource| resource.accounted_until?.checked_add(view.plan.config.poll.settle).ok())
             .map(|until| format!(", until {}", units::time(until)))
             .unwrap_or_default(),
         None => String::new(),

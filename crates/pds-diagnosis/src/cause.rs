@@ -251,8 +251,8 @@ causes! {
         "a part of the exporter panicked within the last hour"
         "Report the log line of the panic; only the poll or page concerned failed." => "/metrics-catalogue#pds_exporter_panics_total"
     COUNTERS_AHEAD "counters_ahead" Numbers Problem Target []
-        "counters stand still, because a clock was set back"
-        "Check the clocks of this machine and of the service: one of them was set back."
+        "counters stand still, because a clock was set back or poll.settle was raised"
+        "Check this machine's clock and the service's, unless poll.settle was raised."
     COUNTERS_BEHIND "counters_behind" Numbers Problem Consequence []
         "counters are catching up"
         "Wait: the next polls request the missing time, and the counters return once they have caught up."

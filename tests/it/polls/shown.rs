@@ -221,3 +221,20 @@ async fn a_range_that_is_counted_hours_later_shows_no_run_times() {
     assert!(rig.context().ledgers.ledger(&key).unwrap().until > hours_ago(4));
     assert!(!rig.page().contains("pds_app_run_execution_time_seconds{"), "{}", rig.page());
 }
+
+#[tokio::test(start_paused = true)]
+async fn counters_stand_still_after_settle_was_raised_and_the_page_says_until_when() {
+    let mut rig = Rig::start(one_app(), "").await;
+    rig.minutes(3).await;
+    rig.reload("[poll]\nsettle = \"20m\"\n");
+    rig.pass(60).await;
+    let until = ", because a clock was set back or poll.settle was raised, until 2026-03-01 12:22:00 UTC";
+    let problem = rig.problem().0.unwrap();
+    assert!(problem.ends_with(until), "{problem}");
+    let before = rig.ledger();
+    for minutes in 5..=23 {
+        assert_eq!(rig.ledger(), before, "{minutes} minutes");
+        rig.pass(60).await;
+    }
+    assert_eq!((rig.problem().0, rig.ledger().until), (None, before.until + 60));
+}
