@@ -250,8 +250,8 @@ impl<'a> LedgerUpdate<'a> {
             context.transitions.gave_up(&target.key, range, &reason);
         }
         if let Some(gone) = self.gave_up.filter(|_| !std::mem::replace(&mut progress.gave_up, true)) {
-            let reason = "it was older than accounting.max_catch_up; pds_app_unaccounted_seconds_total counts further \
-                          seconds";
+            let reason = "it was older than accounting.max_catch_up; pds_app_pending_seconds and \
+                          pds_app_unaccounted_seconds_total count further seconds";
             context.transitions.gave_up(&target.key, gone, reason);
         }
         if self.added {

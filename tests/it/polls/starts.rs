@@ -75,6 +75,8 @@ async fn the_log_names_all_of_the_first_time_that_is_given_up() {
     let gave_up = log.lines_with("gave up time");
     let starts: Vec<bool> = gave_up.iter().map(|line| line.contains(&format!("start=\"{start}\""))).collect();
     assert_eq!(starts, [true; 2], "requests and runs: {gave_up:?}");
+    assert!(rig.ledger().pending() > 0, "most of it will be requested again: {:?}", rig.ledger());
+    assert!(gave_up.iter().all(|line| line.contains("pds_app_pending_seconds")), "{gave_up:?}");
 }
 
 #[tokio::test(start_paused = true)]
