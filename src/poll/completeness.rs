@@ -1,5 +1,6 @@
 //! Samples of completeness: how much of an hour was counted, as the service knows it at later ages.
 
+use pds_core::units;
 use pds_interface::range::rfc3339;
 use pds_interface::{TimeRange, response_time};
 use pds_ledger::sample::{AGES, MIN_RATIO};
@@ -17,7 +18,7 @@ pub(super) async fn known(poll: Poll<'_>, range: TimeRange) -> Option<u64> {
 /// Returns whether the target's hour that ends at `end` may become a sample. Each service account samples one hour a
 /// day, across all calls, or fewer if polls are rare.
 pub(super) fn begin_sample(Poll { plan, target, .. }: Poll<'_>, end: i64) -> bool {
-    let every = i64::try_from(plan.interval(target).as_secs()).unwrap_or(i64::MAX);
+    let every = units::whole_seconds(plan.interval(target));
     let evidence = || plan.evidence.of_call(&target.account, response_time::RESOURCE);
     plan.config.accounting.audit && evidence().begin_sample(end, every)
 }

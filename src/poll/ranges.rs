@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::store::Variant;
+use pds_core::units;
 use pds_interface::{TimeRange, Window};
 use pds_ledger::{Ledger, MAX_MERGED, RangeLimits};
 
@@ -82,7 +83,7 @@ pub fn windows<'a>(plan: &'a Plan, target: &Target) -> Vec<RangeRequest<'a>> {
 /// ranges have failed.
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
-    let longest = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
+    let longest = units::whole_seconds(MAX_MERGED);
     let (watermark, settled) = (&plan.watermark, plan.watermark.at_present());
     ledger.due(RangeLimits {
         settled: settled.step_end().min(settled_step),

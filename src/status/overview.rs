@@ -34,6 +34,7 @@ use super::service::Totals;
 use super::settings::builds;
 use super::view::{Part, Place, Values, View};
 use pds_core::clock::to_second;
+use pds_core::units;
 
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: Duration = Duration::from_secs(10);
@@ -286,7 +287,7 @@ impl View {
     /// metrics page. Counters stand still while their cursor is in the future; a clock that is slightly off does not
     /// matter.
     fn counting(&self, target: &Target, Found { ledger, hold }: &Found) -> (Counting, Option<Duration>) {
-        let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
+        let stale_after = units::whole_seconds(self.plan.stale_after(target));
         let explained = stale_after.saturating_add(self.plan.watermark.step());
         match self.plan.shown_for(target, ledger, *hold, self.settled) {
             _ if ledger.until.saturating_sub(self.settled.second) > explained => (Counting::Ahead, None),

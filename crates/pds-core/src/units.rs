@@ -10,6 +10,11 @@ pub fn as_seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }
 
+/// The whole seconds of `duration`, rounded down, for calculations with Unix times; at most [`i64::MAX`].
+pub fn whole_seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
 /// Seconds with the unit that suits them: `41.2 ms`, `1.24 s`, `2 min 5 s`, `3 h 20 min`, `2 d 8 h`.
 pub fn seconds(value: f64) -> String {
     match value {

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use pds_core::clock::Clock;
+use pds_core::units::whole_seconds;
 use pds_interface::TimeRange;
 
 use super::recheck::Ages;
@@ -101,10 +102,10 @@ impl Watermark {
     pub fn new(config: &Config, clock: Clock) -> Self {
         Self {
             clock,
-            settle: seconds(config.settle),
-            step: seconds(config.step).max(1),
-            max_catch_up: seconds(config.max_catch_up),
-            ages: Ages::new(config.recheck_after.iter().map(|age| seconds(*age))),
+            settle: whole_seconds(config.settle),
+            step: whole_seconds(config.step).max(1),
+            max_catch_up: whole_seconds(config.max_catch_up),
+            ages: Ages::new(config.recheck_after.iter().map(|age| whole_seconds(*age))),
             seen: Arc::default(),
         }
     }
@@ -271,15 +272,11 @@ impl Settled {
         if until < self.started?.min(self.step_end()) {
             return None;
         }
-        let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
+        let allowed = self.step.saturating_add(whole_seconds(interval).saturating_mul(2));
         // A clock set back does not prolong it.
         let left = until.saturating_add(allowed).saturating_sub(self.second).min(allowed);
         u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
     }
-}
-
-pub(super) fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

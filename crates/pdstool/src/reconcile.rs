@@ -1,13 +1,12 @@
 //! `pdstool reconcile`: compares a day at the service with the counts in Prometheus.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use clap::Args;
 use futures_util::stream::{StreamExt as _, iter};
 use jiff::Timestamp;
 
-use pds_core::units;
+use pds_core::units::{self, whole_seconds};
 use pds_interface::range::rfc3339;
 use pds_interface::{Counted, TimeRange};
 use pds_ledger::{Key, MAX_MERGED};
@@ -103,8 +102,8 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     let service = args.service.open(environment)?;
     let poll = &service.config.poll;
     // The average delay of a counter.
-    let behind =
-        seconds(poll.settle) + (seconds(service.config.accounting.step) + seconds(poll.interval)) / 2;
+    let behind = whole_seconds(poll.settle)
+        + (whole_seconds(service.config.accounting.step) + whole_seconds(poll.interval)) / 2;
     let now = Timestamp::now();
     let start = args.day.unwrap_or_else(|| last_day(now, behind)).as_second();
     if start + DAY + behind > now.as_second() {
@@ -155,10 +154,6 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &Reconc
     }
 }
 
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
-}
-
 /// The beginning of the last day that ended at least `behind` seconds ago.
 fn last_day(now: Timestamp, behind: i64) -> Timestamp {
     let at = now.as_second() - behind;
@@ -169,8 +164,8 @@ fn last_day(now: Timestamp, behind: i64) -> Timestamp {
 /// ones.
 async fn total(service: &Service, key: &Key, start: i64) -> Result<u64> {
     let accounting = &service.config.accounting;
-    let step = seconds(accounting.step);
-    let longest = seconds(accounting.max_catch_up.min(MAX_MERGED)).max(step) / step * step;
+    let step = whole_seconds(accounting.step);
+    let longest = whole_seconds(accounting.max_catch_up.min(MAX_MERGED)).max(step) / step * step;
     let (mut total, end, mut range) = (0, start + DAY, TimeRange { start, end: start });
     while range.end < end {
         range = TimeRange { start: range.end, end: end.min(range.end + longest) };

@@ -14,6 +14,7 @@ use crate::store::{Section, Store, TargetState, Variant};
 use pds_client::{Account, Client, Turn};
 use pds_config::{App, Config};
 use pds_core::clock::Clock;
+use pds_core::units;
 use pds_interface::polled::Polled;
 use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
@@ -164,7 +165,7 @@ impl Plan {
             .map(|(index, window)| ConfiguredWindow {
                 index,
                 label: humantime::format_duration(*window).to_string(),
-                seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
+                seconds: units::whole_seconds(*window),
             })
             .collect();
         let progress: HashMap<&Key, &Arc<Mutex<Progress>>> = before
@@ -322,7 +323,7 @@ impl Plan {
         let wanted: HashSet<Key> =
             self.targets.iter().filter(|t| t.counter.is_some()).map(|t| t.key.clone()).collect();
         let kept = KEPT_AFTER_REMOVAL.max(self.config.accounting.max_catch_up);
-        let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
+        let kept = units::whole_seconds(kept);
         ledgers.prune(&wanted, self.watermark.settled().saturating_sub(kept)).await;
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{Result, ToolError};
 use crate::options::time;
 use crate::service;
 use pds_config::Config;
-use pds_core::plain_file;
+use pds_core::{plain_file, units};
 use pds_exposition::Family;
 use pds_interface::range::rfc3339;
 use pds_interface::{Cadence, Resolution, Resource, TimeRange};
@@ -70,7 +70,7 @@ impl Plan {
     /// If there is no such app or range.
     pub fn new(config: &Config, args: &BackfillArgs) -> Result<Self> {
         let now = Timestamp::now();
-        let seconds = |duration: &Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+        let seconds = |duration: &Duration| units::whole_seconds(*duration);
         let step = seconds(&args.step);
         let settled = now.as_second() - seconds(&config.poll.settle);
         let moment = |text: &str| time(text, now).map_err(ToolError::Usage);
