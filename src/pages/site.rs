@@ -133,7 +133,7 @@ impl StatusPages {
             if is_status && status.apps.len() > MAX_WHOLE {
                 let selected = self.selected(&status, &Query::read(query));
                 drop((status, turn));
-                return json::stream(selected, request);
+                return Response::json(StatusCode::OK, json::pieces(selected, request));
             }
             let render = || make(&self, self.frame(&status), parameters);
             let page = PageCache::get_or_render(&self.cache, &status, request.path(), query, render);

@@ -8,13 +8,11 @@
 //! metrics change all the time; they are rendered at most once per second, and only the page's end is replaced.
 
 use std::convert::Infallible;
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Crc;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::Mutex;
 use tokio::time::{Duration, Instant};
 
 use pds_exposition::Format;
@@ -37,9 +35,6 @@ const FRESH: Duration = Duration::from_secs(1);
 /// A compressed page of more series than this is sent while it is rendered, and kept if nothing changes meanwhile. A
 /// series takes about eight bytes of it.
 const MAX_WHOLE: usize = 200_000;
-
-/// Pieces of a streamed page buffered for the scraper.
-const PIECES: usize = 2;
 
 /// How a page is written.
 type Form = (Format, Encoding);
@@ -164,23 +159,14 @@ impl Pages {
         }
     }
 
-    /// Renders on a separate thread and sends each piece. A panic breaks the page off.
+    /// Renders on a separate thread and sends each piece; `held` is kept until that has ended.
     fn stream(&self, snapshot: Snapshot, form: Form, held: impl Send + 'static) -> ResponseBody {
-        let (sender, pieces) = mpsc::channel(PIECES);
-        let (pages, source_bytes) = (self.clone(), snapshot.bytes());
-        tokio::task::spawn_blocking(move || {
+        let pages = self.clone();
+        ResponseBody::streamed(snapshot.bytes(), move |send| {
             let _held = held;
-            // Nothing that a panic may leave incomplete is used again.
-            let sent = catch_unwind(AssertUnwindSafe(|| {
-                // Fails when the scraper has disconnected; rendering stops then.
-                let _ = pages.send(&snapshot, form, |piece| sender.blocking_send(Ok(piece)));
-            }));
-            if sent.is_err() {
-                // Fails if nobody reads any more.
-                let _ = sender.blocking_send(Err(io::Error::other(RenderPanicked)));
-            }
-        });
-        ResponseBody::Channel { pieces, source_bytes }
+            // Fails when the scraper has disconnected; rendering stops then.
+            let _ = pages.send(&snapshot, form, send);
+        })
     }
 
     /// Renders `snapshot` to `send`. Keeps a compressed page that is whole and up to date.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -132,7 +133,31 @@ pub enum ResponseBody {
     },
 }
 
+/// Pieces buffered for the client.
+const PIECES: usize = 2;
+
 impl ResponseBody {
+    /// The pieces that `write` sends from a blocking thread while the client reads them. Sending fails once the client has
+    /// disconnected; if `write` panics, the answer breaks off. `source_bytes` is as in [`ResponseBody::Channel`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn streamed(
+        source_bytes: u64,
+        write: impl FnOnce(&dyn Fn(Bytes) -> io::Result<()>) + Send + 'static,
+    ) -> Self {
+        let (sender, pieces) = mpsc::channel(PIECES);
+        tokio::task::spawn_blocking(move || {
+            let send = |piece| sender.blocking_send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into());
+            // Nothing that a panic may leave incomplete is used again.
+            if catch_unwind(AssertUnwindSafe(|| write(&|piece| send(Ok(piece))))).is_err() {
+                // Fails if nobody reads any more.
+                let _: io::Result<()> = send(Err(io::Error::other("the page could not be rendered")));
+            }
+        });
+        Self::Channel { pieces, source_bytes }
+    }
+
     /// Its length, if it is known in advance.
     pub(super) fn exact_length(&self) -> Option<u64> {
         match self {
@@ -333,5 +358,28 @@ mod tests {
         let mut out = outgoing(ResponseBody::Channel { pieces, source_bytes: 0 }, None);
         assert!(out.frame().await.unwrap().is_ok());
         assert_eq!(out.frame().await.unwrap().unwrap_err().to_string(), "the rest is lost");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_panics_breaks_the_body_off_and_one_that_nobody_reads_ends() {
+        let held = Arc::new(());
+        let of_writer = Arc::clone(&held);
+        let body = ResponseBody::streamed(0, move |send| {
+            let _held = of_writer;
+            send(Bytes::from_static(b"half")).unwrap();
+            panic!("as the test asks");
+        });
+        let mut out = outgoing(body, None);
+        assert!(out.frame().await.unwrap().is_ok());
+        assert!(out.frame().await.unwrap().is_err(), "a part must not pass for the whole");
+        let of_writer = Arc::clone(&held);
+        let unread = ResponseBody::streamed(0, move |send| {
+            let _held = of_writer;
+            while send(Bytes::from_static(b"more")).is_ok() {}
+        });
+        drop(unread);
+        while Arc::strong_count(&held) > 1 {
+            tokio::task::yield_now().await;
+        }
     }
 }
