@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pds_core::units;
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, Tally, TimeRange};
 use pds_ledger::HOUR;
@@ -43,13 +44,12 @@ const APART: i64 = 4 * 20;
 /// The steps of a range in which a middle always splits buckets.
 const SPLIT_STEPS: i64 = 9;
 
-/// The range to audit now, if any; it then counts as audited. The first audit is due in the second period of the
-/// process, so that a start causes none.
-pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
+/// The range to audit now, if any, and the count that the ledger added for it with these settings, if it is known; the
+/// range then counts as audited. The first audit is due in the second period of the process, so that a start causes none.
+pub(super) fn due(poll: Poll<'_>) -> Option<(TimeRange, Option<u64>)> {
     let Poll { plan, target, .. } = poll;
     target.counter.as_ref().filter(|_| plan.config.accounting.audit)?;
-    // The first poll of the call with these settings records the time.
-    plan.evidence(target).counted_from(plan.watermark.settled_step());
+    let from = plan.evidence(target).begin_counting(plan.watermark.settled_step());
     let apart = apart(poll);
     let settled = plan.watermark.settled().saturating_sub(AGE);
     let period = (settled - phase_seconds(&target.key.owner, apart - AGE)).div_euclid(apart);
@@ -57,14 +57,15 @@ pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
         return None;
     }
     let range = newest(plan, settled);
+    let added = ledger_of(poll, range);
     // An app without traffic proves nothing.
-    (ledger_of(poll, range) != Some(0)).then_some(range)
+    (added != Some(0)).then_some((range, added.filter(|_| range.start >= from)))
 }
 
 /// The time between two audits of an app, in seconds.
 fn apart(Poll { plan, target, .. }: Poll<'_>) -> i64 {
     let requests = i64::try_from(ranges::windows(plan, target).len()).unwrap_or(1) + 1;
-    let interval = i64::try_from(plan.interval(target).as_secs()).unwrap_or(HOUR);
+    let interval = units::whole_seconds(plan.interval(target));
     HOUR.max(interval.saturating_mul(APART) / requests)
 }
 
@@ -83,10 +84,8 @@ fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option
     ledger.added_in_hour(range.start).filter(|_| range.end - range.start == HOUR)
 }
 
-/// Audits `range`.
-pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
-    let from = poll.plan.evidence(poll.target).counted_from(poll.plan.watermark.settled_step());
-    let added = ledger_of(poll, range).filter(|_| range.start >= from);
+/// Audits `range`, for which the ledger `added` this count.
+pub(super) async fn audit(poll: Poll<'_>, (range, added): (TimeRange, Option<u64>)) {
     let check = Check::new(poll, range, Kind::Audit { added });
     let (Ok(finding) | Err(finding)) = check.compare().await;
     check.note(finding);

@@ -283,9 +283,9 @@ impl Evidence {
         may
     }
 
-    /// The start of the time that was counted with these settings; earlier time may have been counted with others. Time has
-    /// `settled` now.
-    pub(super) fn counted_from(&mut self, settled: i64) -> i64 {
+    /// Records at the first call that counting with these settings begins where time has `settled` now; earlier time may
+    /// have been counted with others. Returns that time.
+    pub(super) fn begin_counting(&mut self, settled: i64) -> i64 {
         *self.counted_from.get_or_insert(settled)
     }
 

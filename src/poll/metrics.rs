@@ -34,8 +34,8 @@ pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (
     all.look_for_hole().await;
     if all.may_go_on() {
         all.update.sample().await;
-        if let Some(range) = audit::due(poll) {
-            audit::audit(poll, range).await;
+        if let Some(due) = audit::due(poll) {
+            audit::audit(poll, due).await;
         }
     }
     all.replies.show(poll);
