@@ -1,7 +1,7 @@
 //! The columns of an app: one table for the page, its order, CSV, and `pdstool apps`.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -140,8 +140,10 @@ impl Column {
         let key = |app: &&A| (self.value)(&A::clone(app)).key();
         let mut keyed: Vec<(Option<Key>, &A)> = apps.iter().map(|app| (key(app), *app)).collect();
         keyed.sort_by(|(one, _), (other, _)| match (one, other) {
-            (Some(one), Some(other)) if reversed => other.compare(one),
-            (Some(one), Some(other)) => one.compare(other),
+            (Some(one), Some(other)) => {
+                let order = one.partial_cmp(other).unwrap_or(Ordering::Equal);
+                if reversed { order.reverse() } else { order }
+            }
             (one, other) => one.is_none().cmp(&other.is_none()),
         });
         apps.iter_mut().zip(keyed).for_each(|(place, (_, app))| *place = app);
@@ -198,39 +200,25 @@ impl Cell<'_> {
                 let title = app.title().chars().flat_map(char::to_lowercase).collect();
                 Some(Key::App(title, Arc::clone(&app.id)))
             }
-            Number(value, _) => value.map(Key::Number),
-            Range(_, max) => Some(Key::Number(max.unwrap_or(f64::MIN))),
-            Failure(error) => error.map(|error| Key::Time(error.at)),
+            Number(value, _) => value.map(|value| Key::Number(Reverse(value))),
+            Range(_, max) => Some(Key::Number(Reverse(max.unwrap_or(f64::MIN)))),
+            Failure(error) => error.map(|error| Key::Time(Reverse(error.at))),
             Freshness(resources) => Some(Key::State(stalest(resources))),
             Text(_) | Problems(_) => Some(Key::Word(self.raw().into())),
         }
     }
 }
 
-/// The place of an app in the order of a column.
+/// The place of an app in the order of a column: words ascending, numbers and times descending.
+#[derive(PartialEq, PartialOrd)]
 enum Key {
     Verdict(Verdict),
     State(Option<State>),
     Word(String),
     /// The name in lower case, and the id.
     App(String, Arc<str>),
-    Number(f64),
-    Time(Timestamp),
-}
-
-impl Key {
-    /// The usual order of the keys of one column: words ascending, numbers and times descending.
-    fn compare(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Verdict(one), Self::Verdict(other)) => one.cmp(other),
-            (Self::State(one), Self::State(other)) => one.cmp(other),
-            (Self::Word(one), Self::Word(other)) => one.cmp(other),
-            (Self::App(one, id), Self::App(other, other_id)) => (one, id).cmp(&(other, other_id)),
-            (Self::Number(one), Self::Number(other)) => other.total_cmp(one),
-            (Self::Time(one), Self::Time(other)) => other.cmp(one),
-            _ => Ordering::Equal,
-        }
-    }
+    Number(Reverse<f64>),
+    Time(Reverse<Timestamp>),
 }
 
 fn stalest(resources: &[Resource]) -> Option<State> {
