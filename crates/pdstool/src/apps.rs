@@ -53,11 +53,12 @@ fn name(text: &str) -> Result<String, String> {
 /// # Errors
 /// If an exporter does not reply, or no app has the given name.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
-    let exporters = args.read.open().await?;
-    let Some(every) = args.read.watch else { return show_apps(console, args, &exporters).await };
-    // A name may have other addresses each time.
+    // Watched, a name may have other addresses each time.
     let show = async |console: &mut Console| show_apps(console, args, &args.read.open().await?).await;
-    repeat(console, every, show).await
+    match args.read.watch {
+        Some(every) => repeat(console, every, show).await,
+        None => show(console).await,
+    }
 }
 
 /// An app with its exporter and all fields of the reply.

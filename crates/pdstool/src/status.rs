@@ -82,15 +82,13 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// If an exporter does not reply, numbers cannot be trusted, an app is unhealthy, or a shard is missing.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
-    let exporters = args.read.open().await?;
+    // Watched, a name may have other addresses each time.
+    let show = async |console: &mut Console| show_status(console, args, &args.read.open().await?).await;
     if let Some(every) = args.read.watch {
-        // The screen shows whether something is wrong. A name may have other addresses each time.
-        let show = async |console: &mut Console| {
-            show_status(console, args, &args.read.open().await?).await.map(drop)
-        };
-        return repeat(console, every, show).await;
+        // The screen shows whether something is wrong.
+        return repeat(console, every, async |console: &mut Console| show(console).await.map(drop)).await;
     }
-    let fleet = show_status(console, args, &exporters).await?;
+    let fleet = show(console).await?;
     fleet.complete()?;
     for (exporter, status, _) in &fleet.replies {
         let wrong = match (status.summary.verdict, status.summary.apps.verdict()) {

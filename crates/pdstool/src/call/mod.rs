@@ -22,7 +22,7 @@ use clap::Args;
 use jiff::Timestamp;
 use pds_client::request_url;
 use pds_config::Config;
-use pds_core::printable::plain_lines;
+use pds_core::printable::{long_excerpt, plain_lines};
 use pds_core::secret::REDACTED;
 use pds_core::units;
 use pds_interface::polled::Terms;
@@ -141,7 +141,7 @@ pub async fn run(console: &mut Console, environment: &Environment, mut args: Cal
     match (&view, format) {
         (Err(_), OutputFormat::Csv | OutputFormat::Table | OutputFormat::Wide) => {
             if call.command.consequence.is_some() && !reply.is_empty() {
-                console.say(&format!("Reply: {}", plain_lines(&String::from_utf8_lossy(&reply))));
+                console.say(&format!("Reply: {}", long_excerpt(&String::from_utf8_lossy(&reply))));
             }
         }
         (Ok(view), OutputFormat::Table | OutputFormat::Wide) => output::print_as(console, format, view)?,
