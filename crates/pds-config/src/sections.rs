@@ -201,7 +201,7 @@ section! {
             // The newest step has settled for a while when it is requested.
             let least = humantime::format_duration(2 * step);
             table.position("max_catch_up").refuse::<()>(format!(
-                "shorter than two accounting.step, so nothing would be counted; must be at least {least}"
+                "shorter than twice accounting.step, so nothing would be counted; must be at least {least}"
             ));
         }
     }

@@ -282,7 +282,8 @@ pub enum Counting {
     Behind,
     /// Their cursor is not known yet; they return once Prometheus has answered.
     Restoring,
-    /// Their cursor is ahead of the settled time, because a clock was set back or `poll.settle` was raised; they stand still until then.
+    /// Their cursor is ahead of the settled time, because a clock was set back or `poll.settle` was raised; they stand
+    /// still until then.
     Ahead,
 }
 
